@@ -1,0 +1,71 @@
+public import HTTPTypes
+
+/// Whether a stored answer may be used without asking its origin (RFC 9111 §4.2).
+///
+/// Says only how old it is and how old it may become; `no-cache` and its like are ``CacheControl``'s. All times are
+/// whole seconds; moments are seconds since 1970. Sums saturate, so that no field can make them wrap.
+public struct Freshness: Sendable, Hashable {
+    /// For how many seconds after its making at the origin the answer is fresh.
+    public var lifetime: Int64
+    /// How old the answer was when it came: `corrected_initial_age` of §4.2.3.
+    public var initialAge: Int64
+    /// When it came, in seconds since 1970.
+    public var responseTime: Int64
+    /// Whether the origin said nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
+    public var isHeuristic: Bool
+
+    /// Reads an answer's fields.
+    ///
+    /// - Parameters:
+    ///   - fields: the answer's.
+    ///   - requestTime: when the request was sent, in seconds since 1970.
+    ///   - responseTime: when the head came, in seconds since 1970.
+    ///   - shared: whether several people use the cache, so that `s-maxage` counts.
+    public init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool) {
+        let control = CacheControl(fields: fields)
+        let dateField = fields[values: .date].first.flatMap { HTTPDate(parsing: $0) }
+        let date = dateField?.secondsSince1970 ?? responseTime
+        let expires = fields[values: .expires]
+        var isHeuristic = false
+        if shared, let sharedMaxAge = control.sharedMaxAge {
+            lifetime = sharedMaxAge
+        } else if let maxAge = control.maxAge {
+            lifetime = maxAge
+        } else if let first = expires.first {
+            // Several, or one that is no date, such as 0, mean: already past (§5.3).
+            let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
+            lifetime = moment.map { max(0, saturatingDifference($0, date)) } ?? 0
+        } else if let modified = Validator(fields: fields).lastModifiedDate {
+            lifetime = max(0, saturatingDifference(date, modified.secondsSince1970)) / 10
+            isHeuristic = true
+        } else {
+            lifetime = 0
+        }
+        self.isHeuristic = isHeuristic
+        self.responseTime = responseTime
+        let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first }
+        let age = ageField.flatMap { FieldText.digits($0.utf8) } ?? 0
+        let delay = max(0, saturatingDifference(responseTime, requestTime))
+        self.initialAge = max(max(0, saturatingDifference(responseTime, date)), saturatingSum(age, delay))
+    }
+
+    /// How old the answer is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
+    public func age(at now: Int64) -> Int64 {
+        saturatingSum(initialAge, max(0, saturatingDifference(now, responseTime)))
+    }
+
+    /// Whether it is still fresh at `now` (§4.2).
+    public func isFresh(at now: Int64) -> Bool {
+        lifetime > age(at: now)
+    }
+}
+
+private func saturatingSum(_ one: Int64, _ other: Int64) -> Int64 {
+    let (sum, overflow) = one.addingReportingOverflow(other)
+    return overflow ? (one < 0 ? .min : .max) : sum
+}
+
+private func saturatingDifference(_ one: Int64, _ other: Int64) -> Int64 {
+    let (difference, overflow) = one.subtractingReportingOverflow(other)
+    return overflow ? (one < 0 ? .min : .max) : difference
+}

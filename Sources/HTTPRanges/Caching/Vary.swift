@@ -1,0 +1,45 @@
+public import HTTPTypes
+
+/// Which request headers an answer depends on, so that one player's variant is never given to another (`Vary`,
+/// RFC 9110 §12.5.5, RFC 9111 §4.1).
+public struct Vary: Sendable, Hashable {
+    /// One nominated field of a request.
+    public struct Selected: Sendable, Hashable, Codable {
+        /// The field's name in lower case.
+        public var name: String
+        /// Its value, lines joined by `, ` and blanks at the ends of elements removed; nil if the request lacks it.
+        public var value: String?
+
+        /// A nominated field.
+        public init(name: String, value: String?) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Whether it says `*`, or something that names no field: no stored answer ever fits another request.
+    public var isAny: Bool
+    /// The nominated names in lower case, ascending, each once.
+    public var names: [String]
+
+    /// Reads an answer's fields; no `Vary` nominates nothing.
+    public init(fields: HTTPFields) {
+        let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
+        let parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
+        isAny = parsed.contains(nil)
+        names = Set(parsed.compactMap { $0 }).sorted()
+    }
+
+    /// What a request says in the nominated fields: equal for two requests that may share an answer, and fit to be
+    /// hashed into a key. Values may hold secrets (`Authorization`, `Cookie`): store the hash, not them.
+    ///
+    /// Nil if ``isAny``.
+    public func selection(from request: HTTPFields) -> [Selected]? {
+        guard !isAny else { return nil }
+        return names.map { name in
+            let values = HTTPField.Name(name).map { request[values: $0] } ?? []
+            let value = values.flatMap { FieldText.elements($0) }.joined(separator: ", ")
+            return Selected(name: name, value: values.isEmpty ? nil : value)
+        }
+    }
+}

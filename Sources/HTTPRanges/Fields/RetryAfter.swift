@@ -1,0 +1,33 @@
+/// How long an origin asks a player to wait before it tries again (`Retry-After`, RFC 9110 §10.2.3).
+///
+/// Says what the origin wishes, not what is wise: whoever waits sets a ceiling of their own.
+public enum RetryAfter: Sendable, Hashable {
+    /// A number of seconds from when the answer came; a number too large to hold is `Int64.max`.
+    case seconds(Int64)
+    /// A moment to wait for.
+    case date(HTTPDate)
+
+    /// Reads the field's value: digits, or a date in any of HTTP's three forms; nil for anything else.
+    public init?(parsing text: String) {
+        let value = FieldText.trimmed(text[...])
+        if let seconds = FieldText.digits(value.utf8) {
+            self = .seconds(seconds)
+        } else if let date = HTTPDate(parsing: String(value)) {
+            self = .date(date)
+        } else {
+            return nil
+        }
+    }
+
+    /// How long to wait, never negative.
+    ///
+    /// - Parameter now: when the answer came, in seconds since 1970; used only where the origin named a date.
+    public func delay(now: Int64) -> Duration {
+        switch self {
+        case .seconds(let seconds): return .seconds(max(0, seconds))
+        case .date(let date):
+            let (difference, overflow) = date.secondsSince1970.subtractingReportingOverflow(now)
+            return .seconds(overflow ? (now < 0 ? .max : 0) : max(0, difference))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+public import HTTPTypes
+
+/// One version of a media file, as an origin's answer describes it.
+///
+/// What is nil was not said: it neither proves nor contradicts anything.
+public struct ResourceVersion: Sendable, Hashable, Codable {
+    /// Tells this version from others.
+    public var validator: Validator
+    /// The length of the whole in bytes; nil while no answer has told it.
+    public var length: Int64?
+    /// `Content-Type`, as it was sent.
+    public var contentType: String?
+    /// `Content-Encoding` other than `identity`, in lower case, such as `gzip`: the bytes and the length are then those
+    /// of the encoded form, which players can't read (RFC 9110 §8.4).
+    public var contentEncoding: String?
+    /// Whether the origin answers ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
+    public var acceptsRanges: Bool?
+
+    /// A version of these parts.
+    public init(
+        validator: Validator = Validator(), length: Int64? = nil, contentType: String? = nil,
+        contentEncoding: String? = nil, acceptsRanges: Bool? = nil
+    ) {
+        self.validator = validator
+        self.length = length
+        self.contentType = contentType
+        self.contentEncoding = contentEncoding
+        self.acceptsRanges = acceptsRanges
+    }
+
+    /// Reads what an answer's fields say, but for the length, which depends on the status.
+    public init(fields: HTTPFields, length: Int64? = nil) {
+        self.init(
+            validator: Validator(fields: fields), length: length, contentType: fields[values: .contentType].first,
+            contentEncoding: ResourceVersion.contentEncoding(fields),
+            acceptsRanges: ResourceVersion.acceptsRanges(fields))
+    }
+
+    /// Whether bytes of several answers may be put together to this version under `rule` (RFC 9111 §3.4).
+    ///
+    /// If not, parts are of no use, not even one after another: ask for the whole in one request, without `Range`.
+    public func canBeAssembled(under rule: CombiningRule) -> Bool {
+        switch rule {
+        case .strong: validator.isStrong
+        case .immutable: true
+        }
+    }
+
+    /// `type/subtype` in lower case, without parameters.
+    var mediaType: String? {
+        contentType.map { text in
+            let essence = text.utf8.prefix { $0 != UInt8(ascii: ";") }
+            let trimmed = FieldText.trimmed(Substring(essence))
+            return String(decoding: trimmed.utf8.map(FieldText.lowercased), as: UTF8.self)
+        }
+    }
+
+    private static func contentEncoding(_ fields: HTTPFields) -> String? {
+        let codings = fields[values: .contentEncoding].flatMap { FieldText.elements($0) }.map {
+            String(decoding: $0.utf8.map(FieldText.lowercased), as: UTF8.self)
+        }.filter { $0 != "identity" }
+        return codings.isEmpty ? nil : codings.joined(separator: ", ")
+    }
+
+    private static func acceptsRanges(_ fields: HTTPFields) -> Bool? {
+        let units = fields[values: .acceptRanges].flatMap { FieldText.elements($0) }
+        func has(_ unit: String) -> Bool { units.contains { FieldText.equalIgnoringCase($0.utf8, unit.utf8) } }
+        return has("bytes") ? true : has("none") ? false : nil
+    }
+}
+
+/// What is held of a resource, for an answer to be judged against.
+public struct StoredVersion: Sendable, Hashable {
+    /// The version that the stored bytes are of.
+    public var version: ResourceVersion
+    /// The end of the furthest byte held, so that a length below it is a contradiction; 0 if none.
+    public var storedEnd: Int64
+
+    /// A stored version. Where no byte has landed and no transfer is under way either, nothing is stored: pass nil to
+    /// the judge instead.
+    public init(version: ResourceVersion, storedEnd: Int64) {
+        self.version = version
+        self.storedEnd = storedEnd
+    }
+}
+
+/// When bytes of two answers may be put together to one version.
+public enum CombiningRule: Sendable, Hashable, Codable {
+    /// Only if both have the same strong validator (RFC 9111 §3.4): the policy of a cache that knows nothing of its
+    /// origins.
+    case strong
+    /// Also if nothing contradicts: no validator, not the length, not the type. The policy of an app that knows that
+    /// media never change under their address.
+    case immutable
+}

@@ -1,0 +1,54 @@
+/// Which bytes of a media file an answer holds, and how long the file is (`Content-Range`, RFC 9110 §14.4).
+///
+/// Three forms: `bytes 0-99/1000`; `bytes 0-99/*`, length unknown; `bytes */1000`, which a 416 carries to tell the
+/// length. Header text is closed (`0-99`), ``range`` half-open (`0..<100`).
+public struct ContentRange: Sendable, Hashable {
+    /// The bytes that follow, never empty; nil in `bytes */1000`.
+    public let range: Range<Int64>?
+    /// The length of the whole; nil in `bytes 0-99/*`.
+    public let length: Int64?
+
+    /// A header for `range` of a resource of `length` bytes, as a server sends it.
+    ///
+    /// An empty range, or one below 0, becomes nil; likewise a negative length.
+    public init(range: Range<Int64>?, length: Int64?) {
+        self.range = range.flatMap { $0.isEmpty || $0.lowerBound < 0 ? nil : $0 }
+        self.length = length.flatMap { $0 < 0 ? nil : $0 }
+    }
+
+    /// Reads a header's value; nil if it is malformed, names another unit, tells neither range nor length, has a range
+    /// that ends before it begins or past its own length, or a number that half-open `Int64` ranges can't hold.
+    public init?(parsing text: String) {
+        let value = FieldText.trimmed(text[...]).utf8
+        guard let space = value.firstIndex(of: UInt8(ascii: " ")),
+            FieldText.equalIgnoringCase(value[..<space], "bytes".utf8),
+            let slash = value[space...].firstIndex(of: UInt8(ascii: "/"))
+        else { return nil }
+        let rangeText = FieldText.trimmed(Substring(value[space..<slash])).utf8
+        let lengthText = value[value.index(after: slash)...]
+
+        let unknown = "*".utf8
+        let isLengthUnknown = lengthText.elementsEqual(unknown)
+        let length = isLengthUnknown ? nil : FieldText.exactDigits(lengthText)
+        if length == nil, !isLengthUnknown { return nil }
+        if rangeText.elementsEqual(unknown) {
+            guard length != nil else { return nil }
+            self.range = nil
+        } else {
+            guard let dash = rangeText.firstIndex(of: UInt8(ascii: "-")),
+                let first = FieldText.exactDigits(rangeText[..<dash]),
+                let last = FieldText.exactDigits(rangeText[rangeText.index(after: dash)...]),
+                first <= last, last < (length ?? .max)
+            else { return nil }
+            self.range = first..<(last + 1)
+        }
+        self.length = length
+    }
+
+    /// The header's value, for example `bytes 0-99/1000`. With neither range nor length, which is no valid header and
+    /// must not be sent, `bytes */*`.
+    public var text: String {
+        let rangeText = range.map { "\($0.lowerBound)-\($0.upperBound - 1)" } ?? "*"
+        return "bytes \(rangeText)/\(length.map { "\($0)" } ?? "*")"
+    }
+}

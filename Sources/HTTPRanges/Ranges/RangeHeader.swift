@@ -1,0 +1,145 @@
+public import HTTPTypes
+
+/// Which bytes a player asks for: a `Range` request header (RFC 9110 §14.2).
+///
+/// Header text has closed ranges (`bytes=0-99`); what ``resolve(length:limit:)`` gives, like every range in code, is
+/// half-open (`0..<100`). Doesn't look at `If-Range`: ask ``Validator/satisfies(ifRange:)`` first, and send the whole
+/// if that says no.
+public struct RangeHeader: Sendable, Hashable {
+    /// One element of the header.
+    public enum Specifier: Sendable, Hashable {
+        /// `first-last`, both included; positions too large to hold are `Int64.max`.
+        case bounded(first: Int64, last: Int64)
+        /// `first-`: from there to the end.
+        case from(Int64)
+        /// `-count`: that many bytes at the end.
+        case suffix(Int64)
+    }
+
+    /// The elements in the order in which they were asked for.
+    public var specifiers: [Specifier]
+
+    /// A header with these elements.
+    public init(specifiers: [Specifier]) {
+        self.specifiers = specifiers
+    }
+
+    /// Reads a header's value; nil if it is malformed, names another unit than bytes, or has a range that ends before
+    /// it begins. The header is then to be ignored, and the whole sent (RFC 9110 §14.2).
+    ///
+    /// Work and memory are proportional to the text's length.
+    public init?(parsing text: String) {
+        let value = FieldText.trimmed(text[...]).utf8
+        guard let equals = value.firstIndex(of: UInt8(ascii: "=")),
+            FieldText.equalIgnoringCase(value[..<equals], "bytes".utf8)
+        else { return nil }
+        var specifiers: [Specifier] = []
+        for element in value[value.index(after: equals)...].split(separator: UInt8(ascii: ",")) {
+            let trimmed = FieldText.trimmed(Substring(element)).utf8
+            if trimmed.isEmpty { continue }  // lists may have empty elements (RFC 9110 §5.6.1.2)
+            guard let specifier = RangeHeader.specifier(trimmed) else { return nil }
+            specifiers.append(specifier)
+        }
+        guard !specifiers.isEmpty else { return nil }
+        self.specifiers = specifiers
+    }
+
+    /// The header of a request; nil also if there is none, or more than one field of it.
+    public init?(fields: HTTPFields) {
+        let values = fields[values: .range]
+        guard values.count == 1, let value = values.first else { return nil }
+        self.init(parsing: value)
+    }
+
+    private static func specifier(_ text: Substring.UTF8View) -> Specifier? {
+        guard let dash = text.firstIndex(of: UInt8(ascii: "-")) else { return nil }
+        let first = text[..<dash]
+        let last = text[text.index(after: dash)...]
+        if first.isEmpty { return FieldText.digits(last).map { .suffix($0) } }
+        guard let firstPosition = FieldText.digits(first) else { return nil }
+        if last.isEmpty { return .from(firstPosition) }
+        guard let lastPosition = FieldText.digits(last), firstPosition <= lastPosition else { return nil }
+        return .bounded(first: firstPosition, last: lastPosition)
+    }
+
+    /// What a `Range` header asks for, once the length is known.
+    public enum Resolution: Sendable, Hashable {
+        /// Send the whole: status 200.
+        case whole
+        /// Send these, each non-empty and within the length: status 206, as `multipart/byteranges` if more than one.
+        case partial([Range<Int64>])
+        /// No byte of it exists: status 416 with `Content-Range: bytes */length`.
+        case unsatisfiable
+    }
+
+    /// The bytes that are meant in a resource of `length` bytes.
+    ///
+    /// Ranges are clipped to the length; those that lie wholly past it, and suffixes of no bytes, are dropped, and if
+    /// none is left the answer is unsatisfiable (RFC 9110 §14.1.2). Where ranges overlap or touch, all are put in
+    /// ascending order and joined; otherwise they stay in the order asked for (§15.3.7.2). More than `limit` are too
+    /// many: the whole is sent instead (§14.2). Any suffix of an empty resource means the whole.
+    public func resolve(length: Int64, limit: Int = 16) -> Resolution {
+        let length = max(0, length)
+        var ranges: [Range<Int64>] = []
+        for specifier in specifiers {
+            switch specifier {
+            case .bounded(let first, let last):
+                guard first >= 0, last >= first, first < length else { continue }
+                ranges.append(first..<(last < length ? last + 1 : length))
+            case .from(let first):
+                guard first >= 0, first < length else { continue }
+                ranges.append(first..<length)
+            case .suffix(let count):
+                guard count > 0 else { continue }
+                if length == 0 { return .whole }
+                ranges.append(max(0, length - count)..<length)
+            }
+        }
+        guard !ranges.isEmpty else { return .unsatisfiable }
+        let joined = RangeHeader.joined(ranges)
+        guard joined.count <= max(1, limit) else { return .whole }
+        return .partial(joined.count == ranges.count ? ranges : joined)
+    }
+
+    /// `ranges` ascending, with those that overlap or touch made one.
+    private static func joined(_ ranges: [Range<Int64>]) -> [Range<Int64>] {
+        var joined: [Range<Int64>] = []
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = joined.last, range.lowerBound <= last.upperBound {
+                joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
+    }
+}
+
+extension RangeHeader {
+    /// The header's value that asks for `range`, for example `bytes=0-99` for `0..<100`.
+    ///
+    /// Headers have no form for no bytes: an empty range asks for the one byte at its start, an offset below 0 for
+    /// byte 0.
+    public static func text(for range: Range<Int64>) -> String {
+        let first = max(0, range.lowerBound)
+        let last = range.upperBound > first ? range.upperBound - 1 : first
+        return "bytes=\(first)-\(last)"
+    }
+
+    /// The header's value that asks for everything from `offset` on, for example `bytes=100-`.
+    public static func text(from offset: Int64) -> String {
+        "bytes=\(max(0, offset))-"
+    }
+
+    /// The header's value, as it would be sent.
+    public var text: String {
+        let elements = specifiers.map { specifier in
+            switch specifier {
+            case .bounded(let first, let last): "\(first)-\(last)"
+            case .from(let first): "\(first)-"
+            case .suffix(let count): "-\(count)"
+            }
+        }
+        return "bytes=" + elements.joined(separator: ", ")
+    }
+}
