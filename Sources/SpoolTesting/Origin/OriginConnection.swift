@@ -1,0 +1,221 @@
+import Foundation
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Sends one ``OriginAnswer`` after the other over one connection, as raw bytes, since no encoder would let it lie.
+///
+/// Lives on its channel's event loop. Writes only while the channel is writable, so that what the log counts as sent is
+/// never far ahead of what the socket took.
+final class OriginConnection: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = ByteBuffer
+
+    /// The answer that is being sent.
+    private struct Current {
+        var answer: OriginAnswer
+        var number: Int
+        var path: String
+        /// Body bytes written to the channel; the log has those that the socket accepted.
+        var written: Int64 = 0
+        var incident: OriginAnswer.Incident?
+        /// Body bytes that may be written before the next pause, or nil without pacing.
+        var allowance: Int?
+        var isWaiting = false
+        var isEnded = false
+    }
+
+    private let desk: OriginDesk
+    private let number: Int
+    private var waiting: [HTTPRequestHead] = []
+    private var head: HTTPRequestHead?
+    private var current: Current?
+
+    init(desk: OriginDesk, number: Int) {
+        self.desk = desk
+        self.number = number
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head): self.head = head
+        case .body: break
+        case .end:
+            if let head { waiting.append(head) }
+            head = nil
+            beginNext(context)
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        pump(context)
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if let current {
+            desk.drop(current.number)
+            desk.log.update(current.number) { if !$0.isOver { $0.ending = .abandoned } }
+        }
+        current = nil
+        waiting = []
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    private func beginNext(_ context: ChannelHandlerContext) {
+        guard current == nil, !waiting.isEmpty else { return }
+        let head = waiting.removeFirst()
+        let (answer, number, path) = desk.answer(head, connection: self.number)
+        current = Current(
+            answer: answer, number: number, path: path, incident: answer.incident, allowance: answer.drip?.bytes)
+        if let incident = answer.incident, incident.after == nil {
+            happen(incident, context)
+            if current?.isWaiting != false { return }
+        }
+        sendHead(context)
+    }
+
+    private func sendHead(_ context: ChannelHandlerContext) {
+        guard let current else { return }
+        desk.log.update(current.number) {
+            $0.status = current.answer.status
+            $0.body = current.answer.body
+        }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: current.answer.head)), promise: nil)
+        pump(context)
+    }
+
+    /// Writes as much of the body as may go now.
+    private func pump(_ context: ChannelHandlerContext) {
+        var wrote = false
+        while let current, !current.isWaiting, !current.isEnded, context.channel.isWritable {
+            let total = Int64(current.answer.body.count)
+            if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
+                if wrote { context.flush() }
+                happen(incident, context)
+                return
+            }
+            if current.written >= total {
+                end(context)
+                break
+            }
+            var count = min(total - current.written, Self.pieceSize)
+            if let after = current.incident?.after { count = min(count, after - current.written) }
+            if let allowance = current.allowance { count = min(count, Int64(allowance)) }
+            guard count > 0 else {
+                pause(context)
+                break
+            }
+            write(Int(count), context)
+            wrote = true
+        }
+        if wrote { context.flush() }
+    }
+
+    private func write(_ count: Int, _ context: ChannelHandlerContext) {
+        guard var current else { return }
+        let start = current.answer.body.lowerBound + current.written
+        let bytes = current.answer.content.bytes(start..<start + Int64(count))
+        var buffer = context.channel.allocator.buffer(capacity: count + 16)
+        if current.answer.isChunked { buffer.writeString(String(count, radix: 16) + "\r\n") }
+        buffer.writeBytes(bytes)
+        if current.answer.isChunked { buffer.writeString("\r\n") }
+        current.written += Int64(count)
+        if let allowance = current.allowance { current.allowance = allowance - count }
+        self.current = current
+        let (log, number) = (desk.log, current.number)
+        let accepted = context.eventLoop.makePromise(of: Void.self)
+        accepted.futureResult.whenSuccess { log.update(number) { $0.bytesSent += Int64(count) } }
+        context.write(wrapOutboundOut(buffer), promise: accepted)
+    }
+
+    /// Ends a complete answer when the socket has taken its last byte.
+    private func end(_ context: ChannelHandlerContext) {
+        current?.isEnded = true
+        guard let current else { return }
+        let text = current.answer.isChunked ? "0\r\n\r\n" : ""
+        afterLastByte(text, context) { handler, context in
+            handler.desk.log.update(current.number) { $0.ending = .finished }
+            handler.current = nil
+            if current.answer.closes {
+                context.close(promise: nil)
+            } else {
+                handler.beginNext(context)
+            }
+        }
+    }
+
+    private func happen(_ incident: OriginAnswer.Incident, _ context: ChannelHandlerContext) {
+        guard let number = current?.number else { return }
+        current?.isWaiting = true
+        current?.incident = nil
+        switch incident.kind {
+        case .cut, .reset:
+            afterLastByte("", context) { handler, context in
+                handler.desk.log.update(number) { $0.ending = .cut }
+                if incident.kind == .reset { handler.makeCloseReset(context) }
+                context.close(promise: nil)
+            }
+        case .stall:
+            let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+            let loop = context.eventLoop
+            desk.hold(number, path: current?.path ?? "") {
+                loop.execute {
+                    let (handler, context) = handler.value
+                    handler.resume(number, afterHead: incident.after != nil, context)
+                }
+            }
+        }
+    }
+
+    private func resume(_ number: Int, afterHead: Bool, _ context: ChannelHandlerContext) {
+        guard current?.number == number else { return }
+        current?.isWaiting = false
+        if afterHead { pump(context) } else { sendHead(context) }
+    }
+
+    /// Waits on the server's clock before the next pieces of a drip.
+    private func pause(_ context: ChannelHandlerContext) {
+        guard let number = current?.number, let drip = current?.answer.drip else { return }
+        current?.isWaiting = true
+        let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        let (loop, clock) = (context.eventLoop, desk.clock)
+        Task {
+            try? await clock.sleep(for: drip.every)
+            loop.execute {
+                let (handler, context) = handler.value
+                guard handler.current?.number == number else { return }
+                handler.current?.allowance = drip.bytes
+                handler.resume(number, afterHead: true, context)
+            }
+        }
+    }
+
+    /// Writes `text` and calls `body` when the socket has taken it and all before it.
+    private func afterLastByte(
+        _ text: String, _ context: ChannelHandlerContext,
+        _ body: @escaping (OriginConnection, ChannelHandlerContext) -> Void
+    ) {
+        let accepted = context.eventLoop.makePromise(of: Void.self)
+        accepted.futureResult.assumeIsolated().whenSuccess { body(self, context) }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: accepted)
+    }
+
+    /// Makes the next close send RST instead of FIN: `SO_LINGER` with zero seconds (socket(7)).
+    private func makeCloseReset(_ context: ChannelHandlerContext) {
+        guard let socket = context.channel as? any SocketOptionProvider else { return }
+        _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+    }
+
+    private static let pieceSize: Int64 = 16 * 1024
+}

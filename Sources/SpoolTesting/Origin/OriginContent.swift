@@ -1,0 +1,42 @@
+public import Foundation
+
+/// The bytes behind an address of an ``OriginServer``: a pattern, bytes in memory, or a file.
+///
+/// Does not know about HTTP. Bytes past the end exist only for answers that are longer than they should be: a pattern
+/// goes on, memory and files are followed by zeros.
+public enum OriginContent: Sendable {
+    /// Bytes that follow from their offset, made while they are sent.
+    case pattern(PatternBytes)
+    /// Bytes in memory.
+    case data(Data)
+    /// A file, read while it is sent; a file that cannot be read is sent as zeros.
+    case file(URL)
+
+    /// Number of bytes; 0 for a file that cannot be read.
+    public var length: Int64 {
+        switch self {
+        case .pattern(let pattern): pattern.length
+        case .data(let data): Int64(data.count)
+        case .file(let url):
+            (try? FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.int64Value ?? 0
+        }
+    }
+
+    /// The bytes of the half-open `range`, which may reach past the end.
+    func bytes(_ range: Range<Int64>) -> [UInt8] {
+        switch self {
+        case .pattern(let pattern): return pattern.bytes(range)
+        case .data(let data):
+            return Self.pad(data.dropFirst(Int(range.lowerBound)).prefix(range.count), to: range.count)
+        case .file(let url):
+            guard let file = try? FileHandle(forReadingFrom: url) else { return Self.pad([], to: range.count) }
+            defer { try? file.close() }
+            try? file.seek(toOffset: UInt64(range.lowerBound))
+            return Self.pad((try? file.read(upToCount: range.count)) ?? Data(), to: range.count)
+        }
+    }
+
+    private static func pad(_ bytes: some Collection<UInt8>, to count: Int) -> [UInt8] {
+        Array(bytes) + [UInt8](repeating: 0, count: max(0, count - bytes.count))
+    }
+}

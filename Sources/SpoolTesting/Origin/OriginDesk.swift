@@ -1,0 +1,83 @@
+import Foundation
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// What all connections of an origin share: the resources, the log, the clock and the answers that are held back.
+final class OriginDesk: Sendable {
+    private struct State {
+        var resources: [String: OriginResource]
+        var connections = 0
+        var channels: [Int: any Channel] = [:]
+        var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
+    }
+
+    let log = OriginLog()
+    let clock: any Clock<Duration>
+    private let state: Mutex<State>
+
+    init(resources: [String: OriginResource], clock: any Clock<Duration>) {
+        self.clock = clock
+        state = Mutex(State(resources: resources))
+    }
+
+    var connectionCount: Int { state.withLock { $0.connections } }
+    var openChannels: [any Channel] { state.withLock { Array($0.channels.values) } }
+
+    func update(_ path: String, _ mutate: (inout OriginResource?) -> Void) {
+        state.withLock { mutate(&$0.resources[path]) }
+    }
+
+    /// Gives a new connection its number.
+    func connect(_ channel: any Channel) -> Int {
+        let number = state.withLock { state in
+            defer { state.connections += 1 }
+            state.channels[state.connections] = channel
+            return state.connections
+        }
+        channel.closeFuture.whenComplete { _ in self.state.withLock { state in state.channels[number] = nil } }
+        return number
+    }
+
+    /// Notes a request and decides its answer.
+    func answer(_ head: HTTPRequestHead, connection: Int) -> (OriginAnswer, number: Int, path: String) {
+        let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var fields = HTTPFields()
+        for (name, value) in head.headers {
+            if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
+        }
+        let path = String(parts[0])
+        let exchange = log.begin(
+            OriginExchange(
+                number: 0, index: 0, connection: connection, method: head.method.rawValue, path: path,
+                query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
+        let request = OriginAnswer.Request(
+            method: exchange.method, query: exchange.query, fields: fields, keepsAlive: head.isKeepAlive,
+            index: exchange.index)
+        let resource = state.withLock { $0.resources[path] }
+        return (OriginAnswer(to: request, from: resource, now: Date()), exchange.number, path)
+    }
+
+    /// Keeps an answer back until its path is released.
+    func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
+        state.withLock { $0.held[number] = (path, resume) }
+        log.update(number) { $0.isStalled = true }
+    }
+
+    /// Lets go the answers that are held now, of one path or of all.
+    func release(_ path: String?) {
+        let released = state.withLock { state in
+            let released = state.held.filter { path == nil || $0.value.path == path }
+            for number in released.keys { state.held[number] = nil }
+            return released
+        }
+        for (number, held) in released.sorted(by: { $0.key < $1.key }) {
+            log.update(number) { $0.isStalled = false }
+            held.resume()
+        }
+    }
+
+    /// Forgets an answer that was held when its connection closed.
+    func drop(_ number: Int) { state.withLock { $0.held[number] = nil } }
+}

@@ -1,0 +1,203 @@
+public import HTTPTypes
+import Synchronization
+
+/// One request that an origin heard, and what became of its answer.
+public struct OriginExchange: Sendable {
+    /// How the answer stands.
+    public enum Ending: Sendable, Equatable {
+        /// Bytes are still to come.
+        case running
+        /// Everything was sent that was meant to be.
+        case finished
+        /// The origin broke off, as it was told to.
+        case cut
+        /// The client closed the connection first, or the server was stopped.
+        case abandoned
+    }
+
+    /// Its place among all requests to this server, from 0.
+    public var number: Int
+    /// Its place among the requests to the same path, from 0.
+    public var index: Int
+    /// The connection that it came over, from 0: two requests with one number shared a connection.
+    public var connection: Int
+    /// `GET`, `HEAD` …
+    public var method: String
+    /// The path, without the query.
+    public var path: String
+    /// The query, without `?`; empty for none.
+    public var query: String
+    /// The request's fields.
+    public var fields: HTTPFields
+    /// The status answered, or nil while there is no answer.
+    public var status: Int?
+    /// The bytes of the media (half-open) that the answer is to carry, told by what is sent and not by what is said.
+    public var body: Range<Int64> = 0..<0
+    /// How many body bytes the socket has accepted.
+    public var bytesSent: Int64 = 0
+    /// Whether the answer waits for ``OriginServer/release(_:)``.
+    public var isStalled = false
+    /// How the answer stands.
+    public var ending = Ending.running
+
+    /// The text of the `Range` field.
+    public var rangeAsked: String? { fields[.range] }
+    /// The bytes of the media (half-open) that the socket has accepted.
+    public var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
+    /// Whether nothing more will come.
+    public var isOver: Bool { ending != .running }
+}
+
+/// What an ``OriginServer`` heard and sent: the witness for "each byte once".
+///
+/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. Safe to use
+/// from any task; the waiting methods wake at each change, without polling.
+public final class OriginLog: Sendable {
+    private struct Waiter {
+        var id: UInt64
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var exchanges: [OriginExchange] = []
+        var first = 0
+        var counts: [String: Int] = [:]
+        var version: UInt64 = 0
+        var waiters: [Waiter] = []
+        var cancelled: Set<UInt64> = []
+        var nextWaiter: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+
+    // MARK: Reading
+
+    /// All requests so far (or since ``forget()``), in order.
+    public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
+
+    /// The requests to `path`, in order.
+    public func exchanges(_ path: String) -> [OriginExchange] { exchanges.filter { $0.path == path } }
+
+    /// Body bytes that the socket has accepted, of all answers with status 200 or 206 to `path` (nil: to any).
+    public func bytesSent(_ path: String? = nil) -> Int64 {
+        media(path).reduce(0) { $0 + $1.bytesSent }
+    }
+
+    /// The non-empty half-open ranges of the media that were sent for `path` (nil: for any), one for each answer.
+    public func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
+        media(path).map(\.rangeSent).filter { !$0.isEmpty }
+    }
+
+    /// How many different bytes of the media at `path` were sent: ``bytesSent(_:)`` less what was sent again.
+    public func distinctBytesSent(_ path: String) -> Int64 {
+        var end: Int64 = 0
+        return rangesSent(path).sorted { $0.lowerBound < $1.lowerBound }.reduce(0) { sum, range in
+            let new = max(0, range.upperBound - max(end, range.lowerBound))
+            end = max(end, range.upperBound)
+            return sum + new
+        }
+    }
+
+    private func media(_ path: String?) -> [OriginExchange] {
+        exchanges.filter { (path == nil || $0.path == path) && [200, 206].contains($0.status) }
+    }
+
+    // MARK: Waiting
+
+    /// The first request for which `condition` holds, as soon as there is one.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {
+        var found: OriginExchange?
+        try await until { exchanges in
+            found = exchanges.first(where: condition)
+            return found != nil
+        }
+        guard let found else { throw CancellationError() }
+        return found
+    }
+
+    /// Waits until `condition` holds for the requests so far.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func until(_ condition: ([OriginExchange]) -> Bool) async throws {
+        while true {
+            let (exchanges, version) = state.withLock { ($0.exchanges, $0.version) }
+            if condition(exchanges) { return }
+            try await change(after: version)
+        }
+    }
+
+    /// Waits until every answer is over.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
+
+    /// Forgets all requests; those in flight leave no further trace. Rules go on counting where they were.
+    public func forget() {
+        change { state in
+            state.first += state.exchanges.count
+            state.exchanges = []
+        }
+    }
+
+    // MARK: Writing, by the server
+
+    /// Notes a request and gives it its numbers.
+    func begin(_ request: OriginExchange) -> OriginExchange {
+        var exchange = request
+        change { state in
+            exchange.number = state.first + state.exchanges.count
+            exchange.index = state.counts[exchange.path, default: 0]
+            state.counts[exchange.path] = exchange.index + 1
+            state.exchanges.append(exchange)
+        }
+        return exchange
+    }
+
+    /// Changes what is noted of the request with `number`.
+    func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
+        change { state in
+            let index = number - state.first
+            if state.exchanges.indices.contains(index) { mutate(&state.exchanges[index]) }
+        }
+    }
+
+    private func change(_ mutate: (inout State) -> Void) {
+        let waiters = state.withLock { state in
+            mutate(&state)
+            state.version += 1
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.continuation.resume() }
+    }
+
+    private func change(after version: UInt64) async throws {
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let result = state.withLock { state -> Result<Void, any Error>? in
+                    if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
+                    if state.version != version { return .success(()) }
+                    state.waiters.append(Waiter(id: id, continuation: continuation))
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state -> Waiter? in
+                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else {
+                    state.cancelled.insert(id)
+                    return nil
+                }
+                return state.waiters.remove(at: index)
+            }
+            waiter?.continuation.resume(throwing: CancellationError())
+        }
+        state.withLock { _ = $0.cancelled.remove(id) }
+    }
+}

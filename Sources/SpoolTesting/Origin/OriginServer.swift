@@ -1,0 +1,144 @@
+public import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// A real HTTP/1.1 server on this machine that serves media and misbehaves on request.
+///
+/// Tests play against it instead of the internet: each ``OriginResource`` says what it serves and what it does wrong,
+/// and ``log`` says what was asked and how many bytes the socket took. It listens on the loopback interface and is no
+/// server for production. Safe to use from any task.
+///
+/// ```swift
+/// try await OriginServer.run(["/song.mp3": .pattern(10_000_000, .cut(after: 4_000_000))]) { origin in
+///     let answer = try await upstream.open(UpstreamRequest(url: origin.url("/song.mp3")))
+///     …
+///     #expect(origin.log.bytesSent("/song.mp3") == 4_000_000)
+/// }
+/// ```
+public final class OriginServer: Sendable {
+    /// A certificate and its key, as PEM files.
+    public struct Identity: Sendable {
+        /// The certificate chain, the server's own first.
+        public var certificate: URL
+        /// The private key.
+        public var key: URL
+
+        /// An identity from two PEM files.
+        public init(certificate: URL, key: URL) {
+            self.certificate = certificate
+            self.key = key
+        }
+    }
+
+    /// The port of 127.0.0.1 on which it listens.
+    public let port: Int
+    /// `http`, or `https` when it has an identity.
+    public let scheme: String
+    private let desk: OriginDesk
+    private let channel: any Channel
+
+    /// One thread for all origins of a process; it lives as long as the process, so that a late pause finds it.
+    private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
+    private init(desk: OriginDesk, channel: any Channel, scheme: String) {
+        self.desk = desk
+        self.channel = channel
+        self.scheme = scheme
+        port = channel.localAddress?.port ?? 0
+    }
+
+    // MARK: Life
+
+    /// Starts listening.
+    ///
+    /// - Parameters:
+    ///   - resources: What is served, by path (without query). Other paths are 404.
+    ///   - port: Where to listen, 0 for any free port; a former server's port makes "the origin is back" testable.
+    ///   - identity: Speaks TLS with this certificate when given.
+    ///   - sendBufferSize: Bytes that the kernel may hold for a connection (`SO_SNDBUF`); small, so that a client that
+    ///     stops reading soon stops the origin.
+    ///   - clock: Where the pauses of ``OriginBehaviour/drip(_:every:)`` come from.
+    /// - Throws: What binding the port or reading the certificate throws.
+    public static func start(
+        _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
+        sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
+    ) async throws -> OriginServer {
+        let desk = OriginDesk(resources: resources, clock: clock)
+        let tls = try identity.map { identity in
+            let chain = try NIOSSLCertificate.fromPEMFile(identity.certificate.path).map {
+                NIOSSLCertificateSource.certificate($0)
+            }
+            let key = try NIOSSLPrivateKey(file: identity.key.path, format: .pem)
+            return try NIOSSLContext(
+                configuration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+        }
+        let channel = try await ServerBootstrap(group: group)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.backlog, value: 512)
+            .childChannelOption(.socketOption(.so_sndbuf), value: sendBufferSize)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.writeBufferWaterMark, value: .init(low: 32 * 1024, high: 64 * 1024))
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+                    try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
+                    try pipeline.addHandler(OriginConnection(desk: desk, number: desk.connect(channel)))
+                }
+            }
+            .bind(host: "127.0.0.1", port: port).get()
+        return OriginServer(desk: desk, channel: channel, scheme: tls == nil ? "http" : "https")
+    }
+
+    /// Starts listening, calls `body`, and stops, also when `body` throws.
+    public static func run<R>(
+        _ resources: [String: OriginResource], identity: Identity? = nil,
+        clock: any Clock<Duration> = ContinuousClock(), _ body: (OriginServer) async throws -> R
+    ) async throws -> R {
+        let server = try await start(resources, identity: identity, clock: clock)
+        do {
+            let result = try await body(server)
+            await server.stop()
+            return result
+        } catch {
+            await server.stop()
+            throw error
+        }
+    }
+
+    /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
+    public func stop() async {
+        try? await channel.close()
+        for child in desk.openChannels { try? await child.close() }
+    }
+
+    // MARK: Use
+
+    /// What was asked and sent.
+    public var log: OriginLog { desk.log }
+
+    /// How many connections were accepted so far.
+    public var connectionCount: Int { desk.connectionCount }
+
+    /// The address of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110
+    /// §4.3.1) and the same server.
+    public func url(_ path: String, host: String = "127.0.0.1") -> URL {
+        guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
+            preconditionFailure("a test asked for the address of \(path), which is no path")
+        }
+        return url
+    }
+
+    /// Changes what is served at `path`; answers that have begun go on as they began. Does nothing for an unknown path.
+    public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
+        desk.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
+    }
+
+    /// Serves `resource` at `path` from now on; nil makes it 404.
+    public func set(_ path: String, _ resource: OriginResource?) { desk.update(path) { $0 = resource } }
+
+    /// Lets answers that stall now go on: those of `path`, or all when nil is given.
+    public func release(_ path: String? = nil) { desk.release(path) }
+}

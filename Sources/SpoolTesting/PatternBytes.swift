@@ -1,0 +1,139 @@
+public import Foundation
+
+/// Media whose every byte follows from a seed and an offset: a test can tell a wrong byte without keeping the right ones.
+///
+/// Files of any size cost no memory. A page of 4 KiB begins with a stamp of its own and goes on with a piece of a fixed
+/// noise table, chosen by seed and page number; so bytes that land at a wrong offset, come from another seed, or were
+/// flipped, differ from what belongs there. Filling and checking run at the speed of `memcpy` and `memcmp`, also in
+/// debug builds. This is no cryptography and no compressible text.
+///
+/// The pattern goes on past ``length`` (and has the same bytes for any length), which makes "the origin sent more than
+/// it had" testable. Offsets are in bytes from the start and never negative.
+public struct PatternBytes: Sendable, Hashable {
+    /// Tells one pattern from another.
+    public var seed: UInt64
+    /// Number of bytes in the media.
+    public var length: Int64
+
+    /// A media of `length` bytes that follow from `seed`.
+    public init(seed: UInt64 = 1, length: Int64) {
+        self.seed = seed
+        self.length = length
+    }
+
+    /// The byte at `offset`, which must not be negative.
+    public subscript(offset: Int64) -> UInt8 {
+        var byte: UInt8 = 0
+        withUnsafeMutableBytes(of: &byte) { fill($0, at: offset) }
+        return byte
+    }
+
+    /// Fills all of `buffer` with the bytes from `offset` on.
+    public func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
+        forEachPiece(count: buffer.count, at: offset) { position, piece in
+            UnsafeMutableRawBufferPointer(rebasing: buffer[position..<position + piece.count]).copyMemory(from: piece)
+            return true
+        }
+    }
+
+    /// The bytes of the half-open `range`.
+    public func bytes(_ range: Range<Int64>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            fill(UnsafeMutableRawBufferPointer(buffer), at: range.lowerBound)
+            count = range.count
+        }
+    }
+
+    /// All bytes, as data.
+    public var data: Data { Data(bytes(0..<length)) }
+
+    /// The offset of the first byte in `bytes` that is not what stands at `offset` and after, or nil if all are right.
+    public func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
+        var wrong: Int64?
+        forEachPiece(count: bytes.count, at: offset) { position, piece in
+            let given = UnsafeRawBufferPointer(rebasing: bytes[position..<position + piece.count])
+            if let base = given.baseAddress, let expected = piece.baseAddress, memcmp(base, expected, piece.count) == 0
+            {
+                return true
+            }
+            let index = zip(given, piece).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? 0
+            wrong = offset + Int64(position + index)
+            return false
+        }
+        return wrong
+    }
+
+    /// Throws unless `bytes` are what stands at `offset` and after.
+    ///
+    /// - Throws: ``PatternMismatch`` with the first offset that is wrong.
+    public func verify(_ bytes: some ContiguousBytes, at offset: Int64) throws {
+        try bytes.withUnsafeBytes { bytes in
+            guard let wrong = firstMismatch(in: bytes, at: offset) else { return }
+            throw PatternMismatch(
+                offset: wrong, found: bytes[Int(wrong - offset)], expected: self[wrong],
+                checked: offset..<offset + Int64(bytes.count))
+        }
+    }
+
+    /// Calls `body` with pieces that together make up `count` bytes from `offset` on, until it returns false.
+    private func forEachPiece(count: Int, at offset: Int64, _ body: (_ position: Int, UnsafeRawBufferPointer) -> Bool) {
+        precondition(offset >= 0, "a pattern begins at 0")
+        PatternNoise.table.withUnsafeBytes { table in
+            var position = 0
+            while position < count {
+                let page = (offset + Int64(position)) >> 12
+                let inPage = Int((offset + Int64(position)) & 4095)
+                let hash = PatternNoise.mix(seed &+ UInt64(bitPattern: page) &* 0x9E37_79B9_7F4A_7C15)
+                let piece: Bool
+                let taken: Int
+                if inPage < 8 {
+                    taken = min(8 - inPage, count - position)
+                    piece = withUnsafeBytes(of: hash.littleEndian) {
+                        body(position, UnsafeRawBufferPointer(rebasing: $0[inPage..<inPage + taken]))
+                    }
+                } else {
+                    taken = min(4096 - inPage, count - position)
+                    let start = Int(hash >> 48) + inPage
+                    piece = body(position, UnsafeRawBufferPointer(rebasing: table[start..<start + taken]))
+                }
+                guard piece else { return }
+                position += taken
+            }
+        }
+    }
+}
+
+/// Says which byte of a pattern was wrong.
+public struct PatternMismatch: Error, CustomStringConvertible {
+    /// Offset of the first wrong byte.
+    public var offset: Int64
+    /// What stood there.
+    public var found: UInt8
+    /// What belongs there.
+    public var expected: UInt8
+    /// The half-open range that was checked.
+    public var checked: Range<Int64>
+
+    /// A sentence with the offset, both bytes and the range checked.
+    public var description: String {
+        "byte \(offset) is \(found) instead of \(expected), in a check of bytes \(checked.lowerBound)..<\(checked.upperBound)"
+    }
+}
+
+/// The fixed noise that all patterns are cut from.
+private enum PatternNoise {
+    static let table: [UInt8] = {
+        var words: [UInt64] = []
+        words.reserveCapacity((65536 + 4096) / 8)
+        for index in 0..<UInt64((65536 + 4096) / 8) { words.append(mix(index).littleEndian) }
+        return words.withUnsafeBytes { Array($0) }
+    }()
+
+    /// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every input bit changes about half of the output bits.
+    static func mix(_ value: UInt64) -> UInt64 {
+        var z = value &+ 0x9E37_79B9_7F4A_7C15
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
