@@ -1,0 +1,55 @@
+/// Rows of text under headings, printed as Markdown, so that a terminal shows columns and `docs/` takes them as they are.
+///
+/// The first column stands left, all others right; each has a heading of two letters or more.
+struct Table: CustomStringConvertible, Sendable {
+    var headings: [String]
+    var rows: [[String]] = []
+    /// A sentence under the table.
+    var note: String?
+
+    init(_ headings: String..., note: String? = nil) {
+        self.headings = headings
+        self.note = note
+    }
+
+    mutating func add(_ cells: String...) {
+        rows.append(cells)
+    }
+
+    var description: String {
+        let widths = headings.indices.map { column in
+            ([headings] + rows).map { $0[column].count }.max() ?? 0
+        }
+        func line(_ cells: [String]) -> String {
+            let padded = cells.indices.map { column in
+                let padding = String(repeating: " ", count: widths[column] - cells[column].count)
+                return column == 0 ? cells[column] + padding : padding + cells[column]
+            }
+            return "| " + padded.joined(separator: " | ") + " |"
+        }
+        let rule = widths.indices.map { column in
+            column == 0
+                ? String(repeating: "-", count: widths[column])
+                : String(repeating: "-", count: widths[column] - 1) + ":"
+        }
+        var text = ([line(headings), "| " + rule.joined(separator: " | ") + " |"] + rows.map(line))
+            .joined(separator: "\n")
+        if let note {
+            text += "\n\n\(note)"
+        }
+        return text
+    }
+}
+
+/// A whole number with a comma between thousands: `16,226,484`. Below 10 it keeps one decimal.
+func figure(_ value: Double) -> String {
+    if value < 10 { return "\((value * 10).rounded() / 10)" }
+    var digits = String(Int(value.rounded()))
+    var groups: [Substring] = []
+    while digits.count > 3 {
+        groups.insert(digits.suffix(3), at: 0)
+        digits.removeLast(3)
+    }
+    groups.insert(digits[...], at: 0)
+    return groups.joined(separator: ",")
+}
