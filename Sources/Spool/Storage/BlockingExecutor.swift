@@ -1,0 +1,150 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The one home of blocking calls: a few threads of its own, so that a slow disk never holds up a player's event loop
+/// or Swift's shared threads.
+///
+/// First in, first out. Threads start when there is work and no idle one, up to the limit, then stay, asleep, until
+/// ``shutdown()`` or deinitialisation. It orders nothing beyond that: jobs run side by side.
+package final class BlockingExecutor: TaskExecutor {
+    private let queue: Queue
+
+    /// Creates an executor; threads come later.
+    ///
+    /// - Parameters:
+    ///   - threadLimit: Threads at most, at least one: how many blocking calls may be in progress at once.
+    ///   - name: What the threads are called in a debugger.
+    package init(threadLimit: Int = 8, name: String = "spool.blocking") {
+        self.queue = Queue(threadLimit: max(1, threadLimit), name: name)
+    }
+
+    deinit { queue.close() }
+
+    /// Runs a blocking call on one of the threads and returns what it returns; the caller waits without blocking.
+    ///
+    /// Does not look at cancellation: what has begun is finished.
+    package func run<R: Sendable>(_ body: @Sendable () throws -> R) async throws -> R {
+        try await withTaskExecutorPreference(self) { try await Self.call(body) }
+    }
+
+    // An own executor is preferred by nonisolated concurrent functions only, not by a closure that inherits an actor.
+    @concurrent private static func call<R: Sendable>(_ body: @Sendable () throws -> R) async throws -> R {
+        try body()
+    }
+
+    /// Lets the threads end when they have done what is queued. Jobs that come later are run all the same.
+    package func shutdown() { queue.close() }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        queue.add(UnownedJob(job), executor: asUnownedTaskExecutor())
+    }
+
+    /// Threads alive at the moment.
+    package var threadCount: Int { queue.threadCount }
+}
+
+/// The jobs that wait, and the threads that take them; outlives its executor until the last thread has ended.
+private final class Queue: Sendable {
+    private struct Entry {
+        var job: UnownedJob
+        var executor: UnownedTaskExecutor
+    }
+
+    private struct State {
+        var entries: [Entry] = []
+        /// Entries before it are done; they are cleared away in bulk.
+        var head = 0
+        var idle = 0
+        var threads = 0
+        var isClosed = false
+
+        mutating func takeFirst() -> Entry? {
+            guard head < entries.count else { return nil }
+            defer {
+                head += 1
+                if head == entries.count {
+                    entries.removeAll(keepingCapacity: head < 1024)
+                    head = 0
+                } else if head >= 1024 {
+                    entries.removeFirst(head)
+                    head = 0
+                }
+            }
+            return entries[head]
+        }
+    }
+
+    private let state = Mutex(State())
+    /// Signalled once for each sleeping thread that is wanted, never more.
+    private let wake = DispatchSemaphore(value: 0)
+    private let threadLimit: Int
+    private let name: String
+
+    init(threadLimit: Int, name: String) {
+        self.threadLimit = threadLimit
+        self.name = name
+    }
+
+    var threadCount: Int { state.withLock { $0.threads } }
+
+    private enum Hand { case wake, start, none }
+
+    func add(_ job: UnownedJob, executor: UnownedTaskExecutor) {
+        let hand = state.withLock { state -> Hand in
+            state.entries.append(Entry(job: job, executor: executor))
+            if state.idle > 0 {
+                state.idle -= 1
+                return .wake
+            }
+            guard state.threads < threadLimit else { return .none }
+            state.threads += 1
+            return .start
+        }
+        switch hand {
+        case .wake: wake.signal()
+        case .start: startThread()
+        case .none: break
+        }
+    }
+
+    func close() {
+        let sleeping = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = 0 }
+            return state.idle
+        }
+        for _ in 0..<sleeping { wake.signal() }
+    }
+
+    private func startThread() {
+        let thread = Thread { self.work() }
+        thread.name = name
+        thread.start()
+    }
+
+    private enum Step {
+        case run(Entry)
+        case sleep
+        case end
+    }
+
+    private func work() {
+        while true {
+            let step = state.withLock { state -> Step in
+                if let entry = state.takeFirst() { return .run(entry) }
+                if state.isClosed {
+                    state.threads -= 1
+                    return .end
+                }
+                state.idle += 1
+                return .sleep
+            }
+            switch step {
+            case .run(let entry): entry.job.runSynchronously(on: entry.executor)
+            case .sleep: wake.wait()
+            case .end: return
+            }
+        }
+    }
+}
