@@ -1,0 +1,181 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// What comes back from a loading request to the one that made it.
+enum LoadingRequestEvent: Sendable {
+    /// The next bytes, on the delegate's thread.
+    case data(Data)
+    /// The end, with what was said of the resource if that was asked for.
+    case finished(ContentInformation?)
+    /// No more will come, and why. Not sent after a cancel.
+    case failed(any Error)
+}
+
+/// The player's end of one loading request: makes it, calls it off, and hears of it.
+///
+/// The delegate's end is ``AVAssetResourceLoadingRequest``, which this does not keep alive: that is the delegate's
+/// duty. Decisions are ``LoadingRequestContract``'s; the log is the loader's.
+final class LoadingRequestRecord: Sendable {
+    let core: ResourceLoaderCore
+    let url: URL
+    let kind: AVAssetResourceLoader.LoggedRequest.Kind
+    let requestedOffset: Int64
+    let requestedLength: Int64?
+    let toEnd: Bool
+    let allowedContentTypes: [String]?
+    private let startsCounting: Bool
+    private let receive: @Sendable (LoadingRequestEvent) -> Void
+    private let state: Mutex<State>
+
+    private struct State {
+        var contract: LoadingRequestContract
+        /// Its place in the log; set when it is handed to the delegate.
+        var logID: Int?
+        /// Boxed: the request belongs to the delegate's side; here it is only passed on to it.
+        var request = WeakRequest()
+    }
+
+    /// A request that is logged and handed over by ``start()``. `receive` is called without any lock held.
+    init(
+        core: ResourceLoaderCore, url: URL, kind: AVAssetResourceLoader.LoggedRequest.Kind, offset: Int64,
+        length: Int64?, toEnd: Bool, receive: @escaping @Sendable (LoadingRequestEvent) -> Void
+    ) {
+        self.core = core
+        self.url = url
+        self.kind = kind
+        requestedOffset = offset
+        requestedLength = length
+        self.toEnd = toEnd
+        self.receive = receive
+        allowedContentTypes = core.allowedContentTypes
+        startsCounting = core.currentOffsetStartsAtZero
+        let contract = LoadingRequestContract(
+            offset: offset, length: length, asksForInformation: kind == .contentInformation)
+        state = Mutex(State(contract: contract))
+    }
+
+    var asksForInformation: Bool { kind == .contentInformation }
+    var phase: LoadingRequestContract.Phase { state.withLock { $0.contract.phase } }
+    var delivered: Int64 { state.withLock { $0.contract.delivered } }
+    var currentOffset: Int64 {
+        state.withLock { startsCounting && $0.contract.delivered == 0 ? 0 : $0.contract.currentOffset }
+    }
+
+    // MARK: The player's side
+
+    /// Logs the request and asks the delegate, on its queue.
+    func start() {
+        let id = core.log(self)
+        state.withLock { $0.logID = id }
+        core.delegateQueueOrOwn.async { self.handOver() }
+    }
+
+    /// Calls the request off, on the delegate's queue: ``AVAssetResourceLoadingRequest/isCancelled`` turns true,
+    /// then the delegate is told.
+    func cancel() {
+        core.delegateQueueOrOwn.async { self.announceCancel() }
+    }
+
+    /// Moves on without a word: what still comes is dropped.
+    func abandon() {
+        state.withLock { $0.contract.abandon() }
+    }
+
+    private func handOver() {
+        let request = AVAssetResourceLoadingRequest(record: self, url: url)
+        let isWanted = state.withLock { state in
+            state.request.value = request
+            return state.contract.start()
+        }
+        guard isWanted else { return }
+        let isTakenOn = core.askDelegate { loader, delegate in
+            delegate.resourceLoader(loader, shouldWaitForLoadingOfRequestedResource: request)
+        }
+        // A delegate may finish the request before it returns; only an open one that nobody took on has failed.
+        guard isTakenOn != true, state.withLock({ $0.contract.release() }) else { return }
+        let error = URLError(isTakenOn == nil ? .unsupportedURL : .resourceUnavailable)
+        update { $0.isFinished = true; $0.errorDescription = String(describing: error) }
+        receive(.failed(error))
+    }
+
+    private func announceCancel() {
+        let (isCancelled, wasHandedOver) = state.withLock { state in
+            let wasHandedOver = state.contract.phase != .made
+            return (state.contract.cancel(), wasHandedOver)
+        }
+        guard isCancelled else { return }
+        update { $0.isCancelled = true }
+        guard wasHandedOver, let request = state.withLock({ $0.request.value }) else { return }
+        _ = core.askDelegate { loader, delegate in
+            delegate.resourceLoader(loader, didCancel: request)
+            return true
+        }
+    }
+
+    // MARK: The delegate's side
+
+    func informationFilledIn() {
+        core.informationFilledIn()
+    }
+
+    func respond(with data: Data) {
+        let isKnown = core.isInformationKnown
+        let (answer, offset) = state.withLock { state in
+            let offset = state.contract.currentOffset
+            return (state.contract.respond(count: data.count, isInformationKnown: isKnown), offset)
+        }
+        report(answer.violations, at: offset)
+        guard answer.accepted > 0 else { return }
+        update { $0.bytes += Int64(answer.accepted) }
+        receive(.data(data.prefix(answer.accepted)))
+    }
+
+    func finish(with error: (any Error)?, information: ContentInformation?) {
+        let isKnown = core.isInformationKnown
+        let (answer, offset) = state.withLock { state in
+            let finish = state.contract.finish(
+                failing: error != nil, contentType: information?.contentType,
+                allowedContentTypes: allowedContentTypes, isInformationKnown: isKnown)
+            return (finish, state.contract.currentOffset)
+        }
+        report(answer.violations, at: offset)
+        guard answer.isFirst else { return }
+        update { entry in
+            entry.isFinished = true
+            entry.errorDescription = error.map { String(describing: $0) }
+        }
+        if let error {
+            receive(.failed(error))
+        } else if answer.violations.contains(.contentTypeNotAllowed) {
+            receive(.failed(AVError(.fileFormatNotRecognized)))
+        } else {
+            receive(.finished(information))
+        }
+    }
+
+    /// The last reference to the delegate's end went.
+    func released() {
+        let (isLost, offset) = state.withLock { ($0.contract.release(), $0.contract.currentOffset) }
+        guard isLost else { return }
+        report([.releasedUnfinished], at: offset)
+        receive(.failed(AVError(.unknown)))
+    }
+
+    private func report(_ kinds: [AVAssetResourceLoader.ContractViolation.Kind], at offset: Int64) {
+        guard !kinds.isEmpty, let id = state.withLock({ $0.logID }) else { return }
+        core.report(kinds.map { .init(kind: $0, requestID: id, offset: offset) })
+    }
+
+    private func update(_ change: (inout AVAssetResourceLoader.LoggedRequest) -> Void) {
+        guard let id = state.withLock({ $0.logID }) else { return }
+        core.updateLog(id, change)
+    }
+}
+
+/// A weak reference to a delegate's request, for the player's side to pass back to the delegate.
+///
+/// `@unchecked`: never read but under the record's lock, and the request is then used on the delegate's queue only.
+private struct WeakRequest: @unchecked Sendable {
+    weak var value: AVAssetResourceLoadingRequest?
+}

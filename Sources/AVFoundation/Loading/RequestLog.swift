@@ -1,0 +1,93 @@
+// The request log is the stand-in's own: Apple's AVFoundation has no such API. Use it in tests and in tools that
+// run on Linux, never in code that must also compile for Apple's platforms.
+
+extension AVAssetResourceLoader {
+    /// One loading request that the player made: what it asked for and what became of it. Linux only.
+    public struct LoggedRequest: Sendable, Equatable {
+        /// What a request asks for.
+        public enum Kind: String, Sendable, Equatable {
+            /// Type and length, with a probe of two bytes that nothing reads.
+            case contentInformation
+            /// Bytes of the resource.
+            case data
+        }
+
+        /// Counts from 0 within an asset, in the order in which the player made them.
+        public let id: Int
+        /// Information or data.
+        public let kind: Kind
+        /// The first byte asked for.
+        public let offset: Int64
+        /// How many bytes; nil when the player did not know the length of the resource.
+        public let length: Int64?
+        /// Whether the request runs to the end of the resource, whatever ``length`` says.
+        public let toEnd: Bool
+        /// Bytes handed over that counted: not those after a cancel, or beyond the length.
+        public internal(set) var bytes: Int64 = 0
+        /// Whether the player called it off.
+        public internal(set) var isCancelled = false
+        /// Whether the delegate finished it, with or without an error.
+        public internal(set) var isFinished = false
+        /// What the delegate finished it with, if it failed.
+        public internal(set) var errorDescription: String?
+    }
+
+    /// Something that a delegate did against Apple's contract. Linux only; Apple's AVFoundation crashes, stalls or
+    /// plays wrongly instead.
+    public struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
+        /// Which rule was broken.
+        public enum Kind: String, Sendable, Equatable, CaseIterable {
+            /// Bytes handed over after the cancel was announced.
+            case respondAfterCancel
+            /// Bytes handed over after the request was finished.
+            case respondAfterFinish
+            /// Finished after the cancel was announced.
+            case finishAfterCancel
+            /// Finished a second time.
+            case finishedTwice
+            /// Finished with fewer bytes than asked for: the player takes it for the end of the resource.
+            case shortFinish
+            /// More bytes than asked for; what is beyond is dropped.
+            case moreThanRequested
+            /// The content type is not among those allowed.
+            case contentTypeNotAllowed
+            /// Bytes handed over before the content information was filled in.
+            case dataBeforeInformation
+            /// The information request finished well, with nothing filled in.
+            case finishedWithoutInformation
+            /// Taken on, then let go without an end: the player would wait for ever.
+            case releasedUnfinished
+        }
+
+        /// Which rule was broken.
+        public let kind: Kind
+        /// The ``LoggedRequest/id`` of the request.
+        public let requestID: Int
+        /// The request's current offset at that moment.
+        public let offset: Int64
+
+        /// One line for a test's message.
+        public var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
+    }
+
+    /// Every loading request that was made for the asset, oldest first. Linux only; from any thread.
+    public var requestLog: [LoggedRequest] { core.requestLog }
+
+    /// Everything that the delegate did against the contract, oldest first. Linux only; from any thread.
+    public var contractViolations: [ContractViolation] { core.violations }
+
+    /// The content types that requests made from now on allow, nil for all. Linux only, for tests: Apple's
+    /// AVFoundation decides by itself.
+    public var allowedContentTypes: [String]? {
+        get { core.allowedContentTypes }
+        set { core.allowedContentTypes = newValue }
+    }
+}
+
+extension AVURLAsset {
+    /// Every loading request that was made for the asset, oldest first. Linux only.
+    public var requestLog: [AVAssetResourceLoader.LoggedRequest] { resourceLoader.requestLog }
+
+    /// Everything that the loader's delegate did against the contract, oldest first. Linux only.
+    public var contractViolations: [AVAssetResourceLoader.ContractViolation] { resourceLoader.contractViolations }
+}

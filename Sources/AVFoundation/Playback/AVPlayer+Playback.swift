@@ -1,0 +1,159 @@
+import Foundation
+
+extension AVPlayer {
+    /// Lets go of the former item and begins to load the new one.
+    func setCurrent(_ item: AVPlayerItem?) {
+        let former = currentItem
+        playback?.shutDown()
+        playback = nil
+        isRunning = false
+        seekWhenReady = nil
+        former?.player = nil
+        finishSeeks(completed: false)
+        currentItem = item
+        guard let item else { return }
+        item.player = self
+        start(item)
+    }
+
+    private func start(_ item: AVPlayerItem) {
+        guard item.status != .failed else { return }
+        guard let source = item.source else {
+            _ = item.state.failed(AVError(.unknown, detail: "the asset has no address"))
+            return itemFailed(item)
+        }
+        if case .stream(let stream, _) = source, let failure = stream.failure {
+            _ = item.state.failed(failure)
+            return itemFailed(item)
+        }
+        let options = PlaybackOptions(
+            headless: headless, isCustomStream: source.isStream, userAgent: item.urlAsset?.userAgent,
+            forwardBufferDuration: item.preferredForwardBufferDuration)
+        guard let playback = ItemPlayback(source: source, item: item.state, options: options) else {
+            return itemFailed(item)
+        }
+        self.playback = playback
+        playback.setVolume(volume, isMuted: isMuted)
+        playback.setRate(wantedRate)
+        // Neither the player nor the item is kept alive by listening; the events end with the playback.
+        Task { @MainActor [weak self, weak item, events = playback.events] in
+            for await event in events {
+                guard let self, let item, self.playback === playback else { continue }
+                self.react(to: event, of: item)
+            }
+        }
+    }
+
+    private func react(to event: PlaybackEvent, of item: AVPlayerItem) {
+        switch event {
+        case .ready:
+            item.post(.AVPlayerItemStatusDidChange)
+            if let seek = seekWhenReady {
+                seekWhenReady = nil
+                playback?.seek(to: seek.seconds, id: seek.id)
+            }
+            itemBecameReady()
+        case .time(let seconds):
+            timePassed(to: seconds)
+        case .running(let isRunning):
+            let hasStalled = self.isRunning && !isRunning
+            self.isRunning = isRunning
+            if hasStalled { playbackStopped(item) }
+        case .seekFinished(let id, let completed):
+            if completed { item.post(.AVPlayerItemTimeJumped) }
+            seeks.removeValue(forKey: id)?(completed)
+        case .ended:
+            itemEnded(item)
+        case .failed, .closed:
+            itemFailed(item)
+        }
+    }
+
+    /// Playback has stopped by itself. Unless a seek or the end did it, media has not come in time.
+    private func playbackStopped(_ item: AVPlayerItem) {
+        guard wantedRate != 0, seeks.isEmpty, playback?.isStarved ?? false else { return }
+        item.post(.AVPlayerItemPlaybackStalled)
+        if !automaticallyWaitsToMinimizeStalling { pause() }
+    }
+
+    private func itemFailed(_ item: AVPlayerItem) {
+        finishSeeks(completed: false)
+        item.post(.AVPlayerItemStatusDidChange)
+        item.post(.AVPlayerItemFailedToPlayToEndTime, error: item.error)
+    }
+
+    private func itemEnded(_ item: AVPlayerItem) {
+        // First what the player does, then the news: who hears it finds the player as it will be.
+        switch actionAtItemEnd {
+        case .advance: advanceAfterEnd()
+        case .pause: pause()
+        case .none: break
+        }
+        item.post(.AVPlayerItemDidPlayToEndTime)
+    }
+
+    private func finishSeeks(completed: Bool) {
+        let handlers = seeks
+        seeks = [:]
+        for handler in handlers.sorted(by: { $0.key < $1.key }) { handler.value(completed) }
+    }
+
+    // MARK: Seeking
+
+    /// Goes to a time, exactly, whatever tolerance was asked for: that is within every tolerance.
+    public func seek(to time: CMTime) {
+        seek(to: time) { _ in }
+    }
+
+    /// Goes to a time; see ``seek(to:completionHandler:)``.
+    public func seek(to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime) {
+        seek(to: time) { _ in }
+    }
+
+    /// Goes to a time; see ``seek(to:completionHandler:)``.
+    public func seek(
+        to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime,
+        completionHandler: @escaping @Sendable (Bool) -> Void
+    ) {
+        seek(to: time, completionHandler: completionHandler)
+    }
+
+    /// Goes to a time.
+    ///
+    /// A seek before the item is ready waits until it is. A seek takes the place of one that is under way.
+    ///
+    /// - Parameter completionHandler: called once, on the main actor: with true when playback goes on from there,
+    ///   with false when another seek took its place, the item changed or failed, or the time is no number.
+    public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
+        guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
+        lastSeek += 1
+        let id = lastSeek
+        seeks[id] = completionHandler
+        if item.status == .readyToPlay {
+            playback?.seek(to: time.seconds, id: id)
+        } else {
+            if let former = seekWhenReady { seeks.removeValue(forKey: former.id)?(false) }
+            seekWhenReady = (time.seconds, id)
+        }
+    }
+
+    /// Goes to a time; true when playback goes on from there. See ``seek(to:completionHandler:)``.
+    @discardableResult
+    public func seek(to time: CMTime) async -> Bool {
+        await withCheckedContinuation { continuation in
+            seek(to: time) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Goes to a time; true when playback goes on from there. See ``seek(to:completionHandler:)``.
+    @discardableResult
+    public func seek(to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime) async -> Bool {
+        await seek(to: time)
+    }
+}
+
+extension ItemPlayback.Source {
+    var isStream: Bool {
+        if case .stream = self { true } else { false }
+    }
+}

@@ -1,0 +1,168 @@
+public import Foundation
+
+/// Plays one item at a time.
+///
+/// Here libmpv decodes and puts out; a desktop gets a window, a machine without screen or sound plays silently. See
+/// ``headless`` for tests. Everything is on the main actor: where Apple's SDK lets a method be called from anywhere,
+/// this is stricter, so what compiles here compiles there.
+///
+/// Replacing the item, or letting the player go, cancels no loading request, as with Apple's: the requests of an
+/// asset end with the asset.
+@MainActor open class AVPlayer: NSObject {
+    /// Whether a player can play.
+    public enum Status: Int, Sendable {
+        /// It has not tried yet.
+        case unknown = 0
+        /// It can play items.
+        case readyToPlay = 1
+        /// It cannot play any more.
+        case failed = 2
+    }
+
+    /// Whether a player plays, or why not.
+    public enum TimeControlStatus: Int, Sendable {
+        /// The rate is 0.
+        case paused = 0
+        /// It would play, but waits for media, a seek or an item.
+        case waitingToPlayAtSpecifiedRate = 1
+        /// It plays.
+        case playing = 2
+    }
+
+    /// Why a player waits.
+    public struct WaitingReason: RawRepresentable, Hashable, Sendable {
+        /// Apple's name for the reason.
+        public let rawValue: String
+        /// A reason of a name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+        /// For media, so as not to stall soon after.
+        public static let toMinimizeStalls = WaitingReason(rawValue: "AVPlayerWaitingToMinimizeStallsReason")
+        /// For an item.
+        public static let noItemToPlay = WaitingReason(rawValue: "AVPlayerWaitingWithNoItemToPlayReason")
+    }
+
+    /// What a player does when its item ends.
+    public enum ActionAtItemEnd: Int, Sendable {
+        /// Goes to the next item of a queue.
+        case advance = 0
+        /// Stops there, with rate 0.
+        case pause = 1
+        /// Nothing; the rate stays.
+        case none = 2
+    }
+
+    /// What is played, or would be.
+    public internal(set) var currentItem: AVPlayerItem?
+    /// What to do at the end of an item: `.pause`, for a queue player `.advance`.
+    open var actionAtItemEnd: ActionAtItemEnd {
+        get { ownActionAtItemEnd ?? usualActionAtItemEnd }
+        set { ownActionAtItemEnd = newValue }
+    }
+    /// The rate that ``play()`` starts with.
+    open var defaultRate: Float = 1
+    /// Whether to wait for media rather than to stall; see ``timeControlStatus``. With false, an item that runs dry
+    /// sets the rate to 0, and nothing but ``play()`` starts it again.
+    open var automaticallyWaitsToMinimizeStalling = true
+    /// How loud, from 0 to 1.
+    open var volume: Float = 1 { didSet { applyVolume() } }
+    /// Whether there is no sound, whatever the volume.
+    open var isMuted = false { didSet { applyVolume() } }
+    /// How to play without picture and sound; nil plays with both. Linux only. Heeded when an item gets into the
+    /// player, so set it before that; ``defaultHeadless`` holds for players that are made with an item.
+    open var headless: HeadlessMode? {
+        get { ownHeadless ?? Self.defaultHeadless }
+        set { ownHeadless = .some(newValue) }
+    }
+    /// What ``headless`` is in a new player: what the environment variable `AVPLAYER_HEADLESS` says (a speed, or
+    /// `untimed`), else nil. Linux only.
+    public static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
+
+    private var ownHeadless: HeadlessMode??
+    private var ownActionAtItemEnd: ActionAtItemEnd?
+    var playback: ItemPlayback?
+    var isRunning = false
+    var wantedRate: Float = 0
+    var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
+    var lastSeek: UInt64 = 0
+    /// A seek that was asked for before the item was ready.
+    var seekWhenReady: (seconds: Double, id: UInt64)?
+    var timeObservers: [TimeObserver] = []
+
+    /// A player without an item.
+    nonisolated public override init() {
+        super.init()
+    }
+
+    /// A player of the item, which begins to load. The rate is 0.
+    public init(playerItem item: AVPlayerItem?) {
+        super.init()
+        setCurrent(item)
+    }
+
+    /// A player of a new item for the address.
+    public convenience init(url URL: URL) {
+        self.init(playerItem: AVPlayerItem(url: URL))
+    }
+
+    deinit {
+        playback?.shutDown()
+    }
+
+    /// Whether the player can play.
+    open var status: Status { currentItem == nil ? .unknown : .readyToPlay }
+    /// Why it cannot; never said here, items fail instead.
+    open var error: (any Error)? { nil }
+
+    /// How fast to play: 0 is paused, 1 as recorded. Negative rates play forwards here.
+    open var rate: Float {
+        get { wantedRate }
+        set {
+            guard newValue.isFinite else { return }
+            wantedRate = newValue
+            playback?.setRate(newValue)
+        }
+    }
+
+    /// Plays at the default rate.
+    open func play() { rate = defaultRate }
+
+    /// Plays now at a rate, without waiting for media.
+    open func playImmediately(atRate rate: Float) { self.rate = rate }
+
+    /// Stops where it is.
+    open func pause() { rate = 0 }
+
+    /// Whether it plays, or why not.
+    open var timeControlStatus: TimeControlStatus {
+        if wantedRate == 0 { return .paused }
+        return isRunning ? .playing : .waitingToPlayAtSpecifiedRate
+    }
+
+    /// Why it waits; nil unless it does.
+    open var reasonForWaitingToPlay: WaitingReason? {
+        guard timeControlStatus == .waitingToPlayAtSpecifiedRate else { return nil }
+        return currentItem == nil ? .noItemToPlay : .toMinimizeStalls
+    }
+
+    /// Where the current item plays; 0 without one.
+    open func currentTime() -> CMTime { currentItem?.currentTime() ?? .zero }
+
+    /// Plays something else, or nothing. No request of the former item is cancelled.
+    open func replaceCurrentItem(with item: AVPlayerItem?) {
+        guard item !== currentItem else { return }
+        setCurrent(item)
+    }
+
+    /// What to do at the end of an item unless the app says otherwise.
+    var usualActionAtItemEnd: ActionAtItemEnd { .pause }
+
+    /// The item can be played now. For subclasses in this module.
+    func itemBecameReady() {}
+
+    /// The item has ended and the player is to advance. For subclasses in this module; a plain player pauses.
+    func advanceAfterEnd() { pause() }
+
+    private func applyVolume() {
+        playback?.setVolume(volume, isMuted: isMuted)
+    }
+}

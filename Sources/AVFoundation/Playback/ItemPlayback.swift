@@ -1,0 +1,133 @@
+import CMPV
+import Foundation
+import Synchronization
+
+/// What a playback tells its player, in order.
+enum PlaybackEvent: Sendable, Equatable {
+    case ready
+    case time(Double)
+    case ended
+    case failed
+    /// Playback runs, or waits for media or for a seek.
+    case running(Bool)
+    case seekFinished(id: UInt64, completed: Bool)
+    /// Someone closed the window.
+    case closed
+}
+
+/// One item being played by one libmpv handle: a thread of its own reads libmpv's events.
+///
+/// Commands come from any thread and do not wait. Events go out through ``events``, which ends when the handle is
+/// gone. Nobody else keeps the handle: ``shutDown()`` is all that a player has to call.
+final class ItemPlayback: Sendable {
+    let events: AsyncStream<PlaybackEvent>
+    let item: PlayerItemState
+    let stream: MediaStream?
+    let options: PlaybackOptions
+
+    let send: AsyncStream<PlaybackEvent>.Continuation
+    let state: Mutex<State>
+
+    struct State: Sendable {
+        /// Nil once the handle is being destroyed. Every call but the wait for events is made under the lock, so
+        /// that none can meet a destroyed handle.
+        var handle: MPVHandle?
+        var seeks = SeekTracker()
+        var isShutDown = false
+        var isLoaded = false
+        var isAtEnd = false
+        var lastSeekTarget: Double = 0
+        var nudges = 0
+    }
+
+    /// Starts loading, paused. Nil if libmpv cannot be started, which the item then says.
+    init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
+        guard let handle = MPVHandle(options: options.initial) else {
+            _ = item.failed(AVError(.mediaServicesWereReset, detail: "libmpv could not be started"))
+            return nil
+        }
+        self.item = item
+        self.options = options
+        (events, send) = AsyncStream.makeStream()
+        state = Mutex(State(handle: handle))
+        let address: String
+        switch source {
+        case .address(let text):
+            stream = nil
+            address = text
+        case .stream(let stream, let name):
+            self.stream = stream
+            handle.addStream(scheme: "avfoundation", stream)
+            address = "avfoundation://\(name)"
+        }
+        handle.observe(["duration", "time-pos", "core-idle", "eof-reached"])
+        item.playbacks.opened()
+        let thread = Thread { [self] in
+            runEvents(of: handle)
+        }
+        thread.name = "AVPlayer"
+        thread.start()
+        handle.command(["loadfile", address], id: 0)
+    }
+
+    /// What to play.
+    enum Source: Sendable {
+        /// Something that libmpv opens itself.
+        case address(String)
+        /// A stream, and the name that libmpv is to know it by: its extension helps to tell the format.
+        case stream(MediaStream, name: String)
+    }
+
+    /// Whether the item is neither paused by the player, nor at its end: what does not run then, waits for media.
+    var isStarved: Bool { state.withLock { $0.isLoaded && !$0.isAtEnd && $0.seeks.pending == nil } }
+
+    // MARK: Commands
+
+    func setRate(_ rate: Float) {
+        call { handle in
+            if rate != 0 { handle.set("speed", String(options.speed(rate: rate))) }
+            handle.set("pause", rate == 0 ? "yes" : "no")
+        }
+    }
+
+    func setVolume(_ volume: Float, isMuted: Bool) {
+        call { handle in
+            // libmpv's volume is the cube root of the gain, in per cent.
+            handle.set("volume", String(100 * cbrt(Double(min(max(volume, 0), 1)))))
+            handle.set("mute", isMuted ? "yes" : "no")
+        }
+    }
+
+    /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
+    func seek(to seconds: Double, id: UInt64) {
+        let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
+            guard let handle = state.handle, !state.isShutDown, state.isLoaded else { return (nil, true) }
+            let replaced = state.seeks.sent(id)
+            state.isAtEnd = false
+            state.lastSeekTarget = max(0, seconds)
+            state.nudges = 0
+            handle.command(["seek", String(state.lastSeekTarget), "absolute+exact"], id: id)
+            return (replaced, false)
+        }
+        if let replaced = outcome.replaced { send.yield(.seekFinished(id: replaced, completed: false)) }
+        if outcome.refused { send.yield(.seekFinished(id: id, completed: false)) }
+    }
+
+    /// Ends playback: reads fail, the thread leaves, the handle is destroyed there. Returns at once.
+    func shutDown() {
+        let handle = state.withLock { state in
+            defer { state.isShutDown = true }
+            return state.isShutDown ? nil : state.handle
+        }
+        guard handle != nil else { return }
+        stream?.close()
+        call(evenWhenShutDown: true) { $0.wakeUp() }
+    }
+
+    private func call(evenWhenShutDown: Bool = false, _ body: (MPVHandle) -> Void) {
+        state.withLock { state in
+            guard let handle = state.handle, evenWhenShutDown || !state.isShutDown else { return }
+            body(handle)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import CMPV
+
+/// A libmpv client handle, as far as it is used here: options, commands that do not wait, events, and its end.
+///
+/// Copies name the same handle. libmpv allows calls from several threads at once, but ``nextEvent(timeout:)`` from
+/// one only, and none after ``destroy()``; ``ItemPlayback`` sees to both.
+///
+/// `@unchecked`: the pointer is libmpv's, and libmpv guards what it points to.
+struct MPVHandle: @unchecked Sendable {
+    private let pointer: OpaquePointer
+
+    /// A started handle; nil if libmpv has no memory, or the process has set a locale whose numbers it can't read.
+    ///
+    /// Options that this libmpv doesn't know are passed over.
+    init?(options: [(name: String, value: String)]) {
+        guard let pointer = mpv_create() else { return nil }
+        for option in options { mpv_set_option_string(pointer, option.name, option.value) }
+        guard mpv_initialize(pointer) >= 0 else {
+            mpv_terminate_destroy(pointer)
+            return nil
+        }
+        self.pointer = pointer
+    }
+
+    /// Makes `scheme://…` read from a stream, which the caller keeps alive until after ``destroy()``.
+    func addStream(scheme: String, _ stream: MediaStream) {
+        mpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(stream).toOpaque(), openMediaStream)
+    }
+
+    /// Asks for an event at every change of these properties.
+    func observe(_ names: [String]) {
+        for name in names { mpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
+    }
+
+    /// Sends a command; its reply event carries the id.
+    func command(_ words: [String], id: UInt64) {
+        withArguments(words) { arguments in
+            _ = mpv_command_async(pointer, id, arguments)
+        }
+    }
+
+    /// Sets a property, without waiting for it.
+    func set(_ name: String, _ value: String) {
+        value.withCString { text in
+            var text: UnsafePointer<CChar>? = text
+            mpv_set_property_async(pointer, 0, name, MPV_FORMAT_STRING, &text)
+        }
+    }
+
+    /// The next event, after waiting for at most `timeout` seconds (negative: for ever).
+    func nextEvent(timeout: Double) -> MPVEvent {
+        MPVEvent(mpv_wait_event(pointer, timeout))
+    }
+
+    /// A property that is yes or no, read at once; nil where it has no value.
+    func flag(_ name: String) -> Bool? {
+        var value: Int32 = 0
+        return mpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
+    }
+
+    /// Makes a wait for events return.
+    func wakeUp() { mpv_wakeup(pointer) }
+
+    /// Ends the player and waits for its threads.
+    func destroy() { mpv_terminate_destroy(pointer) }
+
+    private func withArguments(_ words: [String], _ body: (UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> Void) {
+        let copies = words.map { Array($0.utf8CString) }
+        let block = copies.flatMap { $0 }
+        block.withUnsafeBufferPointer { bytes in
+            var starts: [UnsafePointer<CChar>?] = []
+            var offset = 0
+            for copy in copies {
+                starts.append(bytes.baseAddress.map { $0 + offset })
+                offset += copy.count
+            }
+            starts.append(nil)
+            starts.withUnsafeMutableBufferPointer { body($0.baseAddress) }
+        }
+    }
+}
+
+/// The format in which a property is observed: flags for the yes-or-no ones, numbers for the rest.
+private func formatOfProperty(_ name: String) -> mpv_format {
+    ["core-idle", "eof-reached"].contains(name) ? MPV_FORMAT_FLAG : MPV_FORMAT_DOUBLE
+}
+
+/// One event of libmpv, copied out of its memory.
+enum MPVEvent: Sendable, Equatable {
+    case none
+    case shutDown
+    case fileLoaded
+    /// The file was let go: at its end, or with libmpv's error code and words.
+    case fileEnded(error: Int32, message: String?)
+    case seek
+    case playbackRestart
+    case reply(id: UInt64, error: Int32)
+    case number(name: String, value: Double?)
+    case flag(name: String, value: Bool)
+    case other
+
+    init(_ event: UnsafeMutablePointer<mpv_event>?) {
+        guard let event = event?.pointee else {
+            self = .none
+            return
+        }
+        switch event.event_id {
+        case MPV_EVENT_NONE: self = .none
+        case MPV_EVENT_SHUTDOWN: self = .shutDown
+        case MPV_EVENT_FILE_LOADED: self = .fileLoaded
+        case MPV_EVENT_SEEK: self = .seek
+        case MPV_EVENT_PLAYBACK_RESTART: self = .playbackRestart
+        case MPV_EVENT_COMMAND_REPLY: self = .reply(id: event.reply_userdata, error: event.error)
+        case MPV_EVENT_END_FILE:
+            let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee
+            let error = end?.reason == MPV_END_FILE_REASON_ERROR ? end?.error ?? -1 : 0
+            self = .fileEnded(error: error, message: mpv_error_string(error).map { String(cString: $0) })
+        case MPV_EVENT_PROPERTY_CHANGE:
+            self = Self.property(event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee)
+        default: self = .other
+        }
+    }
+
+    private static func property(_ property: mpv_event_property?) -> MPVEvent {
+        guard let property, let name = property.name.map({ String(cString: $0) }) else { return .other }
+        switch property.format {
+        case MPV_FORMAT_DOUBLE:
+            return .number(name: name, value: property.data?.assumingMemoryBound(to: Double.self).pointee)
+        case MPV_FORMAT_FLAG:
+            return .flag(name: name, value: property.data?.assumingMemoryBound(to: Int32.self).pointee == 1)
+        default:
+            return .number(name: name, value: nil)
+        }
+    }
+}

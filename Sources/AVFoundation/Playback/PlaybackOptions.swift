@@ -1,0 +1,39 @@
+/// What an item is played with: the libmpv options that follow from headless mode, rate and volume.
+struct PlaybackOptions: Sendable, Equatable {
+    var headless: AVPlayer.HeadlessMode?
+    var isCustomStream: Bool
+    var userAgent: String?
+    /// Seconds that the demuxer reads ahead; 0 lets the stand-in choose.
+    var forwardBufferDuration: Double = 0
+
+    /// Options to set before the handle starts, in order.
+    ///
+    /// The demuxer reads a few seconds ahead and no more, so that the loading requests look like a streaming
+    /// player's and not like a download: libmpv's own cache is off for custom addresses, whose read-ahead is the
+    /// stream's buffer, and bounded to 16 MiB for `http(s)`.
+    var initial: [(name: String, value: String)] {
+        var options: [(name: String, value: String)] = [
+            ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
+            ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("osc", "no"), ("pause", "yes"),
+            ("keep-open", "always"), ("keep-open-pause", "no"), ("audio-display", "no"), ("sub-auto", "no"),
+            ("audio-file-auto", "no"), ("hr-seek", "yes"), ("demuxer-max-back-bytes", "0"),
+            ("demuxer-readahead-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2)),
+            ("cache-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 10)),
+            ("demuxer-max-bytes", isCustomStream ? "4MiB" : "16MiB"), ("cache", isCustomStream ? "no" : "auto"),
+        ]
+        if let userAgent { options.append(("user-agent", userAgent)) }
+        if let headless {
+            options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
+            if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
+        } else {
+            // The last entry is taken where the machine has neither a screen nor a sound device.
+            options += [("vo", "gpu,wayland,x11,sdl,null"), ("ao", "pipewire,pulse,alsa,jack,sdl,null")]
+        }
+        return options
+    }
+
+    /// How fast libmpv is to play for a player's rate.
+    func speed(rate: Float) -> Double {
+        min(max(Double(abs(rate)) * (headless?.speed ?? 1), 0.01), 100)
+    }
+}

@@ -1,0 +1,272 @@
+import Foundation
+
+/// Which loading requests a player makes, and when it calls them off, given what its demuxer reads.
+///
+/// This is AVPlayer's pattern as observed from outside: information first, with a probe of two bytes that nothing
+/// uses; then everything from the position to the end; a cancel once enough lies ahead; a new request where the
+/// buffer ends once it drains; and after a seek out of the buffer a cancel and a new request from the target.
+///
+/// Pure: no lock, clock or I/O. ``MediaStream`` is its shell. A seek is acted on when the demuxer reads there, since
+/// demuxers jump about without reading.
+struct LoadingPattern: Sendable {
+    /// How much is asked for and kept, in bytes.
+    struct Policy: Sendable, Equatable {
+        /// Calls a request off when this much lies ahead of the player.
+        var cancelAbove: Int64 = 4 << 20
+        /// Asks again when less than this lies ahead.
+        var requestBelow: Int64 = 1 << 20
+        /// Keeps this much behind the player, for the short jumps that demuxers make.
+        var keepBehind: Int64 = 256 << 10
+        /// On a seek, sends the new request before the cancel of the former. Both orders happen with Apple's.
+        var requestsBeforeCancelling = false
+        /// How much of a queue's next item is loaded while another plays.
+        var prebufferLength: Int64 = 256 << 10
+    }
+
+    enum Action: Sendable, Equatable {
+        case askInformation(token: Int)
+        case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
+        case cancel(token: Int)
+        case wakeReader
+    }
+
+    enum Answer: Sendable, Equatable {
+        case bytes(Data)
+        /// Nothing yet: ask again after a ``Action/wakeReader``.
+        case wait
+        case endOfResource
+        /// A seek is under way: what is read now is of no use.
+        case interrupted
+        case failed
+    }
+
+    private enum Information: Equatable {
+        case unasked
+        case asked(token: Int)
+        case known(ContentInformation)
+    }
+
+    private struct Request: Equatable {
+        var token: Int
+        var next: Int64
+        /// Where a bounded request ends; nil when it runs to the end of the resource.
+        var end: Int64?
+        /// Called off, but the delegate may not know yet: what still comes is as good as any.
+        var isCancelled = false
+    }
+
+    let policy: Policy
+    private(set) var position: Int64 = 0
+    private(set) var buffer = StreamBuffer()
+    private(set) var hasFailed = false
+    private(set) var isOpen = false
+    /// Where the resource ends, once that is known.
+    private(set) var endOfResource: Int64?
+    private var information = Information.unasked
+    private var request: Request?
+    private var lastToken = 0
+    private var isReaderWaiting = false
+    private var isInterrupted = false
+    /// The read that waited when the seek came has still to return, even if the seek has got through meanwhile.
+    private var wasReadInterrupted = false
+    private var hasSoughtSinceInterrupt = true
+    private var wantsPrebuffer = false
+
+    init(policy: Policy = Policy()) {
+        self.policy = policy
+    }
+
+    var contentInformation: ContentInformation? {
+        if case .known(let information) = information { information } else { nil }
+    }
+    /// Whether a read waits although a seek should have ended it: the seek has not come to the stream.
+    var isReadStuckSinceInterrupt: Bool { isReaderWaiting && !hasSoughtSinceInterrupt }
+    private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
+    private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
+    /// Bytes held from the position on; all that are held when the position is elsewhere.
+    private var ahead: Int64 {
+        position >= buffer.start && position <= buffer.end ? buffer.end - position : buffer.count
+    }
+
+    // MARK: The player's side
+
+    /// A demuxer is about to open the stream.
+    mutating func open() -> [Action] {
+        var actions: [Action] = []
+        isOpen = true
+        position = 0
+        isInterrupted = false
+        wasReadInterrupted = false
+        if contentInformation == nil, !hasFailed { askInformation(&actions) }
+        return actions
+    }
+
+    /// Whether the information is there: `.bytes` with none once it is.
+    mutating func opening() -> Answer {
+        if !isOpen || hasFailed { return .failed }
+        if contentInformation != nil { return .bytes(Data()) }
+        isReaderWaiting = true
+        return .wait
+    }
+
+    /// The demuxer is gone; what still comes is of no use. Nothing is called off, as with Apple's.
+    mutating func close() -> [Action] {
+        isOpen = false
+        request = nil
+        wantsPrebuffer = false
+        if case .asked = information { information = .unasked }
+        return wake()
+    }
+
+    /// Loads the beginning before anyone reads it.
+    mutating func prebuffer() -> [Action] {
+        guard !isOpen, !wantsPrebuffer, buffer.count == 0, !hasFailed else { return [] }
+        var actions: [Action] = []
+        wantsPrebuffer = true
+        if contentInformation == nil { askInformation(&actions) } else { askPrebuffer(&actions) }
+        return actions
+    }
+
+    /// The demuxer goes elsewhere.
+    mutating func seek(to offset: Int64) {
+        position = max(0, offset)
+        isInterrupted = false
+        hasSoughtSinceInterrupt = true
+    }
+
+    /// The demuxer wants up to `limit` bytes at its position.
+    mutating func read(limit: Int) -> (Answer, [Action]) {
+        var actions: [Action] = []
+        isReaderWaiting = false
+        defer { wasReadInterrupted = false }
+        if let data = buffer.bytes(at: position, limit: limit) {
+            position += Int64(data.count)
+            buffer.drop(before: position - policy.keepBehind)
+            topUp(&actions)
+            return (.bytes(data), actions)
+        }
+        if !isOpen || hasFailed { return (.failed, actions) }
+        if let endOfResource, position >= endOfResource { return (.endOfResource, actions) }
+        if isInterrupted || wasReadInterrupted { return (.interrupted, actions) }
+        request(at: position, &actions)
+        isReaderWaiting = true
+        return (.wait, actions)
+    }
+
+    /// The player seeks: a read that waits, and those that follow, end until the seek has reached the demuxer.
+    mutating func interrupt() -> [Action] {
+        isInterrupted = true
+        hasSoughtSinceInterrupt = false
+        wasReadInterrupted = isReaderWaiting
+        return wake()
+    }
+
+    /// The seek has reached the demuxer.
+    mutating func endInterrupt() {
+        isInterrupted = false
+    }
+
+    // MARK: The delegate's side
+
+    mutating func received(_ data: Data, token: Int) -> [Action] {
+        guard var current = request, current.token == token else { return [] }
+        guard !current.isCancelled || ahead < 2 * policy.cancelAbove else { return [] }
+        var actions: [Action] = []
+        buffer.append(data)
+        current.next += Int64(data.count)
+        request = current
+        // Without ranges a stream is read from its beginning again: what lies before the position is passed over.
+        if !isSeekable, position > buffer.end { buffer.reset(at: buffer.end) }
+        if isSeekable, ahead >= policy.cancelAbove, !current.isCancelled, isOpen {
+            request?.isCancelled = true
+            actions.append(.cancel(token: token))
+        }
+        if buffer.contains(position) { actions += wake() }
+        return actions
+    }
+
+    mutating func finished(token: Int, information answer: ContentInformation?) -> [Action] {
+        var actions: [Action] = []
+        if case .asked(token) = information, let answer {
+            information = .known(answer)
+            endOfResource = answer.contentLength
+            if wantsPrebuffer, !isOpen { askPrebuffer(&actions) }
+            return actions + wake()
+        }
+        guard let current = request, current.token == token else { return [] }
+        request = nil
+        // A request that ends early, or that had no end, tells where the resource ends.
+        if current.end == nil || current.next < (current.end ?? 0) {
+            endOfResource = current.next
+        }
+        return wake()
+    }
+
+    mutating func failed(token: Int) -> [Action] {
+        if case .asked(token) = information {
+            hasFailed = true
+        } else if let current = request, current.token == token, !current.isCancelled {
+            hasFailed = true
+            request = nil
+        } else {
+            return []
+        }
+        return wake()
+    }
+
+    // MARK: Decisions
+
+    private mutating func topUp(_ actions: inout [Action]) {
+        guard isSeekable, !hasLiveRequest, !hasFailed, ahead < policy.requestBelow else { return }
+        if let endOfResource, buffer.end >= endOfResource { return }
+        // The demuxer need not be at the end of the buffer yet; it will come there.
+        ask(at: buffer.end, length: nil, &actions)
+    }
+
+    /// Sees to it that bytes at `offset` will come.
+    private mutating func request(at offset: Int64, _ actions: inout [Action]) {
+        if let current = request, !current.isCancelled {
+            let continues = current.next == offset && current.end.map { offset < $0 } ?? true
+            if continues || !isSeekable && current.next <= offset { return }
+            request = nil
+            let former = Action.cancel(token: current.token)
+            if !policy.requestsBeforeCancelling { actions.append(former) }
+            begin(at: offset, &actions)
+            if policy.requestsBeforeCancelling { actions.append(former) }
+        } else {
+            begin(at: offset, &actions)
+        }
+    }
+
+    private mutating func begin(at offset: Int64, _ actions: inout [Action]) {
+        let from = isSeekable ? offset : 0
+        if from != buffer.end { buffer.reset(at: from) }
+        ask(at: from, length: nil, &actions)
+    }
+
+    private mutating func ask(at offset: Int64, length: Int64?, _ actions: inout [Action]) {
+        lastToken += 1
+        let toEnd = length == nil
+        let total = length ?? endOfResource.map { $0 - offset }
+        request = Request(token: lastToken, next: offset, end: total.map { offset + $0 })
+        actions.append(.askData(token: lastToken, offset: offset, length: total, toEnd: toEnd))
+    }
+
+    private mutating func askInformation(_ actions: inout [Action]) {
+        guard case .unasked = information else { return }
+        lastToken += 1
+        information = .asked(token: lastToken)
+        actions.append(.askInformation(token: lastToken))
+    }
+
+    private mutating func askPrebuffer(_ actions: inout [Action]) {
+        guard isSeekable, request == nil else { return }
+        ask(at: 0, length: min(policy.prebufferLength, endOfResource ?? .max), &actions)
+    }
+
+    private mutating func wake() -> [Action] {
+        guard isReaderWaiting else { return [] }
+        isReaderWaiting = false
+        return [.wakeReader]
+    }
+}

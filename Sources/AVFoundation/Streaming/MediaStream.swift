@@ -1,0 +1,164 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The bytes of one player item as its demuxer reads them: blocking reads on one side, loading requests on the other.
+///
+/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; answers from the delegate's
+/// queue; seeks and closing from anywhere.
+final class MediaStream: Sendable {
+    /// The error that ended the stream, if one did.
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    private let core: ResourceLoaderCore
+    private let url: URL
+    private let state: Mutex<State>
+    private let arrival = DispatchSemaphore(value: 0)
+
+    private struct State {
+        var pattern: LoadingPattern
+        var records: [Int: LoadingRequestRecord] = [:]
+        var failure: (any Error)?
+    }
+
+    private enum Step {
+        case start(LoadingRequestRecord)
+        case cancel(LoadingRequestRecord)
+        case wakeReader
+    }
+
+    init(core: ResourceLoaderCore, url: URL, policy: LoadingPattern.Policy = .init()) {
+        self.core = core
+        self.url = url
+        state = Mutex(State(pattern: LoadingPattern(policy: policy)))
+    }
+
+    var contentInformation: ContentInformation? { state.withLock { $0.pattern.contentInformation } }
+    var length: Int64? { state.withLock { $0.pattern.endOfResource } }
+
+    // MARK: The demuxer's side
+
+    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed.
+    func open() -> Bool {
+        feed { $0.open() }
+        return wait(for: { ($0.opening(), []) }) == .bytes(Data())
+    }
+
+    /// Reads at the position, waiting until there is something to read.
+    ///
+    /// - Returns: how many bytes; 0 at the end of the resource or when a seek interrupts; nil when it failed.
+    func read(into target: UnsafeMutableRawBufferPointer) -> Int? {
+        switch wait(for: { $0.read(limit: target.count) }) {
+        case .bytes(let data): return data.copyBytes(to: target)
+        case .endOfResource, .interrupted, .wait: return 0
+        case .failed: return nil
+        }
+    }
+
+    func seek(to offset: Int64) {
+        state.withLock { $0.pattern.seek(to: offset) }
+    }
+
+    // MARK: The player's side
+
+    /// Makes a waiting read return, since the player goes elsewhere.
+    func interrupt() { feed { $0.interrupt() } }
+
+    /// The player has gone elsewhere.
+    func endInterrupt() { state.withLock { $0.pattern.endInterrupt() } }
+
+    /// Whether a read waits although a seek should have ended it.
+    var isReadStuckSinceInterrupt: Bool { state.withLock { $0.pattern.isReadStuckSinceInterrupt } }
+
+    /// Loads the beginning before anyone reads it.
+    func prebuffer() { feed { $0.prebuffer() } }
+
+    /// Makes every read fail and drops what still comes, without calling anything off.
+    func close() {
+        let records = state.withLock { state in
+            defer { state.records = [:] }
+            return Array(state.records.values)
+        }
+        for record in records { record.abandon() }
+        feed { $0.close() }
+    }
+
+    // MARK: The shell
+
+    private func wait(
+        for question: (inout LoadingPattern) -> (LoadingPattern.Answer, [LoadingPattern.Action])
+    ) -> LoadingPattern.Answer {
+        while true {
+            let (answer, steps) = state.withLock { state in
+                let (answer, actions) = question(&state.pattern)
+                return (answer, self.steps(for: actions, &state))
+            }
+            perform(steps)
+            guard answer == .wait else { return answer }
+            arrival.wait()
+        }
+    }
+
+    private func feed(_ input: (inout LoadingPattern) -> [LoadingPattern.Action]) {
+        perform(
+            state.withLock { state in
+                let actions = input(&state.pattern)
+                return steps(for: actions, &state)
+            })
+    }
+
+    private func steps(for actions: [LoadingPattern.Action], _ state: inout State) -> [Step] {
+        actions.compactMap { action in
+            switch action {
+            case .askInformation(let token):
+                return .start(
+                    makeRecord(token, .contentInformation, offset: 0, length: 2, toEnd: false, &state))
+            case .askData(let token, let offset, let length, let toEnd):
+                return .start(makeRecord(token, .data, offset: offset, length: length, toEnd: toEnd, &state))
+            case .cancel(let token):
+                return state.records.removeValue(forKey: token).map(Step.cancel)
+            case .wakeReader:
+                return .wakeReader
+            }
+        }
+    }
+
+    private func makeRecord(
+        _ token: Int, _ kind: AVAssetResourceLoader.LoggedRequest.Kind, offset: Int64, length: Int64?, toEnd: Bool,
+        _ state: inout State
+    ) -> LoadingRequestRecord {
+        let record = LoadingRequestRecord(
+            core: core, url: url, kind: kind, offset: offset, length: length, toEnd: toEnd
+        ) { [weak self] event in self?.receive(event, token: token) }
+        state.records[token] = record
+        return record
+    }
+
+    private func receive(_ event: LoadingRequestEvent, token: Int) {
+        switch event {
+        case .data(let data):
+            feed { $0.received(data, token: token) }
+        case .finished(let information):
+            state.withLock { $0.records[token] = nil }
+            feed { $0.finished(token: token, information: information) }
+        case .failed(let error):
+            let steps = state.withLock { state in
+                state.records[token] = nil
+                let actions = state.pattern.failed(token: token)
+                if state.pattern.hasFailed, state.failure == nil { state.failure = error }
+                return self.steps(for: actions, &state)
+            }
+            perform(steps)
+        }
+    }
+
+    private func perform(_ steps: [Step]) {
+        for step in steps {
+            switch step {
+            case .start(let record): record.start()
+            case .cancel(let record): record.cancel()
+            case .wakeReader: arrival.signal()
+            }
+        }
+    }
+}

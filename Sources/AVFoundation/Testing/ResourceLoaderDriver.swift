@@ -1,0 +1,146 @@
+public import Foundation
+import Synchronization
+
+/// Asks a resource loader's delegate by hand, in any order, as a test wants it: no libmpv, no player.
+///
+/// Linux only, and only for tests: `@_spi(Testing) import AVFoundation`. The requests go to the delegate's queue and
+/// into ``AVAssetResourceLoader/requestLog`` like a player's.
+@_spi(Testing) public final class ResourceLoaderDriver: Sendable {
+    private let core: ResourceLoaderCore
+    private let url: URL
+
+    /// A driver of the asset's loader.
+    public init(_ asset: AVURLAsset) {
+        core = asset.resourceLoader.core
+        url = asset.url
+    }
+
+    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. Holds for requests made
+    /// from now on. Default false.
+    public var currentOffsetStartsAtZero: Bool {
+        get { core.currentOffsetStartsAtZero }
+        set { core.currentOffsetStartsAtZero = newValue }
+    }
+
+    /// Asks for type and length, with the probe of bytes 0–1.
+    public func requestContentInformation() -> Request {
+        Request(core: core, url: url, kind: .contentInformation, offset: 0, length: 2, toEnd: false)
+    }
+
+    /// Asks for a range of bytes; with `length` nil, for everything to the end.
+    ///
+    /// - Parameter knownLength: of the resource, from which `requestedLength` follows with `length` nil; without it,
+    ///   `requestedLength` is `Int.max`.
+    public func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
+        Request(
+            core: core, url: url, kind: .data, offset: offset,
+            length: length ?? knownLength.map { max(0, $0 - offset) }, toEnd: length == nil)
+    }
+
+    /// One request that a test made.
+    public final class Request: Sendable {
+        private struct State {
+            var data = Data()
+            var outcome: Outcome?
+            var waiters: [(count: Int, continuation: CheckedContinuation<Data, Never>)] = []
+            var endWaiters: [CheckedContinuation<Outcome, Never>] = []
+        }
+
+        /// How a request ended.
+        public enum Outcome: Sendable {
+            /// Finished, with what was said of the resource if it was asked for.
+            case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)
+            /// Failed, with the delegate's error, or one that says that nobody took the request on.
+            case failed(any Error)
+            /// Called off by ``ResourceLoaderDriver/Request/cancel()``.
+            case cancelled
+        }
+
+        private let record: LoadingRequestRecord
+        private let box: Box
+
+        private final class Box: Sendable {
+            let state = Mutex(State())
+
+            func receive(_ event: LoadingRequestEvent) {
+                switch event {
+                case .data(let data):
+                    resume { $0.data += data }
+                case .finished(let information):
+                    end(
+                        .finished(
+                            contentType: information?.contentType, contentLength: information?.contentLength,
+                            isByteRangeAccessSupported: information?.isByteRangeAccessSupported ?? false))
+                case .failed(let error):
+                    end(.failed(error))
+                }
+            }
+
+            func end(_ outcome: Outcome) {
+                resume { state in
+                    if state.outcome == nil { state.outcome = outcome }
+                }
+            }
+
+            private func resume(_ change: (inout State) -> Void) {
+                let (ready, ended, data, outcome) = state.withLock { state in
+                    change(&state)
+                    let isOver = state.outcome != nil
+                    let count = state.data.count
+                    let ready = state.waiters.filter { isOver || count >= $0.count }.map(\.continuation)
+                    state.waiters.removeAll { isOver || count >= $0.count }
+                    let ended = isOver ? state.endWaiters : []
+                    if isOver { state.endWaiters = [] }
+                    return (ready, ended, state.data, state.outcome)
+                }
+                for waiter in ready { waiter.resume(returning: data) }
+                if let outcome { for waiter in ended { waiter.resume(returning: outcome) } }
+            }
+        }
+
+        init(
+            core: ResourceLoaderCore, url: URL, kind: AVAssetResourceLoader.LoggedRequest.Kind, offset: Int64,
+            length: Int64?, toEnd: Bool
+        ) {
+            let box = Box()
+            self.box = box
+            record = LoadingRequestRecord(
+                core: core, url: url, kind: kind, offset: offset, length: length, toEnd: toEnd
+            ) { box.receive($0) }
+            record.start()
+        }
+
+        /// What was handed over so far.
+        public var data: Data { box.state.withLock { $0.data } }
+
+        /// Calls the request off, as a player does: `isCancelled`, then `didCancel`, on the delegate's queue. Returns
+        /// at once; the outcome is `.cancelled` unless the request has ended before.
+        public func cancel() {
+            record.cancel()
+            box.end(.cancelled)
+        }
+
+        /// Waits until at least `count` bytes were handed over or the request ended; all that was handed over.
+        public func bytes(atLeast count: Int) async -> Data {
+            await withCheckedContinuation { continuation in
+                let data = box.state.withLock { state -> Data? in
+                    if state.outcome != nil || state.data.count >= count { return state.data }
+                    state.waiters.append((count, continuation))
+                    return nil
+                }
+                if let data { continuation.resume(returning: data) }
+            }
+        }
+
+        /// Waits for the end of the request.
+        public func outcome() async -> Outcome {
+            await withCheckedContinuation { continuation in
+                let outcome = box.state.withLock { state -> Outcome? in
+                    if state.outcome == nil { state.endWaiters.append(continuation) }
+                    return state.outcome
+                }
+                if let outcome { continuation.resume(returning: outcome) }
+            }
+        }
+    }
+}

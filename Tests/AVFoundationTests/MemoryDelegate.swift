@@ -1,0 +1,100 @@
+import AVFoundation
+import Synchronization
+
+/// A well-behaved delegate that serves bytes from memory, in pieces, each on the delegate's queue.
+///
+/// `@unchecked`: its mutable state is used on its queue alone, but for the gate, which has a lock.
+final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
+    let queue = DispatchQueue(label: "MemoryDelegate")
+    private let bytes: Data
+    private let contentType: String
+    private let pieceLength: Int
+    private let seekable: Bool
+    private let knowsLength: Bool
+    private var open: [AVAssetResourceLoadingRequest] = []
+    private let gate = Mutex<Range<Int64>?>(nil)
+    private let arrivals = Mutex<[CheckedContinuation<Void, Never>]>([])
+    private let heldBack = Mutex(false)
+
+    init(
+        _ bytes: Data, contentType: String, pieceLength: Int = 16 << 10, seekable: Bool = true, knowsLength: Bool = true
+    ) {
+        self.bytes = bytes
+        self.contentType = contentType
+        self.pieceLength = pieceLength
+        self.seekable = seekable
+        self.knowsLength = knowsLength
+    }
+
+    convenience init(_ media: TestMedia) throws {
+        self.init(try media.bytes, contentType: media.contentType)
+    }
+
+    /// Bytes in this range are never handed over: who reads there blocks.
+    func holdBack(_ range: Range<Int64>) {
+        gate.withLock { $0 = range }
+    }
+
+    /// Waits until a request has come to the bytes that are held back.
+    func reachedHeldBack() async {
+        await withCheckedContinuation { continuation in
+            if heldBack.withLock({ $0 }) { return continuation.resume() }
+            arrivals.withLock { $0.append(continuation) }
+            if heldBack.withLock({ $0 }) { wakeAll() }
+        }
+    }
+
+    private func wakeAll() {
+        let waiters = arrivals.withLock { waiters in
+            defer { waiters = [] }
+            return waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+    ) -> Bool {
+        if let information = loadingRequest.contentInformationRequest {
+            information.contentType = contentType
+            information.contentLength = knowsLength ? Int64(bytes.count) : 0
+            information.isByteRangeAccessSupported = seekable
+            loadingRequest.finishLoading()
+            return true
+        }
+        open.append(loadingRequest)
+        serve(loadingRequest)
+        return true
+    }
+
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
+    ) {
+        open.removeAll { $0 === loadingRequest }
+    }
+
+    /// Hands over one piece and comes back for the next, so that a cancel gets in between.
+    private func serve(_ request: AVAssetResourceLoadingRequest) {
+        guard let data = request.dataRequest, open.contains(where: { $0 === request }), !request.isCancelled else {
+            return
+        }
+        let position = data.currentOffset
+        let end =
+            data.requestsAllDataToEndOfResource
+            ? Int64(bytes.count) : min(Int64(bytes.count), data.requestedOffset + Int64(data.requestedLength))
+        guard position < end else {
+            open.removeAll { $0 === request }
+            return request.finishLoading()
+        }
+        if let held = gate.withLock({ $0 }), held.contains(position) {
+            heldBack.withLock { $0 = true }
+            return wakeAll()
+        }
+        let next = min(end, position + Int64(pieceLength))
+        data.respond(with: bytes.subdata(in: Int(position)..<Int(next)))
+        // The request stays on this queue; the compiler can't see that.
+        nonisolated(unsafe) let request = request
+        queue.async { self.serve(request) }
+    }
+}

@@ -1,0 +1,56 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+
+/// An item and a headless player of its own, and what became of them.
+@MainActor
+struct Playing {
+    let asset: AVURLAsset
+    let item: AVPlayerItem
+    let player: AVPlayer
+
+    init(_ delegate: MemoryDelegate, name: String = "media.bin", speed: Double? = nil) {
+        asset = AVURLAsset(url: URL(string: "memory://test/\(name)")!)  // a literal that is a URL
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        item = AVPlayerItem(asset: asset)
+        player = AVPlayer()
+        player.headless = AVPlayer.HeadlessMode(speed: speed)
+    }
+
+    /// Puts the item into the player and waits until it can be played, or cannot.
+    func load() async {
+        await news(of: .AVPlayerItemStatusDidChange) { player.replaceCurrentItem(with: item) }
+    }
+
+    /// Plays on to the end, or to the failure; true for the end.
+    func playToEnd() async -> Bool {
+        await end { player.play() }
+    }
+
+    func end(after action: () -> Void) async -> Bool {
+        await Listening.first(of: [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime], item, action)
+            == .AVPlayerItemDidPlayToEndTime
+    }
+
+    func news(of name: Notification.Name, after action: () -> Void) async {
+        _ = await Listening.first(of: [name], item, action)
+    }
+}
+
+/// Waits for the first of some notifications of an item.
+@MainActor
+enum Listening {
+    static func first(
+        of names: [Notification.Name], _ item: AVPlayerItem, _ action: () -> Void
+    ) async -> Notification.Name {
+        let (stream, continuation) = AsyncStream<Notification.Name>.makeStream()
+        let tokens = names.map { name in
+            NotificationCenter.default.addObserver(forName: name, object: item, queue: nil) { _ in
+                continuation.yield(name)
+            }
+        }
+        defer { tokens.forEach(NotificationCenter.default.removeObserver) }
+        action()
+        var iterator = stream.makeAsyncIterator()
+        return await iterator.next() ?? Notification.Name("none")
+    }
+}

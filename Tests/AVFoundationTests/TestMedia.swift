@@ -1,0 +1,51 @@
+import Foundation
+
+/// Real media, made once per test run by ffmpeg in a temporary folder.
+enum TestMedia: String, CaseIterable {
+    case mp3 = "sine.mp3"
+    case mp4 = "front.mp4"
+    case mp4MoovAtEnd = "end.mp4"
+
+    /// How long each plays, in seconds.
+    static let duration = 12.0
+
+    var bytes: Data {
+        get throws { try Data(contentsOf: file) }
+    }
+
+    var file: URL {
+        get throws { try Self.folder.get().appendingPathComponent(rawValue) }
+    }
+
+    var contentType: String {
+        self == .mp3 ? "public.mp3" : "public.mpeg-4"
+    }
+
+    private static let folder = Result {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("avfoundation-tests-\(ProcessInfo.processInfo.processIdentifier)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=\(duration)"]
+        let picture = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=\(duration)"]
+        let video = picture + sound + ["-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac", "-b:a", "128k"]
+        try make(sound + ["-c:a", "libmp3lame", "-b:a", "320k"], in: folder, TestMedia.mp3.rawValue)
+        try make(video + ["-movflags", "+faststart"], in: folder, TestMedia.mp4.rawValue)
+        try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)
+        return folder
+    }
+
+    private static func make(_ arguments: [String], in folder: URL, _ name: String) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments =
+            ["ffmpeg", "-y", "-loglevel", "error"] + arguments + [folder.appendingPathComponent(name).path]
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw MakingFailed(name: name) }
+    }
+
+    struct MakingFailed: Error {
+        var name: String
+    }
+}
