@@ -26,6 +26,8 @@ extension PartialResponse {
     public static func judge(
         _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
     ) -> Verdict {
+        var stored = stored
+        if let length = stored?.version.length, length < 0 { stored?.version.length = nil }
         let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
         do throws(BodyClaim.Contradiction) {
             switch response.status.code {

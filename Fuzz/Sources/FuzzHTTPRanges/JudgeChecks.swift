@@ -1,0 +1,56 @@
+import HTTPRanges
+import HTTPTypes
+
+/// What must hold of every verdict: no trap, and bytes land only where the answer says and never join another version.
+///
+/// The bytes are an answer's head as lines: three digits of status, flags, then fields as they would be sent.
+enum JudgeChecks {
+    static func run(_ bytes: some Collection<UInt8>) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        let first = Array(lines.first ?? bytes.prefix(0))
+        guard first.count >= 5 else { return }
+        let digits = first[0..<3].map { (Int($0) + 2) % 10 }  // "206" stands for 206
+        let code = digits[0] * 100 + digits[1] * 10 + digits[2]
+        var fields = HTTPFields()
+        for line in lines.dropFirst().prefix(32) {
+            let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1)
+            let name = parts.first.flatMap { HTTPField.Name(String(decoding: $0, as: UTF8.self)) }
+            if parts.count == 2, let name { fields.append(HTTPField(name: name, value: Array(parts[1]))) }
+        }
+        let response = HTTPResponse(status: .init(code: code), headerFields: fields)
+        let offsets: [Int64?] = [nil, 0, 500, 600, 1000, .max, .min, -1]
+        var stored: StoredVersion?
+        if first[4] & 1 != 0 {
+            var version = ResourceVersion(fields: fields, length: offsets[Int(first[4] >> 1 & 7)])
+            if first[4] & 16 != 0 { version.validator = Validator(entityTag: EntityTag(value: "a")) }
+            stored = StoredVersion(version: version, storedEnd: offsets[Int(first[4] >> 5 & 7)] ?? 0)
+        }
+        let rule = first[3] & 64 != 0 ? CombiningRule.strong : .immutable
+        let verdict = PartialResponse.judge(
+            response, askedFrom: offsets[Int(first[3] & 7)], askedEnd: offsets[Int(first[3] >> 3 & 7)],
+            stored: stored, rule: rule)
+        switch verdict {
+        case .land(let landing):
+            check(landing, response)
+            let proves = stored.map { Validator(fields: fields).stronglyMatches($0.version.validator) } ?? true
+            precondition(proves || (rule == .immutable && !landing.version.validator.isStrong))
+            precondition(stored.map { $0.version.contentEncoding == landing.version.contentEncoding } ?? true)
+        case .newGeneration(let landing):
+            check(landing, response)
+            precondition(stored != nil)
+        case .restart, .notModified: precondition(stored != nil)
+        case .unsatisfiable: precondition(code == 416)
+        case .refuse(let refusal): precondition(refusal.status == code)
+        }
+    }
+
+    private static func check(_ landing: PartialResponse.Landing, _ response: HTTPResponse) {
+        if response.status.code == 200 {
+            precondition(landing.offset == 0)
+        } else {
+            let claim = response.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
+            precondition(response.status.code == 206 && claim?.range?.lowerBound == landing.offset)
+        }
+        precondition(landing.end.map { $0 >= landing.offset } ?? true)
+    }
+}

@@ -1,0 +1,153 @@
+import HTTPRanges
+import HTTPTypes
+import Testing
+
+private func control(_ values: String...) -> CacheControl {
+    CacheControl(fields: fields(values.map { ("cache-CONTROL", $0) }))
+}
+
+@Suite struct CacheControlTests {
+    @Test("A20: directives are read in any case, over several fields, quoted or not (9111 §5.2)")
+    func directives() {
+        let read = control("No-Store, max-age=60", "private=\"a, no-cache\", S-MAXAGE=\"7\" , immutable,,x=y")
+        var expected = CacheControl()
+        expected.noStore = true
+        expected.isPrivate = true
+        expected.immutable = true
+        expected.maxAge = 60
+        expected.sharedMaxAge = 7
+        #expect(read == expected)
+        var others = CacheControl()
+        others.isPublic = true
+        others.noCache = true
+        others.mustRevalidate = true
+        others.proxyRevalidate = true
+        others.noTransform = true
+        others.staleWhileRevalidate = 1
+        others.staleIfError = 2
+        #expect(
+            control(
+                "public, no-cache=\"Set-Cookie\", must-revalidate, proxy-revalidate, no-transform",
+                "stale-while-revalidate=1, stale-if-error=2") == others)
+        #expect(CacheControl(fields: [:]) == CacheControl())
+    }
+
+    @Test(
+        "A malformed number is 0, a huge one the largest, of several the smallest",
+        arguments: [
+            ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
+            ("max-age=99999999999999999999", .max), ("max-age=9, max-age=5, max-age=7", 5), ("max-age = 5", 5),
+        ] as [(String, Int64)])
+    func numbers(text: String, expected: Int64) {
+        #expect(control(text).maxAge == expected)
+    }
+
+    @Test(
+        "A20: what may be kept, alone and shared, with and without Authorization (9111 §3, §3.5)",
+        arguments: [
+            ("no-store", [false, false, false]), ("private", [true, false, false]), ("", [true, true, false]),
+            ("public", [true, true, true]), ("s-maxage=5", [true, true, true]), ("max-age=5", [true, true, false]),
+            ("must-revalidate", [true, true, true]), ("public, private", [true, false, false]),
+            ("public, no-store", [false, false, false]),
+        ])
+    func storing(text: String, expected: [Bool]) {
+        let control = control(text)
+        #expect(
+            [
+                control.allowsStoring(shared: false, hasAuthorization: true),
+                control.allowsStoring(shared: true, hasAuthorization: false),
+                control.allowsStoring(shared: true, hasAuthorization: true),
+            ] == expected)
+    }
+}
+
+@Suite struct FreshnessTests {
+    /// 1994-11-06 08:49:37 GMT
+    private let made: Int64 = 784_111_777
+    private let date = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
+
+    private func freshness(_ pairs: (String, String)..., delay: Int64 = 0, shared: Bool = false) -> Freshness {
+        Freshness(fields: fields(pairs), requestTime: made, responseTime: made + delay, shared: shared)
+    }
+
+    @Test("max-age decides over Expires, s-maxage over both in a shared cache (9111 §4.2.1)")
+    func lifetimes() {
+        let expires = ("Expires", "Sun, 06 Nov 1994 08:51:17 GMT")
+        #expect(freshness(date, expires).lifetime == 100)
+        #expect(freshness(date, expires, ("Cache-Control", "max-age=60, s-maxage=30")).lifetime == 60)
+        #expect(freshness(date, expires, ("Cache-Control", "max-age=60, s-maxage=30"), shared: true).lifetime == 30)
+        #expect(freshness(expires).lifetime == 100)
+        #expect(freshness(date).lifetime == 0)
+    }
+
+    @Test("An Expires that is no date, past, or there twice means stale (9111 §5.3)")
+    func badExpires() {
+        let modified = ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT")
+        #expect(freshness(date, modified, ("Expires", "0")).lifetime == 0)
+        #expect(freshness(date, modified, ("Expires", "Sun, 06 Nov 1994 08:49:30 GMT")).lifetime == 0)
+        let later = ("Expires", "Sun, 06 Nov 1994 09:49:37 GMT")
+        #expect(freshness(date, later, later).lifetime == 0)
+    }
+
+    @Test("Where nothing is said, a tenth of the age of Last-Modified (9111 §4.2.2)")
+    func heuristic() {
+        let read = freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT"))
+        #expect(read.lifetime == 100)
+        #expect(read.isHeuristic)
+        #expect(!freshness(date, ("Cache-Control", "max-age=1")).isHeuristic)
+        #expect(freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 09:32:57 GMT")).lifetime == 0)
+    }
+
+    @Test("Age counts what it was told, the delay, and the time since (9111 §4.2.3)")
+    func ages() {
+        let maxAge = ("Cache-Control", "max-age=60")
+        #expect(freshness(date, maxAge).age(at: made) == 0)
+        #expect(freshness(date, maxAge, ("Age", "10"), delay: 5).age(at: made + 5) == 15)
+        #expect(freshness(date, maxAge, delay: 20).age(at: made + 30) == 30)
+        #expect(freshness(maxAge, ("Age", "x")).age(at: made - 100) == 0)
+        let read = freshness(date, maxAge, ("Age", "10"))
+        #expect(read.isFresh(at: made + 49))
+        #expect(!read.isFresh(at: made + 50))
+    }
+
+    @Test("Nothing overflows")
+    func extremes() {
+        let read = Freshness(
+            fields: fields([("Age", "9223372036854775807"), ("Cache-Control", "max-age=99999999999999999999")]),
+            requestTime: .min, responseTime: .max, shared: true)
+        #expect(read.age(at: .min) == .max)
+        #expect(read.age(at: .max) == .max)
+        #expect(!read.isFresh(at: .max))
+    }
+}
+
+@Suite struct VaryTests {
+    @Test("A20: requests that differ in a nominated field don't share an answer (9111 §4.1)")
+    func selection() throws {
+        let vary = Vary(fields: fields([("VARY", "Accept-Language, cookie"), ("Vary", "accept-language")]))
+        #expect(vary.names == ["accept-language", "cookie"])
+        let german = try #require(vary.selection(from: fields([("Accept-Language", "de"), ("Host", "a")])))
+        #expect(
+            german == [
+                Vary.Selected(name: "accept-language", value: "de"), Vary.Selected(name: "cookie", value: nil),
+            ])
+        #expect(vary.selection(from: fields([("accept-language", " de "), ("Host", "b")])) == german)
+        #expect(vary.selection(from: fields([("Accept-Language", "en")])) != german)
+        #expect(vary.selection(from: fields([("Accept-Language", "de"), ("Cookie", "")])) != german)
+        let split = vary.selection(from: fields([("Accept-Language", "de"), ("Accept-Language", "en")]))
+        #expect(split == vary.selection(from: fields([("Accept-Language", "de ,en")])))
+    }
+
+    @Test("A20: * and what is no field name fit no other request", arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
+    func any(text: String) {
+        let vary = Vary(fields: fields([("Vary", text)]))
+        #expect(vary.isAny)
+        #expect(vary.selection(from: [:]) == nil)
+    }
+
+    @Test("No Vary nominates nothing", arguments: ["", ",", " "])
+    func none(text: String) {
+        #expect(Vary(fields: fields([("Vary", text)])).selection(from: fields([("Cookie", "x")])) == [])
+        #expect(Vary(fields: [:]).selection(from: [:]) == [])
+    }
+}
