@@ -110,14 +110,13 @@ extension ContiguousArray {
     fileprivate func partitionPoint(_ matches: (Element) -> Bool) -> Int {
         withUnsafeBufferPointer { elements in
             var low = 0
-            var high = elements.count
-            while low < high {
-                let middle = (low + high) / 2
-                if matches(elements[middle]) {
-                    high = middle
-                } else {
-                    low = middle + 1
-                }
+            var length = elements.count
+            while length > 0 {
+                // Written as two choices and no branch, so that the processor need not guess which half it will be.
+                let half = length / 2
+                let isBehind = matches(elements[low + half])
+                low = isBehind ? low : low + half + 1
+                length = isBehind ? half : length - half - 1
             }
             return low
         }
