@@ -8,7 +8,10 @@ enum ParserChecks {
             precondition(RangeHeader(parsing: header.text) == header)
             for length in [0, 1, 1000, Int64.max] { check(header.resolve(length: length), length: length) }
         }
-        if let range = ContentRange(parsing: text) { precondition(ContentRange(parsing: range.text) == range) }
+        if let header = ContentRange(parsing: text) {
+            precondition(ContentRange(parsing: header.text) == header)
+            if let range = header.range { precondition(!range.isEmpty && range.upperBound <= header.length ?? .max) }
+        }
         if let tag = EntityTag(parsing: text) { precondition(EntityTag(parsing: tag.text) == tag) }
         if let date = HTTPDate(parsing: text) { precondition(HTTPDate(parsing: date.text) == date) }
         if let validator = Validator(text) { precondition(Validator(validator.description) == validator) }
