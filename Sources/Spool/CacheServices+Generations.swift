@@ -1,0 +1,112 @@
+import Crypto
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Logging
+
+/// What the catalog and the disk hold of a resource; all of these block.
+extension CacheServices {
+    /// A stored generation, opened.
+    struct Stored: Sendable {
+        var generation: Generation
+        var freshness: StoredFreshness?
+    }
+
+    /// Opens what is stored of the resource; nil if nothing usable is.
+    func stored(_ scheduler: Scheduler, requestFields: HTTPFields) -> Stored? {
+        do {
+            guard let record = try catalog.resource(key: scheduler.key.hash)?.generation else { return nil }
+            let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(record.fields.utf8))
+            guard
+                let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(record.version.utf8)),
+                freshness?.matches(requestFields) ?? true
+            else {
+                remove(key: scheduler.key)
+                return nil
+            }
+            let disk = try directory.openMedia(record, key: scheduler.key.hash)
+            // What the file turned out too short to hold no longer counts.
+            capacity.release(max(0, record.storedBytes - disk.landedByteCount))
+            let generation = Generation(
+                row: record.id, identifier: record.identifier, version: version, disk: disk,
+                memory: memoryFile(record.identifier, length: version.length))
+            return Stored(generation: generation, freshness: freshness)
+        } catch {
+            scheduler.send(.notKept(cause: CacheError(storage: error, of: scheduler.address)))
+            return nil
+        }
+    }
+
+    /// Begins a generation in place of the stored one: on disk, or in memory if it may not or can't be there.
+    func begin(_ version: ResourceVersion, of scheduler: Scheduler, facts: AnswerFacts) -> Generation {
+        guard facts.mayStore else {
+            remove(key: scheduler.key)
+            return inMemory(version)
+        }
+        do {
+            let begun = try catalog.beginGeneration(
+                key: scheduler.key.hash, url: scheduler.address, version: encoded(version), length: version.length,
+                contentType: version.contentType, fields: encoded(facts.freshness), at: time.now())
+            try? directory.removeMedia(begun.replaced)
+            guard let record = begun.resource.generation else { return inMemory(version) }
+            return Generation(
+                row: record.id, identifier: record.identifier, version: version,
+                disk: try directory.openMedia(record, key: scheduler.key.hash),
+                memory: memoryFile(record.identifier, length: version.length))
+        } catch {
+            scheduler.send(.notKept(cause: CacheError(storage: error, of: scheduler.address)))
+            return inMemory(version)
+        }
+    }
+
+    private func inMemory(_ version: ResourceVersion) -> Generation {
+        let identifier = GenerationIdentifier()
+        return Generation(
+            row: nil, identifier: identifier, version: version, disk: nil,
+            memory: memoryFile(identifier, length: version.length))
+    }
+
+    private func memoryFile(_ identifier: GenerationIdentifier, length: Int64?) -> MediaFile {
+        let sealer = BlockSealer(secret: SymmetricKey(size: .bits256), resource: "", generation: identifier)
+        return MediaFile(file: nil, sealer: sealer, length: length)
+    }
+
+    /// Writes down what later answers told of a generation.
+    func update(_ generation: Generation, facts: AnswerFacts?) {
+        guard let row = generation.row else { return }
+        do {
+            try catalog.update(
+                generation: row, length: generation.version.length, version: encoded(generation.version),
+                fields: facts.map { encoded($0.freshness) }, contentType: generation.version.contentType)
+        } catch {
+            events.logger.warning("the catalog could not be written: \(error)")
+        }
+    }
+
+    /// Takes blocks out of the catalog.
+    func forget(_ indices: [Int64], of generation: Generation) {
+        guard let row = generation.row else { return }
+        try? catalog.dropBlocks(row, indices: indices)
+    }
+
+    /// Removes all that is stored of a resource. Readers that have it open keep its bytes; what they hold of the
+    /// capacity is given back by ``Generation/abandon()``.
+    ///
+    /// - Returns: Whether anything was stored.
+    @discardableResult
+    func remove(key: CacheKey) -> Bool {
+        guard let gone = try? catalog.remove(key: key.hash) else { return false }
+        try? directory.removeMedia(gone)
+        return !gone.isEmpty
+    }
+
+    private func encoded(_ value: some Encodable) -> String {
+        (try? JSONEncoder().encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}
+
+extension CacheError {
+    init(storage error: any Error, of address: String) {
+        self = error as? CacheError ?? CacheError(.storage, "\(address): \(error)", underlying: error)
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import Synchronization
+
+/// Writes seals and use times to the catalog in the background, a few times a second, and at the end.
+///
+/// What a kill leaves unrecorded is at most what arrived since the last round. Nothing waits for it: a round that
+/// fails leaves its blocks unclaimed, and they are fetched again in a later process.
+final class Flusher: Sendable {
+    private struct State {
+        var dirty: [ObjectIdentifier: Generation] = [:]
+        var used: [CacheKey: Date] = [:]
+        var task: Task<Void, Never>?
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let catalog: Catalog
+    private let executor: BlockingExecutor
+    private let time: Timekeeper
+    private let interval: Duration
+    private let report: @Sendable (any Error) -> Void
+
+    init(
+        catalog: Catalog, executor: BlockingExecutor, time: Timekeeper, interval: Duration = .milliseconds(100),
+        report: @escaping @Sendable (any Error) -> Void
+    ) {
+        self.catalog = catalog
+        self.executor = executor
+        self.time = time
+        self.interval = interval
+        self.report = report
+    }
+
+    /// Bytes of the generation have landed.
+    func note(_ generation: Generation) {
+        guard generation.row != nil else { return }
+        schedule { $0.dirty[ObjectIdentifier(generation)] = generation }
+    }
+
+    /// The resource has been used.
+    func noteUse(of key: CacheKey, at date: Date) {
+        schedule { $0.used[key] = date }
+    }
+
+    private func schedule(_ change: (inout State) -> Void) {
+        state.withLock { state in
+            change(&state)
+            guard state.task == nil, !state.isClosed else { return }
+            state.task = Task { [weak self, time, interval] in
+                try? await time.sleep(interval)
+                await self?.round()
+            }
+        }
+    }
+
+    private func round() async {
+        state.withLock { $0.task = nil }
+        try? await executor.run { self.write() }
+    }
+
+    /// Writes all that is pending; blocks.
+    func write() {
+        let (dirty, used) = state.withLock { state in
+            defer {
+                state.dirty = [:]
+                state.used = [:]
+            }
+            return (Array(state.dirty.values), state.used)
+        }
+        guard !dirty.isEmpty || !used.isEmpty else { return }
+        var batch: [(Int64, [BlockRecord])] = []
+        for generation in dirty {
+            guard let row = generation.row, let disk = generation.disk else { continue }
+            let seals = disk.takeSeals(partial: true)
+            if !seals.isEmpty { batch.append((row, seals)) }
+        }
+        do {
+            try catalog.record(batch, used: used.map { ($0.key.hash, $0.value) })
+        } catch {
+            report(error)
+        }
+    }
+
+    /// No round is begun any more; what is pending is for ``write()``.
+    func close() {
+        let task = state.withLock { state in
+            state.isClosed = true
+            defer { state.task = nil }
+            return state.task
+        }
+        task?.cancel()
+    }
+}

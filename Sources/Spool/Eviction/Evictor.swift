@@ -1,0 +1,125 @@
+import Foundation
+import Logging
+import Synchronization
+
+/// Makes room before bytes are accepted: closed resources by policy first, then what readers have left behind.
+///
+/// One request at a time. It is called from transfers, on the blocking executor, and blocks there.
+actor Evictor {
+    private let catalog: Catalog
+    private let directory: CacheDirectory
+    private let capacity: Capacity
+    private let policy: any EvictionPolicy
+    private let resources: OpenResources
+    private let events: EventHub
+
+    init(
+        directory: CacheDirectory, capacity: Capacity, policy: any EvictionPolicy, resources: OpenResources,
+        events: EventHub
+    ) {
+        self.catalog = directory.catalog
+        self.directory = directory
+        self.capacity = capacity
+        self.policy = policy
+        self.resources = resources
+        self.events = events
+    }
+
+    /// Takes `count` bytes of the capacity, evicting what is needed.
+    ///
+    /// - Returns: False if they do not fit although all that may go has gone.
+    func reserve(_ count: Int64) -> Bool {
+        // A little more than asked for, so that not every chunk of a long fill comes here.
+        let batch = max(count, min(8 << 20, (capacity.limit ?? 0) / 16))
+        while !capacity.reserve(count) {
+            guard free(batch) > 0 else { return false }
+        }
+        return true
+    }
+
+    /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.
+    func shrink(to size: Int64) {
+        while capacity.used > size {
+            guard free(capacity.used - size) > 0 else { return }
+        }
+    }
+
+    private func free(_ count: Int64) -> Int64 {
+        var freed = freeClosed(count)
+        if freed < count { freed += freeOpen(count - freed) }
+        return freed
+    }
+
+    /// Evicts resources that nobody has open, page by page from the least recently used.
+    private func freeClosed(_ count: Int64) -> Int64 {
+        let open = Set(resources.keys.map(\.hash))
+        var freed: Int64 = 0
+        var position: EvictionPosition?
+        while freed < count {
+            guard let page = try? catalog.leastRecentlyUsed(limit: 64, after: position), !page.isEmpty else { break }
+            position = page.last?.position
+            let closed = page.filter { !open.contains($0.key) }
+            let rows = Dictionary(closed.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+            let ordered = policy.order(
+                closed.map {
+                    EvictableResource(
+                        key: CacheKey(hash: $0.key), storedBytes: $0.storedBytes, lastUsed: $0.lastUsedAt)
+                })
+            for resource in ordered where freed < count {
+                guard let row = rows[resource.key.hash] else { continue }
+                freed += evict(row, atMost: count - freed)
+            }
+        }
+        return freed
+    }
+
+    /// Takes the tail of a resource, or all of it; its head stays longest, being what a next play needs first.
+    private func evict(_ row: EvictionCandidate, atMost count: Int64) -> Int64 {
+        guard let record = try? catalog.resource(key: row.key), let generation = record.generation else { return 0 }
+        var freed: Int64 = 0
+        do {
+            if generation.storedBytes <= count {
+                try directory.removeMedia(try catalog.remove(key: row.key))
+                freed = generation.storedBytes
+            } else {
+                let blocks = try catalog.blocks(of: generation.id)
+                let file = try directory.openMedia(generation, key: row.key)
+                var tail = blocks.endIndex
+                while tail > blocks.startIndex, freed < count {
+                    tail -= 1
+                    freed += Int64(blocks[tail].length)
+                }
+                guard let first = blocks[tail...].first, let last = blocks.last else { return 0 }
+                let dropped = file.drop(Block.start(of: first.index)..<Block.start(of: last.index + 1))
+                try catalog.dropBlocks(generation.id, indices: dropped.indices)
+                freed = dropped.byteCount
+            }
+        } catch {
+            events.logger.warning("eviction failed: \(error)")
+        }
+        capacity.release(freed)
+        events.send(.evicted(bytes: freed), key: CacheKey(hash: row.key), address: record.url)
+        return freed
+    }
+
+    /// Takes what readers have left behind, least recently used resources first.
+    private func freeOpen(_ count: Int64) -> Int64 {
+        var freed: Int64 = 0
+        for scheduler in resources.all where freed < count {
+            guard let (generation, ranges) = scheduler.release(count - freed), let disk = generation.disk else { continue }
+            var bytes: Int64 = 0
+            var indices: [Int64] = []
+            for range in ranges {
+                let dropped = disk.drop(Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound))
+                bytes += dropped.byteCount
+                indices += dropped.indices
+            }
+            if let row = generation.row { try? catalog.dropBlocks(row, indices: indices) }
+            capacity.release(generation.unclaim(bytes))
+            scheduler.released(ranges, of: generation)
+            scheduler.send(.evicted(bytes: bytes))
+            freed += bytes
+        }
+        return freed
+    }
+}

@@ -1,0 +1,58 @@
+/// Something that happened to a resource, for apps that show or log what the cache does.
+public struct CacheEvent: Sendable {
+    /// What happened; more kinds may be added, so switch with a default.
+    public enum Kind: Sendable {
+        /// A request for this byte range went out; a nil upper bound asks to the end.
+        case requested(lower: Int64, upper: Int64?)
+        /// Bytes of this range landed and are readable.
+        case landed(Range<Int64>)
+        /// A transfer was given up before its end because nobody wanted what it brought.
+        case cut(at: Int64)
+        /// The origin failed; the next try comes after `delay`.
+        case retrying(after: Duration, cause: CacheError)
+        /// The origin serves another version; the former one was dropped.
+        case changed(reason: String)
+        /// These stored blocks did not match their seals and were dropped.
+        case blocksDropped(Range<Int64>)
+        /// Bytes are not being kept, and why; playback goes on.
+        case notKept(cause: CacheError)
+        /// These bytes were evicted to hold the capacity.
+        case evicted(bytes: Int64)
+        /// Every byte of the resource is there.
+        case completed
+        /// Readers were given this error.
+        case failed(CacheError)
+    }
+
+    /// The resource.
+    public var key: CacheKey
+    /// Its scheme, host and path.
+    public var address: String
+    /// What happened.
+    public var kind: Kind
+}
+
+/// Counts since the cache was opened, or since a resource was.
+public struct Statistics: Sendable, Hashable {
+    /// Body bytes received from origins.
+    public var bytesFromOrigin: Int64 = 0
+    /// Bytes handed to readers that were not freshly landed for them: a later read of the same byte counts here.
+    public var bytesFromCache: Int64 = 0
+    /// Bytes handed to readers in all.
+    public var bytesServed: Int64 = 0
+    /// Requests sent to origins, retries and revalidations included.
+    public var originRequests: Int = 0
+    /// Bytes that have landed.
+    public var bytesLanded: Int64 = 0
+
+    /// Zero counts.
+    public init() {}
+
+    static func += (left: inout Statistics, right: Statistics) {
+        left.bytesFromOrigin += right.bytesFromOrigin
+        left.bytesFromCache += right.bytesFromCache
+        left.bytesServed += right.bytesServed
+        left.originRequests += right.originRequests
+        left.bytesLanded += right.bytesLanded
+    }
+}

@@ -1,0 +1,78 @@
+import Synchronization
+
+/// The resources that are open now: one scheduler each, however many players read it.
+final class OpenResources: Sendable {
+    private struct Entry {
+        let scheduler: Scheduler
+        var holders: Int
+    }
+
+    private struct State {
+        var entries: [CacheKey: Entry] = [:]
+        var closing: [ObjectIdentifier: Task<Void, Never>] = [:]
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+
+    /// The scheduler of the resource, made if it is not open; to be given back with ``release(_:)``.
+    func acquire(_ key: CacheKey, make: () -> Scheduler) -> Scheduler {
+        let scheduler = state.withLock { state in
+            if let entry = state.entries[key] {
+                state.entries[key]?.holders += 1
+                return entry.scheduler
+            }
+            let scheduler = make()
+            state.entries[key] = Entry(scheduler: scheduler, holders: 1)
+            return scheduler
+        }
+        scheduler.reopen()
+        return scheduler
+    }
+
+    /// The resource's open scheduler, if there is one.
+    func scheduler(of key: CacheKey) -> Scheduler? {
+        state.withLock { $0.entries[key]?.scheduler }
+    }
+
+    /// All open schedulers.
+    var all: [Scheduler] { state.withLock { $0.entries.values.map(\.scheduler) } }
+
+    /// Keys that are open.
+    var keys: Set<CacheKey> { state.withLock { Set($0.entries.keys) } }
+
+    /// One holder less; the last one lets what is nearly done land, and closes.
+    func release(_ scheduler: Scheduler) {
+        state.withLock { state in
+            guard let entry = state.entries[scheduler.key], entry.scheduler === scheduler else { return }
+            guard entry.holders <= 1 else {
+                state.entries[scheduler.key]?.holders -= 1
+                return
+            }
+            state.entries[scheduler.key]?.holders = 0
+            let id = ObjectIdentifier(scheduler)
+            state.closing[id] = Task {
+                await scheduler.close()
+                self.state.withLock { state in
+                    state.closing[id] = nil
+                    if state.entries[scheduler.key]?.holders == 0 { state.entries[scheduler.key] = nil }
+                }
+            }
+        }
+    }
+
+    /// Forgets the resource, so that the next opening starts anew.
+    func detach(_ key: CacheKey) -> Scheduler? {
+        state.withLock { $0.entries.removeValue(forKey: key)?.scheduler }
+    }
+
+    /// Closes all and waits for it.
+    func closeAll() async {
+        let (schedulers, closing) = state.withLock { state in
+            state.isClosed = true
+            return (state.entries.values.map(\.scheduler), Array(state.closing.values))
+        }
+        for scheduler in schedulers { await scheduler.close() }
+        for task in closing { await task.value }
+    }
+}

@@ -1,0 +1,67 @@
+public import Foundation
+public import HTTPTypes
+
+/// Where a media file comes from: a plain URL, or one whose address and credentials are resolved when needed.
+///
+/// ``url`` is what the player asked for and what the cache key is made of. What is sent to the origin may be another
+/// address with other header fields, found by `resolve`: a signed link of a cloud drive, a bearer token. When the
+/// origin refuses it (401, 403, 407, 410), `resolve` is called once more for a fresh one and the play goes on.
+public struct MediaSource: Sendable {
+    /// What to send to the origin.
+    public struct Address: Sendable {
+        /// The address to ask; `http` or `https`.
+        public var url: URL
+        /// Header fields to send along, such as `Authorization`.
+        public var fields: HTTPFields
+
+        /// Creates an address.
+        public init(url: URL, fields: HTTPFields = [:]) {
+            self.url = url
+            self.fields = fields
+        }
+    }
+
+    /// Why an address is being resolved.
+    public enum Reason: Sendable, Hashable {
+        /// Nothing has been asked yet.
+        case first
+        /// The origin refused the former address or credentials with this HTTP status.
+        case refused(status: Int)
+    }
+
+    /// The resource, as a player sees it.
+    public let url: URL
+    let resolve: @Sendable (Reason) async throws -> Address
+    let canRefresh: Bool
+
+    /// A media file at `url`, asked for with `fields`.
+    public init(url: URL, fields: HTTPFields = [:]) {
+        let address = Address(url: url, fields: fields)
+        self.url = url
+        self.resolve = { _ in address }
+        self.canRefresh = false
+    }
+
+    /// A media file named by `url`, whose address and header fields `resolve` finds.
+    ///
+    /// - Parameter resolve: Called before the first request, and once more each time the origin refuses what it gave;
+    ///   from any task. What it throws ends the play with that error.
+    public init(url: URL, resolve: @escaping @Sendable (Reason) async throws -> Address) {
+        self.url = url
+        self.resolve = resolve
+        self.canRefresh = true
+    }
+
+    /// Scheme, host and path of the resource: what may be shown, logged and stored.
+    public var displayAddress: String { Self.displayAddress(of: url) }
+
+    /// Scheme, host, port and path of `url`, without user, password, query and fragment.
+    package static func displayAddress(of url: URL) -> String {
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(unreadable address)" }
+        parts.user = nil
+        parts.password = nil
+        parts.query = nil
+        parts.fragment = nil
+        return parts.string ?? "(unreadable address)"
+    }
+}

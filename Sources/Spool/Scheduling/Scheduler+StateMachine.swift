@@ -1,0 +1,650 @@
+package import ByteRanges
+
+/// Names one reader of an open resource.
+package struct ReaderID: Hashable, Comparable, Sendable {
+    let number: Int
+    package static func < (a: ReaderID, b: ReaderID) -> Bool { a.number < b.number }
+}
+
+/// Names one transfer of an open resource.
+package struct TransferID: Hashable, Comparable, Sendable {
+    let number: Int
+    package static func < (a: TransferID, b: TransferID) -> Bool { a.number < b.number }
+}
+
+/// What matters more: a player that waits, or bytes landed for later.
+package enum Priority: Int, Comparable, Sendable {
+    case preload, playback
+    package static func < (a: Priority, b: Priority) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension Scheduler {
+    /// Decides which bytes of one media file are asked for, when, and when a request is given up.
+    ///
+    /// No clock, no I/O, no lock. Each input is a mutating function that returns actions for the shell, in order; the
+    /// shell performs them after unlocking. Whatever happened, the same ``plan()`` looks at the whole state and says
+    /// what is to be done now: no decision depends on how the state was reached.
+    package struct StateMachine: ~Copyable {
+        /// What the shell has to do.
+        package enum Action: Equatable {
+            /// Ask the origin for this range; nil upper bound: to the end.
+            case start(TransferID, lower: Int64, upper: Int64?)
+            /// Give the transfer up.
+            case cut(TransferID)
+            /// A held transfer may pull again.
+            case resume(TransferID)
+            /// Let the reader look again.
+            case wake(ReaderID)
+            /// Call ``graceEnded(_:epoch:)`` after this time.
+            case grace(TransferID, epoch: Int, after: Duration)
+            /// Call ``retryDue(epoch:)`` after this time.
+            case retry(epoch: Int, after: Duration)
+        }
+
+        /// What a reader finds at its position.
+        package enum Look: Equatable {
+            /// These bytes have landed, from the reader's position on.
+            case landed(Range<Int64>)
+            /// Nothing yet; the reader will be woken.
+            case wait
+            /// The reader is at the end of its range or of the resource.
+            case end
+            /// The range begins past the end, which is at this offset.
+            case unsatisfiable(length: Int64)
+            /// The origin failed for good; the shell keeps the error.
+            case failed
+            /// The resource is being closed, and these bytes will not come.
+            case closed
+        }
+
+        /// What a transfer may do next.
+        package enum Permission: Equatable {
+            /// Land bytes up to this offset at most.
+            case go(upTo: Int64)
+            case hold
+            case stop
+        }
+
+        struct ReaderState {
+            var start: Int64
+            var position: Int64
+            /// Exclusive; nil: to the end of the resource.
+            var end: Int64?
+            var priority: Priority
+            /// Ascending tickets order those that wait; nil: not waiting.
+            var ticket: Int?
+            /// Whether it has been handed bytes of the current generation.
+            var hasRead = false
+        }
+
+        /// A transfer: asking (until its head has come) → streaming → gone. `isCut` may come in either.
+        struct TransferState {
+            var position: Int64
+            /// Where the request ends; nil: to the end of the body.
+            var end: Int64?
+            var size: Int64
+            var isStreaming = false
+            var isHeld = false
+            var lacksSpace = false
+            var spaceTicket = 0
+            var isCut = false
+            /// Set while nobody wants it.
+            var unwantedEpoch: Int?
+            /// The origin sends its whole body from the start; position runs through what has landed.
+            var isSequential = false
+        }
+
+        /// Where a former run of requests stopped, and how much the next one there may ask.
+        struct Run {
+            var end: Int64
+            var nextSize: Int64
+        }
+
+        /// Whether the origin answers range requests.
+        package enum RangeSupport: Equatable { case unknown, supported, unsupported }
+
+        package private(set) var landed = ByteRangeSet()
+        package private(set) var length: Int64?
+        package var rangeSupport = RangeSupport.unknown
+        var link = LinkEstimate()
+        private(set) var readers: [ReaderID: ReaderState] = [:]
+        private(set) var transfers: [TransferID: TransferState] = [:]
+        private var runs: [Run] = []
+        /// Ranges that are being evicted: nothing may start there until they are gone.
+        private var dropping = ByteRangeSet()
+        private let policy: ReadAheadPolicy
+        private let retryPolicy: RetryPolicy
+        /// The window, smaller than the policy's where the capacity is small.
+        package var window: Int64
+        private var counter = 0
+        private var ticket = 0
+        private var failures = 0
+        private var restarts = 0
+        private var retryEpoch: Int?
+        private var hasFailed = false
+        /// Until the origin has said whether what is stored still holds, readers wait.
+        package private(set) var needsValidation = false
+        package private(set) var isClosing = false
+
+        package init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
+            self.policy = policy
+            self.retryPolicy = retryPolicy
+            self.window = max(window, Block.size)
+        }
+    }
+}
+
+// MARK: - Stored state
+
+extension Scheduler.StateMachine {
+    /// What an opened generation holds.
+    package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+        self.landed = landed
+        self.length = length
+        self.needsValidation = needsValidation
+        return plan(waking: .all)
+    }
+
+    /// The stored generation is still the origin's.
+    package mutating func validated() -> [Action] {
+        needsValidation = false
+        return plan(waking: .all)
+    }
+
+    /// The total length has been told.
+    package mutating func lengthLearnt(_ length: Int64) -> [Action] {
+        guard self.length != length else { return [] }
+        self.length = length
+        return plan(waking: .all)
+    }
+
+    /// Another generation takes the place of the current one; `kept` is the transfer that brings it, if any.
+    ///
+    /// - Returns: The readers that are in the former one, now unknown here, and what to do.
+    package mutating func generationChanged(
+        length: Int64?, keeping kept: TransferID?
+    ) -> (left: [ReaderID], actions: [Action]) {
+        landed = ByteRangeSet()
+        dropping = ByteRangeSet()
+        runs = []
+        self.length = length
+        needsValidation = false
+        let left = readers.filter { $0.value.hasRead }.map(\.key).sorted()
+        for id in left { readers[id] = nil }
+        var actions: [Action] = []
+        for id in transfers.keys.sorted() where id != kept { actions += cut(id) }
+        return (left, actions + plan(waking: .all))
+    }
+
+    /// Which stored bytes may go to make room: outside every reader's window, furthest behind first.
+    ///
+    /// The ranges, of whole blocks and about `count` bytes, are holes from now on; call ``dropped(_:)`` when the disk
+    /// has let go of them.
+    package mutating func release(_ count: Int64, within place: ByteRangeSet? = nil) -> [Range<Int64>] {
+        var free = place.map { landed.intersection($0) } ?? landed
+        for reader in readers.values { free.remove(keepRange(of: reader)) }
+        for transfer in transfers.values where !transfer.isCut {
+            free.remove(Block.roundDown(transfer.position)..<blockEnd(at: transfer.position))
+        }
+        let foremost = readers.values.map(\.position).max() ?? 0
+        var released: [Range<Int64>] = []
+        var remaining = count
+        // What has landed begins at block starts, and so does what is free of it.
+        func take(_ range: Range<Int64>) {
+            guard remaining > 0, !range.isEmpty else { return }
+            let upper = min(range.upperBound, Block.roundUp(range.lowerBound + remaining))
+            released.append(range.lowerBound..<upper)
+            remaining -= upper - range.lowerBound
+        }
+        for range in free.intersection(0..<foremost) { take(range) }
+        for range in free.intersection(foremost..<Block.offsetLimit).reversed() {
+            // From the far end: the head of a file is what a next play needs first.
+            guard remaining > 0 else { break }
+            take(max(range.lowerBound, Block.roundDown(max(range.upperBound - remaining, 0)))..<range.upperBound)
+        }
+        for range in released {
+            landed.remove(range)
+            dropping.insert(range)
+        }
+        return released
+    }
+
+    /// The disk has let go of what ``release(_:within:)`` returned, except for `kept`, which is in use after all.
+    package mutating func dropped(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
+        for range in ranges {
+            dropping.remove(range)
+            landed.formUnion(kept.intersection(range))
+        }
+        return plan(waking: .all)
+    }
+
+    /// Stored bytes turned out bad and are gone.
+    package mutating func lost(_ range: Range<Int64>) -> [Action] {
+        landed.remove(range)
+        return plan()
+    }
+
+    /// The shell is closing: nothing is started, and what is not nearly done is cut.
+    package mutating func close() -> [Action] {
+        isClosing = true
+        var actions = readers.keys.sorted().map { Action.wake($0) }
+        for (id, transfer) in transfers.sorted(by: { $0.key < $1.key }) where !isNearlyDone(transfer) {
+            actions += cut(id)
+        }
+        return actions
+    }
+
+    /// A closing resource is wanted again.
+    package mutating func reopen() { isClosing = false }
+}
+
+// MARK: - Readers
+
+extension Scheduler.StateMachine {
+    /// A reader wants `start ..< end`; nil end: to the end of the resource.
+    package mutating func openReader(at start: Int64, end: Int64?, priority: Priority) -> (ReaderID, [Action]) {
+        counter += 1
+        let id = ReaderID(number: counter)
+        readers[id] = ReaderState(start: start, position: start, end: end, priority: priority)
+        if hasFailed, retryEpoch == nil {
+            hasFailed = false
+            failures = 0
+            restarts = 0
+        }
+        return (id, plan())
+    }
+
+    /// The reader has taken all before `position`.
+    package mutating func advance(_ id: ReaderID, to position: Int64) -> [Action] {
+        guard var reader = readers[id], position > reader.position else { return [] }
+        reader.position = position
+        reader.hasRead = true
+        readers[id] = reader
+        ticket += 1
+        return plan()
+    }
+
+    /// What there is at the reader's position, at most `limit` bytes; a reader that has to wait will be woken.
+    package mutating func look(_ id: ReaderID, limit: Int64) -> (Look, [Action]) {
+        guard var reader = readers[id] else { return (.end, []) }
+        if !needsValidation {
+            if let length, reader.start >= length, reader.start > 0 { return (.unsatisfiable(length: length), []) }
+            let end = min(reader.end ?? .max, length ?? .max)
+            if reader.position >= end { return (.end, []) }
+            if let found = landed.prefix(at: reader.position) {
+                reader.ticket = nil
+                readers[id] = reader
+                let upper = min(found.upperBound, end, reader.position + limit)
+                return (.landed(reader.position..<upper), [])
+            }
+        }
+        if hasFailed { return (.failed, []) }
+        if isClosing { return (.closed, []) }
+        if reader.ticket == nil {
+            ticket += 1
+            reader.ticket = ticket
+            readers[id] = reader
+        }
+        return (.wait, plan())
+    }
+
+    /// The reader is gone.
+    package mutating func closeReader(_ id: ReaderID) -> [Action] {
+        guard readers.removeValue(forKey: id) != nil else { return [] }
+        ticket += 1
+        return plan()
+    }
+}
+
+// MARK: - Transfers
+
+extension Scheduler.StateMachine {
+    /// The head of an answer has come: its bytes land from `offset`, and end before `end` if that is known.
+    package mutating func transferStreams(
+        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
+    ) -> [Action] {
+        guard var transfer = transfers[id], !transfer.isCut else { return [] }
+        if isSequential, transfers.contains(where: { $0.key != id && $0.value.isSequential && !$0.value.isCut }) {
+            return cut(id) + plan()
+        }
+        transfer.isStreaming = true
+        transfer.isSequential = isSequential
+        transfer.position = offset
+        transfer.end = isWhole ? end : (transfer.end.map { min($0, end ?? $0) } ?? end)
+        transfers[id] = transfer
+        return plan()
+    }
+
+    /// What the transfer may do before it pulls its next chunk.
+    package mutating func permission(_ id: TransferID) -> Permission {
+        guard var transfer = transfers[id], !transfer.isCut else { return .stop }
+        let limit = limit(of: id, transfer)
+        if transfer.position >= limit { return .stop }
+        if !mayGo(transfer) {
+            transfer.isHeld = true
+            transfers[id] = transfer
+            return .hold
+        }
+        return .go(upTo: limit)
+    }
+
+    /// Where the transfer is; nil if it is over.
+    package func position(of id: TransferID) -> Int64? { transfers[id]?.position }
+
+    /// Whether the transfer has been given up, or is over.
+    package func isCut(_ id: TransferID) -> Bool { transfers[id]?.isCut ?? true }
+
+    /// Whether the transfer was told to hold, and not yet to resume.
+    package func isHeld(_ id: TransferID) -> Bool { transfers[id].map { $0.isHeld && !$0.isCut } ?? false }
+
+    /// Whether retries are spent, or no retry would help.
+    package var hasGivenUp: Bool { hasFailed }
+
+    /// Bytes of the transfer have landed.
+    package mutating func landed(_ range: Range<Int64>, by id: TransferID) -> [Action] {
+        landed.insert(range)
+        failures = 0
+        restarts = 0
+        hasFailed = false
+        if var transfer = transfers[id] {
+            transfer.position = max(transfer.position, range.upperBound)
+            transfers[id] = transfer
+        }
+        return plan(waking: .within(range))
+    }
+
+    /// There was no room for the transfer's next bytes; it holds until a reader moves on.
+    package mutating func transferLacksSpace(_ id: TransferID) -> Permission {
+        guard var transfer = transfers[id], !transfer.isCut else { return .stop }
+        transfer.lacksSpace = true
+        transfer.isHeld = true
+        transfer.spaceTicket = ticket
+        transfers[id] = transfer
+        return .hold
+    }
+
+    /// Whether somebody waits for the very bytes that the transfer brings next.
+    package func isAwaited(_ id: TransferID) -> Bool {
+        guard let transfer = transfers[id] else { return false }
+        return readers.values.contains { reader in
+            reader.ticket != nil && reader.position >= Block.roundDown(transfer.position)
+                && (transfer.isSequential || reader.position < blockEnd(at: transfer.position))
+        }
+    }
+
+    /// The transfer is over and its last byte has landed.
+    package mutating func transferEnded(_ id: TransferID) -> [Action] {
+        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        note(run: transfer)
+        return plan(waking: .all)
+    }
+
+    /// The transfer failed and may be tried again: no answer, a cut body, a status such as 503.
+    package mutating func transferFailed(_ id: TransferID, retryAfter: Duration?, jitter: Double) -> [Action] {
+        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        note(run: transfer)
+        guard !transfer.isCut else { return plan() }
+        guard retryEpoch == nil else { return [] }
+        failures += 1
+        guard failures <= retryPolicy.retries else { return fail() }
+        counter += 1
+        retryEpoch = counter
+        let delay = retryPolicy.delay(attempt: failures, retryAfter: retryAfter, jitter: jitter)
+        return [.retry(epoch: counter, after: delay)]
+    }
+
+    /// The transfer failed in a way that no retry cures.
+    package mutating func transferRefused(_ id: TransferID) -> [Action] {
+        guard transfers.removeValue(forKey: id) != nil else { return [] }
+        return fail()
+    }
+
+    /// The transfer's answer was of no use, but the same need may be asked for anew at once.
+    package mutating func transferRestarts(_ id: TransferID) -> [Action] {
+        guard transfers.removeValue(forKey: id) != nil else { return [] }
+        restarts += 1
+        return restarts > retryPolicy.retries ? fail() : plan(waking: .all)
+    }
+
+    /// The time of ``Action/retry(epoch:after:)`` has come.
+    package mutating func retryDue(epoch: Int) -> [Action] {
+        guard retryEpoch == epoch else { return [] }
+        retryEpoch = nil
+        return plan()
+    }
+
+    /// The time of ``Action/grace(_:epoch:after:)`` has come.
+    package mutating func graceEnded(_ id: TransferID, epoch: Int) -> [Action] {
+        guard let transfer = transfers[id], transfer.unwantedEpoch == epoch, !transfer.isCut else { return [] }
+        guard !isNearlyDone(transfer) else { return [] }
+        return cut(id) + plan()
+    }
+
+    private mutating func fail() -> [Action] {
+        hasFailed = true
+        failures = 0
+        return readers.filter { $0.value.ticket != nil }.keys.sorted().map { .wake($0) }
+    }
+
+    private mutating func cut(_ id: TransferID) -> [Action] {
+        guard var transfer = transfers[id], !transfer.isCut else { return [] }
+        transfer.isCut = true
+        transfers[id] = transfer
+        return [.cut(id)]
+    }
+
+    private mutating func note(run transfer: TransferState) {
+        runs.removeAll { $0.end == transfer.position }
+        runs.append(Run(end: transfer.position, nextSize: grown(transfer.size)))
+        if runs.count > 16 { runs.removeFirst() }
+    }
+}
+
+// MARK: - The plan
+
+extension Scheduler.StateMachine {
+    private enum Waking {
+        case none, all
+        case within(Range<Int64>)
+    }
+
+    private mutating func plan(waking: Waking = .none) -> [Action] {
+        var actions = wake(waking)
+        for id in transfers.keys.sorted() { actions += review(id) }
+        guard !isClosing, retryEpoch == nil, !hasFailed else { return actions }
+        if needsValidation {
+            if let reader = readers.values.first(where: { $0.ticket != nil }), transfers.isEmpty {
+                actions.append(start(at: 0, upper: Block.size, priority: reader.priority))
+            }
+            return actions
+        }
+        for id in readersInOrder() { actions += serve(id) }
+        return actions
+    }
+
+    private mutating func wake(_ waking: Waking) -> [Action] {
+        var woken: [ReaderID] = []
+        for (id, reader) in readers where reader.ticket != nil {
+            switch waking {
+            case .none: continue
+            case .all: woken.append(id)
+            case .within(let range):
+                if range.contains(reader.position) { woken.append(id) }
+            }
+        }
+        return woken.sorted().map { .wake($0) }
+    }
+
+    /// Marks a transfer wanted or not, and lets a held one go on.
+    private mutating func review(_ id: TransferID) -> [Action] {
+        guard var transfer = transfers[id], !transfer.isCut else { return [] }
+        var actions: [Action] = []
+        if isWanted(id, transfer) {
+            transfer.unwantedEpoch = nil
+        } else if transfer.unwantedEpoch == nil {
+            counter += 1
+            transfer.unwantedEpoch = counter
+            actions.append(.grace(id, epoch: counter, after: policy.grace))
+        }
+        if transfer.isHeld, mayGo(transfer) || transfer.position >= limit(of: id, transfer) {
+            transfer.isHeld = false
+            transfer.lacksSpace = false
+            actions.append(.resume(id))
+        }
+        transfers[id] = transfer
+        return actions
+    }
+
+    /// Starts what the reader needs: at its first hole, and behind a transfer that is about to end.
+    private mutating func serve(_ id: ReaderID) -> [Action] {
+        guard let reader = readers[id] else { return [] }
+        var actions: [Action] = []
+        let wanted = wantedRange(of: reader)
+        var cursor = wanted.lowerBound
+        for _ in 0..<2 {
+            guard cursor < wanted.upperBound, let hole = landed.firstHole(in: cursor..<wanted.upperBound) else { break }
+            guard !dropping.contains(hole.lowerBound) else { break }
+            if let carrier = carrier(of: hole.lowerBound, waiting: reader.ticket != nil) {
+                guard let end = carrier.end, end - carrier.position <= lead else { break }
+                cursor = end
+                continue
+            }
+            guard transfers.values.filter({ !$0.isCut }).count < policy.transfersPerResource else { break }
+            // An origin without ranges sends everything from the start; one such transfer serves all readers.
+            if rangeSupport == .unsupported {
+                guard !transfers.values.contains(where: { !$0.isCut }) else { break }
+                actions.append(start(at: 0, upper: nil, priority: reader.priority))
+                break
+            }
+            let upper = upperBound(of: hole, wanted: wanted)
+            guard upper > hole.lowerBound else { break }
+            actions.append(start(at: hole.lowerBound, upper: upper, priority: reader.priority))
+            break
+        }
+        return actions
+    }
+
+    private mutating func start(at lower: Int64, upper: Int64?, priority: Priority) -> Action {
+        counter += 1
+        let id = TransferID(number: counter)
+        let size = upper.map { $0 - lower } ?? policy.largestRequest
+        transfers[id] = TransferState(position: lower, end: upper, size: size)
+        return .start(id, lower: lower, upper: upper)
+    }
+
+    private func readersInOrder() -> [ReaderID] {
+        readers.sorted { a, b in
+            if a.value.priority != b.value.priority { return a.value.priority > b.value.priority }
+            switch (a.value.ticket, b.value.ticket) {
+            case (let x?, let y?): return x < y
+            case (_?, nil): return true
+            case (nil, _?): return false
+            case (nil, nil): return a.key < b.key
+            }
+        }.map(\.key)
+    }
+
+    /// What the reader may want now: whole blocks, from its own to the end of its window.
+    private func wantedRange(of reader: ReaderState) -> Range<Int64> {
+        let lower = Block.roundDown(reader.position)
+        var upper = reader.end ?? .max
+        if let length { upper = min(upper, length) }
+        let (ahead, overflow) = reader.position.addingReportingOverflow(window)
+        if !overflow { upper = min(upper, ahead) }
+        if reader.position >= upper { return lower..<lower }
+        upper = Block.roundUp(upper)
+        if let length { upper = min(upper, length) }
+        return lower..<max(lower, upper)
+    }
+
+    /// What stays when room is made: the reader's block and its window.
+    private func keepRange(of reader: ReaderState) -> Range<Int64> {
+        let wanted = wantedRange(of: reader)
+        return wanted.lowerBound..<max(wanted.upperBound, blockEnd(at: reader.position))
+    }
+
+    private func isWanted(_ id: TransferID, _ transfer: TransferState) -> Bool {
+        if needsValidation { return true }
+        let limit = limit(of: id, transfer)
+        return readers.values.contains { reader in
+            let wanted = wantedRange(of: reader)
+            return !wanted.isEmpty && wanted.upperBound > transfer.position && wanted.lowerBound < limit
+        }
+    }
+
+    /// The transfer that will bring the byte at `offset` soon enough, if one will.
+    private func carrier(of offset: Int64, waiting: Bool) -> TransferState? {
+        var best: TransferState?
+        for transfer in transfers.values where !transfer.isCut {
+            guard transfer.position <= offset, offset < transfer.end ?? .max else { continue }
+            if best.map({ transfer.position > $0.position }) ?? true { best = transfer }
+        }
+        guard let best else { return nil }
+        // Only a reader that waits is worth a second request inside what is on its way.
+        if best.isSequential && rangeSupport == .unsupported { return best }
+        if waiting, offset - best.position > joinDistance { return nil }
+        return best
+    }
+
+    /// Where a request for the hole ends: it grows with its run and reaches into nothing that is there or coming.
+    private func upperBound(of hole: Range<Int64>, wanted: Range<Int64>) -> Int64 {
+        let lower = hole.lowerBound
+        var size = policy.firstRequest
+        if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
+        if let former = transfers.values.first(where: { $0.end == lower && !$0.isCut }) { size = grown(former.size) }
+        var upper = min(lower + size, wanted.upperBound)
+        if upper < wanted.upperBound { upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound)) }
+        upper = min(upper, hole.upperBound)
+        for transfer in transfers.values where !transfer.isCut && transfer.position > lower {
+            upper = min(upper, Block.roundDown(transfer.position))
+        }
+        return upper
+    }
+
+    /// Where the transfer has to stop: at its end, or where landed bytes or another transfer begin.
+    private func limit(of id: TransferID, _ transfer: TransferState) -> Int64 {
+        var limit = transfer.end ?? .max
+        guard !transfer.isSequential else { return limit }
+        if transfer.position < limit {
+            let hole = landed.firstHole(in: transfer.position..<limit)
+            limit = hole.map { $0.lowerBound == transfer.position ? $0.upperBound : transfer.position }
+                ?? transfer.position
+        }
+        for (other, state) in transfers where other != id && !state.isCut && !state.isSequential {
+            if state.position > transfer.position { limit = min(limit, Block.roundDown(state.position)) }
+            if state.position == transfer.position, other < id { limit = min(limit, transfer.position) }
+        }
+        return max(limit, transfer.position)
+    }
+
+    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves.
+    private func mayGo(_ transfer: TransferState) -> Bool {
+        if transfer.lacksSpace { return transfer.spaceTicket != ticket }
+        if isClosing || needsValidation { return true }
+        var isServing = false
+        for reader in readers.values {
+            let wanted = wantedRange(of: reader)
+            guard !wanted.isEmpty, wanted.lowerBound < transfer.end ?? .max else { continue }
+            isServing = true
+            if transfer.position < wanted.upperBound { return true }
+        }
+        return !isServing
+    }
+
+    private func isNearlyDone(_ transfer: TransferState) -> Bool {
+        guard let end = transfer.end, transfer.isStreaming || !isClosing else { return false }
+        return end - transfer.position <= max(Block.size, link.bytes(in: policy.letIn) ?? 0)
+    }
+
+    /// How near a transfer has to be for a waiting reader to join it rather than have its own.
+    private var joinDistance: Int64 { max(256 << 10, link.bytes(inRoundTrips: 2) ?? 0) }
+
+    /// How much of a request may be outstanding when the next one is sent.
+    private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? (256 << 10)) }
+
+    private func blockEnd(at offset: Int64) -> Int64 { Block.roundDown(offset) + Block.size }
+
+    private func grown(_ size: Int64) -> Int64 {
+        min(max(size * 2, policy.firstRequest), policy.largestRequest)
+    }
+}

@@ -1,0 +1,249 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import Synchronization
+
+extension Scheduler {
+    /// What a transfer builds its request from.
+    struct Basis {
+        var stored: StoredVersion?
+        var isValidation: Bool
+    }
+
+    func basis(for id: TransferID) -> Basis {
+        state.withLock { state in
+            let stored = state.generation.map { generation in
+                StoredVersion(version: generation.version, storedEnd: state.machine.landed.bounds?.upperBound ?? 0)
+            }
+            return Basis(stored: stored, isValidation: state.machine.needsValidation)
+        }
+    }
+
+    /// The address to ask, resolved once and kept until the origin refuses it.
+    func sourceAddress() async throws -> MediaSource.Address {
+        if let known = state.withLock({ $0.source }) { return known }
+        let resolved = try await source.resolve(.first)
+        return state.withLock { state in
+            state.source = state.source ?? resolved
+            return state.source ?? resolved
+        }
+    }
+
+    /// The origin refused the address or the credentials: asks the source for fresh ones, once in a row.
+    ///
+    /// - Returns: Whether there is something new to try.
+    func refreshAddress(status: Int) async throws -> Bool {
+        let mayRefresh = state.withLock { state in
+            guard source.canRefresh, !state.hasRefreshed else { return false }
+            state.hasRefreshed = true
+            return true
+        }
+        guard mayRefresh else { return false }
+        let fresh = try await source.resolve(.refused(status: status))
+        state.withLock { $0.source = fresh }
+        return true
+    }
+
+    /// A version has answered: the stored one, the first, or another.
+    ///
+    /// Blocks: a new generation is written to the catalog.
+    func accept(
+        _ version: ResourceVersion, facts: AnswerFacts, from id: TransferID, isNew: Bool, reason: String
+    ) throws {
+        let current = state.withLock { $0.generation }
+        if let current, !isNew {
+            var known = current.version
+            if known.length == nil { known.length = version.length }
+            if known.contentType == nil { known.contentType = version.contentType }
+            if known != current.version {
+                current.version = known
+                services.update(current, facts: facts)
+            }
+            feed { state in
+                state.hasRefreshed = false
+                return known.length.map { state.machine.lengthLearnt($0) } ?? []
+            }
+            return
+        }
+        if let current, isNew, current.version.stands(for: version) { return }
+        if let current { services.capacity.release(current.abandon()) }
+        let generation = services.begin(version, of: self, facts: facts)
+        if current != nil { send(.changed(reason: reason)) }
+        adopt(generation, keeping: id)
+    }
+
+    private func adopt(_ generation: Generation, keeping id: TransferID?) {
+        replace(by: generation, keeping: id)
+        feed { state in
+            state.hasRefreshed = false
+            return generation.version.length.map { state.machine.lengthLearnt($0) } ?? []
+        }
+    }
+
+    /// Puts another generation, or none, in the place of the current one. Readers in the former stay there.
+    func replace(by generation: Generation?, keeping id: TransferID?) {
+        feed { state in
+            let former = state.generation
+            state.generation = generation
+            state.isComplete = false
+            state.unserved = ByteRangeSet()
+            guard let former else { return [] }
+            let (left, actions) = state.machine.generationChanged(length: generation?.version.length, keeping: id)
+            for reader in left { state.readers[reader]?.former = former }
+            return left.map { .wake($0) } + actions
+        }
+    }
+
+    /// The stored version is gone from the origin, and nothing has taken its place yet. Blocks.
+    func forgetGeneration(reason: String, keeping id: TransferID) {
+        guard let current = generation else { return }
+        send(.changed(reason: reason))
+        services.capacity.release(current.abandon())
+        services.remove(key: key)
+        replace(by: nil, keeping: id)
+    }
+
+    /// The origin says that what is stored is its current version.
+    func validated(facts: AnswerFacts) {
+        if let generation = state.withLock({ $0.generation }) { services.update(generation, facts: facts) }
+        feed { $0.machine.validated() }
+    }
+
+    func learn(length: Int64) {
+        guard length <= Block.offsetLimit else { return }
+        let generation = state.withLock { $0.generation }
+        if let generation, generation.version.length != length {
+            generation.version.length = length
+            services.update(generation, facts: nil)
+        }
+        feed { $0.machine.lengthLearnt(length) }
+        checkComplete()
+    }
+
+    /// The head of an answer has come and its body follows.
+    func streams(
+        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, sentRange: Bool, acceptsRanges: Bool?
+    ) {
+        feed { state in
+            if !isWhole {
+                state.machine.rangeSupport = .supported
+            } else if sentRange, acceptsRanges != true {
+                state.machine.rangeSupport = .unsupported
+            }
+            let isSequential = state.machine.rangeSupport == .unsupported
+            // An answer with the whole body replaces the bounded range that was asked for.
+            return state.machine.transferStreams(id, at: offset, end: end, isWhole: isWhole, isSequential: isSequential)
+        }
+    }
+
+    /// The origin's version can't be put together from parts: from now on it is asked for whole.
+    func mustComeWhole() { state.withLock { $0.machine.rangeSupport = .unsupported } }
+
+    /// Waits for leave to take more; the offset before which bytes are wanted, or nil to stop.
+    func permission(_ id: TransferID) async -> Int64? {
+        while true {
+            let permission = state.withLock { $0.machine.permission(id) }
+            switch permission {
+            case .go(let limit): return limit
+            case .stop: return nil
+            case .hold: await hold(id)
+            }
+        }
+    }
+
+    private func hold(_ id: TransferID) async {
+        await withCheckedContinuation { continuation in
+            let mayGo = state.withLock { state in
+                guard state.machine.isHeld(id) else { return true }
+                state.holds[id] = continuation
+                return false
+            }
+            if mayGo { continuation.resume() }
+        }
+    }
+
+    /// There is no room; waits until readers have moved on. False: the transfer has been cut.
+    func waitForSpace(_ id: TransferID) async -> Bool {
+        let permission = state.withLock { $0.machine.transferLacksSpace(id) }
+        guard permission == .hold else { return false }
+        await hold(id)
+        return state.withLock { !$0.machine.isCut(id) }
+    }
+
+    func isAwaited(_ id: TransferID) -> Bool { state.withLock { $0.machine.isAwaited(id) } }
+
+    /// The generation that the transfer's bytes belong to; nil if the transfer has been cut.
+    func currentGeneration(for id: TransferID) -> Generation? {
+        state.withLock { state in state.machine.isCut(id) ? nil : state.generation }
+    }
+
+    /// Bytes have landed and are readable.
+    func landed(_ range: Range<Int64>, by id: TransferID, of generation: Generation) {
+        feed { state in
+            guard state.generation === generation else { return [] }
+            let fresh = range.upperBound - range.lowerBound - state.machine.landed.intersection(range).byteCount
+            for hole in state.machine.landed.holes(in: range) { state.unserved.insert(hole) }
+            state.statistics.bytesLanded += fresh
+            return state.machine.landed(range, by: id)
+        }
+        send(.landed(range))
+        checkComplete()
+    }
+
+    private func checkComplete() {
+        let isNews = state.withLock { state in
+            guard !state.isComplete, let length = state.machine.length, state.machine.landed.contains(0..<length)
+            else { return false }
+            state.isComplete = true
+            return true
+        }
+        if isNews { send(.completed) }
+    }
+
+    /// The disk refused: bytes go to memory from now on.
+    func stopKeeping(_ generation: Generation, cause: any Error) {
+        guard generation.stopKeeping() else { return }
+        let error = CacheError(storage: cause, of: address)
+        send(.notKept(cause: error))
+        feed { state in
+            state.machine.window = min(state.machine.window, services.configuration.memoryLimit / 4)
+            return []
+        }
+    }
+
+    /// Tells once that the capacity leaves no room for this resource.
+    func reportFull() {
+        let isNews = state.withLock { state in
+            defer { state.hasReportedFull = true }
+            return !state.hasReportedFull
+        }
+        guard isNews else { return }
+        let limit = services.capacity.limit ?? 0
+        send(.notKept(cause: CacheError(.storage, "\(address): no room within the capacity of \(limit) bytes")))
+    }
+
+    /// Gives up what is in memory and near no reader, once it is more than its limit.
+    func trimMemory(of generation: Generation) {
+        let excess = generation.memory.landedByteCount - services.configuration.memoryLimit / 2
+        guard excess > 0 else { return }
+        let ranges = state.withLock { state in
+            state.generation === generation ? state.machine.release(excess, within: generation.memory.landed) : []
+        }
+        for range in ranges { _ = generation.memory.drop(Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)) }
+        released(ranges, of: generation)
+    }
+
+    func note(roundTrip: Duration) { state.withLock { $0.machine.link.note(roundTrip: roundTrip / .seconds(1)) } }
+
+    func note(bytes: Int64, seconds: Double) {
+        state.withLock { $0.machine.link.note(bytes: bytes, seconds: seconds) }
+    }
+}
+
+extension ResourceVersion {
+    /// Whether a transfer that began earlier has already brought this very version in.
+    func stands(for other: ResourceVersion) -> Bool {
+        length == other.length && validator.isStrong && validator.stronglyMatches(other.validator)
+    }
+}

@@ -1,0 +1,66 @@
+import HTTPRanges
+
+extension Transfer {
+    /// Keeps count of where an answer's bytes belong: asking → streaming → ended.
+    ///
+    /// Pure. What the origin's header fields claim has been judged before; this part holds the body to that claim.
+    package struct StateMachine: ~Copyable {
+        /// What to do with a piece of the body.
+        package enum ChunkAction: Equatable {
+            /// Of the piece, `count` bytes after the first `skip` land at `offset`.
+            case land(skip: Int, count: Int, at: Int64)
+            /// The whole piece lies before the first place where bytes may land.
+            case skip
+            /// The rest is not wanted, or is more than the origin announced.
+            case stop
+        }
+
+        /// What the end of a body means.
+        package enum EndAction: Equatable {
+            /// All that was announced has come.
+            case complete
+            /// The body of unknown length has ended: the resource ends here.
+            case endOfResource(at: Int64)
+            /// Less has come than was announced.
+            case cut(at: Int64)
+        }
+
+        /// Offset of the next body byte.
+        package private(set) var position: Int64
+        /// Exclusive end of the body as announced; nil: unknown.
+        package let end: Int64?
+        private let landsFrom: Int64
+
+        /// The head's verdict was to land from `offset`.
+        ///
+        /// - Parameter asked: Where the request began: a block's start or the landed end of a block. Bytes may land
+        ///   from there or from any block start; an answer that begins elsewhere is skipped up to the next one.
+        ///   Nil when the answer begins another generation, of which nothing has landed.
+        package init(offset: Int64, end: Int64?, asked: Int64?) {
+            self.position = offset
+            self.end = end
+            self.landsFrom = offset == asked ? offset : Block.roundUp(offset)
+        }
+
+        /// Where the first byte lands.
+        package var firstLanding: Int64 { landsFrom }
+
+        /// A piece of `count` body bytes has come; no byte at or past `limit` is wanted.
+        package mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
+            let start = position
+            let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)
+            guard start < bound else { return .stop }
+            let stop = min(start + Int64(count), bound)
+            position = stop
+            let from = max(start, landsFrom)
+            guard from < stop else { return .skip }
+            return .land(skip: Int(from - start), count: Int(stop - from), at: from)
+        }
+
+        /// The body has ended.
+        package func bodyEnded() -> EndAction {
+            guard let end else { return .endOfResource(at: position) }
+            return position >= end ? .complete : .cut(at: position)
+        }
+    }
+}
