@@ -1,6 +1,20 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// On Linux a module named AVFoundation stands in for Apple's, on libmpv. Whoever asks `canImport(AVFoundation)` has to
+// depend on it, or the answer depends on what was built first.
+#if os(Linux)
+let linuxTargets: [Target] = [
+    .systemLibrary(name: "CMPV", providers: [.apt(["libmpv-dev"])]),
+    .target(name: "AVFoundation", dependencies: ["CMPV"]),
+    .testTarget(name: "AVFoundationTests", dependencies: ["AVFoundation"]),
+]
+let standInAVFoundation: [Target.Dependency] = ["AVFoundation"]
+#else
+let linuxTargets: [Target] = []
+let standInAVFoundation: [Target.Dependency] = []
+#endif
+
 let package = Package(
     name: "Spool",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -8,6 +22,10 @@ let package = Package(
         .library(name: "ByteRanges", targets: ["ByteRanges"]),
         .library(name: "HTTPRanges", targets: ["HTTPRanges"]),
         .library(name: "Spool", targets: ["Spool"]),
+        .library(name: "SpoolHTTP", targets: ["SpoolHTTP"]),
+        .library(name: "SpoolAVFoundation", targets: ["SpoolAVFoundation"]),
+        .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
+        .executable(name: "spool", targets: ["SpoolCLI"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -15,6 +33,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.90.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
     ],
@@ -37,7 +56,90 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-    ]
+        .target(
+            name: "SpoolHTTP",
+            dependencies: [
+                "Spool",
+                .product(
+                    name: "AsyncHTTPClient", package: "async-http-client", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "NIOFoundationCompat", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(platforms: [.linux, .macOS])),
+            ]
+        ),
+        .target(
+            name: "SpoolAVFoundation",
+            dependencies: ["Spool"] + standInAVFoundation
+        ),
+        .target(
+            name: "SpoolTesting",
+            dependencies: [
+                "ByteRanges",
+                "HTTPRanges",
+                "Spool",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOFoundationCompat", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
+        .executableTarget(
+            name: "SpoolCLI",
+            dependencies: [
+                "ByteRanges",
+                "Spool",
+                "SpoolAVFoundation",
+                "SpoolHTTP",
+                "SpoolTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ] + standInAVFoundation
+        ),
+        .testTarget(name: "ByteRangesTests", dependencies: ["ByteRanges"]),
+        .testTarget(
+            name: "HTTPRangesTests",
+            dependencies: ["HTTPRanges", .product(name: "HTTPTypes", package: "swift-http-types")]
+        ),
+        .testTarget(
+            name: "SpoolTests",
+            dependencies: [
+                "ByteRanges", "HTTPRanges", "Spool", "SpoolHTTP", "SpoolTesting",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .testTarget(
+            name: "SpoolHTTPTests",
+            dependencies: [
+                "Spool", "SpoolHTTP", "SpoolTesting", .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
+        .testTarget(
+            name: "SpoolTestingTests",
+            dependencies: [
+                "HTTPRanges", "Spool", "SpoolTesting", .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
+        .testTarget(
+            name: "SpoolAVFoundationTests",
+            dependencies: [
+                "ByteRanges", "HTTPRanges", "Spool", "SpoolAVFoundation", "SpoolHTTP", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ] + standInAVFoundation
+        ),
+        .testTarget(
+            name: "SpoolCLITests",
+            dependencies: ["SpoolCLI", "Spool", "SpoolTesting"]
+        ),
+    ] + linuxTargets
 )
 
 for target in package.targets where target.type != .system && target.name != "CFileHoles" {

@@ -109,6 +109,11 @@ struct BlockMap: Sendable {
         return reading
     }
 
+    /// Plans the check of one block, trusted or not; nil if the bytes that it seals have not landed.
+    func planVerifying(_ record: BlockRecord) -> Reading? {
+        landed.contains(record.range) ? Reading(drops: drops, unverified: [record]) : nil
+    }
+
     /// Takes the outcome of a read: checked blocks become trusted, bad ones are dropped.
     ///
     /// - Returns: False if bytes went away meanwhile, and the read has to begin again.

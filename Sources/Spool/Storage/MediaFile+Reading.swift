@@ -53,10 +53,7 @@ extension MediaFile {
         var bad: [Int64] = []
         for record in records where record.isPlausible {
             while true {
-                let reading = map.withLock { map in
-                    map.landed.contains(record.range) ? BlockMap.Reading(drops: map.drops, unverified: []) : nil
-                }
-                guard let reading else { break }
+                guard let reading = map.withLock({ $0.planVerifying(record) }) else { break }
                 let isGood = (try? verifies(record)) ?? false
                 let isSettled = map.withLock {
                     $0.finish(reading, good: isGood ? [record] : [], bad: isGood ? [] : [record.index])
