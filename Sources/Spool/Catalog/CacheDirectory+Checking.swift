@@ -39,7 +39,8 @@ extension CacheDirectory {
         }
         let media = try openMedia(generation, key: key.hash)
         let partial = file.path + ".partial"
-        guard FileManager.default.createFile(atPath: partial, contents: nil), let handle = FileHandle(forWritingAtPath: partial)
+        guard FileManager.default.createFile(atPath: partial, contents: nil),
+            let handle = FileHandle(forWritingAtPath: partial)
         else { throw CacheError(.storage, "\(partial) can't be written") }
         do {
             var buffer = [UInt8](repeating: 0, count: 1 << 20)
@@ -55,7 +56,8 @@ extension CacheDirectory {
         } catch let bad as BadBlocks {
             try? FileManager.default.removeItem(atPath: partial)
             try catalog.dropBlocks(generation.id, indices: bad.indices)
-            throw CacheError(.incomplete, "\(address) is not complete: stored bytes \(bad.range) were damaged and dropped")
+            throw CacheError(
+                .incomplete, "\(address) is not complete: stored bytes \(bad.range) were damaged and dropped")
         } catch {
             try? FileManager.default.removeItem(atPath: partial)
             throw CacheError(.storage, "\(file.path) could not be written: \(error)", underlying: error)

@@ -32,6 +32,9 @@ package final class CacheDirectory: Sendable {
         package var damagedCatalog: String?
         /// Media files that no record named; they are removed.
         package var orphansRemoved = 0
+
+        /// A clean start.
+        package init() {}
     }
 
     /// Opens a cache to read and write; begins it, readable by its owner only, if there is none.

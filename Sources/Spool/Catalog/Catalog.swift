@@ -76,8 +76,17 @@ package final class Catalog: Sendable {
         }
     }
 
-    /// Ends all use; later calls throw.
-    package func close() throws { try Self.translating(path) { try database.close() } }
+    /// Ends all use; later calls throw. Brings what was written into the database file itself.
+    package func close() throws {
+        try Self.translating(path) {
+            // GRDB closes the writing connection before the reading ones, and the last one to close, which SQLite would
+            // have do this, can't write then. If it fails, the next opening does it.
+            try? database.writeWithoutTransaction { db in
+                if !db.configuration.readonly { _ = try db.checkpoint(.truncate) }
+            }
+            try database.close()
+        }
+    }
 
     private static var configuration: Configuration {
         var configuration = Configuration()

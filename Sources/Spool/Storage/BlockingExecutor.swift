@@ -118,8 +118,11 @@ private final class Queue: Sendable {
     }
 
     private func startThread() {
-        let thread = Thread { self.work() }
-        thread.name = name
+        let thread = Thread {
+            // Set from inside: elsewhere Linux would not tell the system.
+            Thread.current.name = self.name
+            self.work()
+        }
         thread.start()
     }
 

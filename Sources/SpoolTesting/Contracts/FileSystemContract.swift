@@ -1,0 +1,188 @@
+import Foundation
+package import Spool
+
+/// What every file system that the cache stands on has to do, as cases that any implementation runs.
+///
+/// Independent of a test framework: a case throws what it found wrong. Each wants an empty folder of its own.
+package enum FileSystemContract {
+    /// One thing that has to hold.
+    package struct Case: Sendable, CustomStringConvertible {
+        /// What has to hold, as a sentence.
+        package let description: String
+        /// Tries it in an empty folder; throws if it does not hold.
+        package let run: @Sendable (any FileSystem, _ folder: String) throws -> Void
+    }
+
+    /// What a case found wrong.
+    package struct Violation: Error, CustomStringConvertible {
+        /// A sentence.
+        package let description: String
+    }
+
+    /// All cases.
+    package static let cases: [Case] =
+        opening + contents + holes + [
+            Case(description: "a lock is exclusive, and free again when its file is released") { files, folder in
+                let path = folder + "/lock"
+                var first = try files.lockFile(path)
+                try expect(first != nil, "the first did not get it")
+                try expect(try files.lockFile(path) == nil, "a second one got it too")
+                try write("held", to: first, at: 0)
+                try expect(try text(of: files.openFile(path, .read)) == "held", "its file can't be read by others")
+                first = nil
+                try expect(try files.lockFile(path) != nil, "it was not free after release")
+            },
+            Case(description: "a removed file is gone for the next, and kept for who has it open") { files, folder in
+                let path = folder + "/file"
+                let file = try files.openFile(path, .create)
+                try write("kept", to: file, at: 0)
+                try expect(try files.remove(path), "removing told of no file")
+                try expect(try text(of: file) == "kept", "the open file lost its bytes")
+                try expect(try !files.remove(path), "removing nothing told of a file")
+                try expectFailure(.ENOENT, naming: path) { _ = try files.openFile(path, .read) }
+            },
+            Case(description: "renaming replaces what has the new name") { files, folder in
+                try write("new", to: files.openFile(folder + "/a", .create), at: 0)
+                try write("old, longer", to: files.openFile(folder + "/b", .create), at: 0)
+                try files.rename(folder + "/a", to: folder + "/b")
+                try expect(try text(of: files.openFile(folder + "/b", .read)) == "new", "the old one is still there")
+                try expect(try files.list(folder) == ["b"], "the former name is still there")
+                try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
+            },
+            Case(description: "a folder is made with those above it, and again without harm") { files, folder in
+                let path = folder + "/one/two/three"
+                for _ in 0..<2 { try files.createDirectory(path) }
+                _ = try files.openFile(path + "/ä ö", .create)
+                try expect(try files.list(path) == ["ä ö"], "it does not list what is in it")
+                try expect(try files.list(folder + "/missing").isEmpty, "a missing folder lists something")
+                try expect(try mode(of: path) == 0o700, "others than its owner may look into it")
+                try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
+            },
+            Case(description: "free space is told for a folder that is there") { files, folder in
+                try expect(try files.availableBytes(at: folder) > 0, "no space at all")
+                try expectFailure(.ENOENT, naming: folder + "/no") { _ = try files.availableBytes(at: folder + "/no") }
+            },
+        ]
+
+    private static let opening: [Case] = [
+        Case(description: "a created file is empty and its owner's only") { files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            try expect(try file.size() == 0, "it is not empty")
+            try expect(try mode(of: folder + "/file") == 0o600, "others may read it")
+            try write("x", to: file, at: 0)
+            try expect(try files.openFile(folder + "/file", .create).size() == 1, "opening it again emptied it")
+        },
+        Case(description: "a missing file is an error that names it, unless it is to be created") { files, folder in
+            for access in [FileAccess.read, .readWrite] {
+                try expectFailure(.ENOENT, naming: folder + "/file") {
+                    _ = try files.openFile(folder + "/file", access)
+                }
+            }
+            try expect(try files.list(folder).isEmpty, "it was created")
+        },
+        Case(description: "a symbolic link is not followed") { files, folder in
+            _ = try files.openFile(folder + "/target", .create)
+            try FileManager.default.createSymbolicLink(
+                atPath: folder + "/link", withDestinationPath: folder + "/target")
+            try expectFailure(.ELOOP, naming: folder + "/link") { _ = try files.openFile(folder + "/link", .create) }
+        },
+        Case(description: "a path with a NUL, or none, is refused") { files, folder in
+            for path in [folder + "/a\0b", ""] {
+                var code: CacheError.Code?
+                do { _ = try files.openFile(path, .create) } catch { code = (error as? CacheError)?.code }
+                try expect(code == .invalidArgument, "“\(path)” was not refused")
+            }
+            try expect(try files.list(folder).isEmpty, "something was created")
+        },
+    ]
+
+    private static let contents: [Case] = [
+        Case(description: "what is written is read back, and reading ends with the file") { files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            try write("hello", to: file, at: 3)
+            try expect(try file.size() == 8, "its size is \(try file.size())")
+            try expect(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "not what was written")
+            try expect(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "not what was written in the middle")
+            try expect(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes at its end")
+            try expect(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
+            try expect(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
+            try file.synchronize()
+        },
+        Case(description: "a file that was opened to read can't be written") { files, folder in
+            try write("kept", to: files.openFile(folder + "/file", .create), at: 0)
+            let file = try files.openFile(folder + "/file", .read)
+            try expectFailure(.EBADF, naming: folder + "/file") { try write("lost", to: file, at: 0) }
+            try expect(try text(of: file) == "kept", "it was written all the same")
+        },
+    ]
+
+    private static let holes: [Case] = [
+        Case(description: "a hole reads as zeros, and leaves size and neighbours alone") { files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            let block = Int(Block.size)
+            try write(String(repeating: "x", count: 3 * block), to: file, at: 0)
+            try file.punchHole(Block.range(of: 1))
+            try expect(try file.size() == 3 * Block.size, "the size has changed")
+            let expected = [UInt8](repeating: 120, count: block)
+            try expect(try bytes(of: file, at: 0, count: block) == expected, "the block before has changed")
+            try expect(try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it is no hole")
+            try expect(
+                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
+        },
+        Case(description: "a hole that reaches the end shortens the file; one behind it does nothing") {
+            files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            try write(String(repeating: "x", count: 70_000), to: file, at: 0)
+            try file.punchHole(200_000..<300_000)
+            try file.punchHole(5..<5)
+            try expect(try file.size() == 70_000, "the size has changed")
+            try file.punchHole(Block.range(of: 1))
+            try expect(try file.size() == Block.size, "its size is \(try file.size())")
+            try file.punchHole(0..<Int64.max)
+            try expect(try file.size() == 0, "it is not empty")
+        },
+    ]
+
+    // MARK: - Helpers
+
+    private static func expect(
+        _ holds: @autoclosure () throws -> Bool, _ complaint: @autoclosure () throws -> String
+    )
+        throws
+    {
+        guard try holds() else { throw Violation(description: try complaint()) }
+    }
+
+    private static func expectFailure(
+        _ code: POSIXErrorCode, naming path: String, _ body: () throws -> Void
+    ) throws {
+        do {
+            try body()
+        } catch {
+            let found = error as? CacheError
+            guard let found, found.code == .storage, found.posixCode == code, found.message.contains(path) else {
+                throw Violation(description: "the wrong error: \(error)")
+            }
+            return
+        }
+        throw Violation(description: "nothing failed where \(code) was due")
+    }
+
+    private static func write(_ text: String, to file: (any StoredFile)?, at offset: Int64) throws {
+        try Array(text.utf8).withUnsafeBytes { try file?.write($0, at: offset) }
+    }
+
+    private static func bytes(of file: any StoredFile, at offset: Int64, count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+            used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+        }
+    }
+
+    private static func text(of file: any StoredFile) throws -> String {
+        String(decoding: try bytes(of: file, at: 0, count: 1000), as: UTF8.self)
+    }
+
+    private static func mode(of path: String) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int ?? -1
+    }
+}

@@ -1,0 +1,185 @@
+package import Foundation
+package import Spool
+import Synchronization
+
+/// A file system whose calls fail when the test says so: full disk, bad disk, read-only, too many open files.
+///
+/// Wraps another one and passes everything through until told otherwise. Calls are counted by kind. Faults are asked in
+/// the order in which they were set; the first that applies decides.
+package final class FaultyFileSystem: FileSystem {
+    /// A kind of call, of the file system or of a file that it opened.
+    package enum Call: String, Hashable, Sendable, CaseIterable {
+        case createDirectory, open, lock, remove, rename, list, availableBytes
+        case read, write, punchHole, size, synchronize
+    }
+
+    /// What happens instead of the call.
+    package enum Effect: Hashable, Sendable {
+        /// It fails with a system error, having done nothing.
+        case error(POSIXErrorCode)
+        /// A write that puts this many bytes to the file, then fails.
+        case shortWrite(Int, POSIXErrorCode)
+        /// A read that succeeds with the lowest bit of its first byte turned.
+        case flippedBit
+        /// A read that finds the file ended.
+        case endOfFile
+    }
+
+    private struct Fault {
+        var calls: Set<Call>
+        var effect: Effect
+        var skipped: Int
+        var times: Int
+    }
+
+    private struct State {
+        var faults: [Fault] = []
+        var counts: [Call: Int] = [:]
+    }
+
+    private let base: any FileSystem
+    private let state = Mutex(State())
+
+    /// Wraps `base`, the machine's own files by default.
+    package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
+
+    /// Sets a fault.
+    ///
+    /// - Parameters:
+    ///   - calls: The kinds of call that it concerns; all by default.
+    ///   - effect: What happens instead.
+    ///   - skipped: How many such calls pass before it begins.
+    ///   - times: How many it hits; for good by default.
+    package func fail(
+        _ calls: Set<Call> = Set(Call.allCases), with effect: Effect, after skipped: Int = 0, times: Int = .max
+    ) {
+        state.withLock {
+            $0.faults.append(Fault(calls: calls, effect: effect, skipped: skipped, times: times))
+        }
+    }
+
+    /// Takes all faults away.
+    package func heal() { state.withLock { $0.faults = [] } }
+
+    /// How many calls there were, by kind, failed ones included.
+    package var counts: [Call: Int] { state.withLock { $0.counts } }
+
+    /// How many calls there were, failed ones included.
+    package var callCount: Int { counts.values.reduce(0, +) }
+
+    /// Counts a call and says what is to happen instead of it.
+    fileprivate func effect(on call: Call) -> Effect? {
+        state.withLock { state in
+            state.counts[call, default: 0] += 1
+            for index in state.faults.indices where state.faults[index].calls.contains(call) {
+                if state.faults[index].skipped > 0 {
+                    state.faults[index].skipped -= 1
+                } else if state.faults[index].times > 0 {
+                    state.faults[index].times -= 1
+                    return state.faults[index].effect
+                }
+            }
+            return nil
+        }
+    }
+
+    fileprivate func check(_ call: Call, _ path: String) throws(CacheError) {
+        switch effect(on: call) {
+        case .error(let code), .shortWrite(_, let code):
+            throw .system("failed on purpose (\(call.rawValue))", path: path, errno: code.rawValue)
+        case .flippedBit, .endOfFile, nil: break
+        }
+    }
+
+    // MARK: - FileSystem
+
+    package func createDirectory(_ path: String) throws(CacheError) {
+        try check(.createDirectory, path)
+        try base.createDirectory(path)
+    }
+
+    package func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
+        try check(.open, path)
+        return FaultyFile(try base.openFile(path, access), path, self)
+    }
+
+    package func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? {
+        try check(.lock, path)
+        guard let file = try base.lockFile(path) else { return nil }
+        return FaultyFile(file, path, self)
+    }
+
+    @discardableResult
+    package func remove(_ path: String) throws(CacheError) -> Bool {
+        try check(.remove, path)
+        return try base.remove(path)
+    }
+
+    package func rename(_ path: String, to newPath: String) throws(CacheError) {
+        try check(.rename, path)
+        try base.rename(path, to: newPath)
+    }
+
+    package func list(_ path: String) throws(CacheError) -> [String] {
+        try check(.list, path)
+        return try base.list(path)
+    }
+
+    package func availableBytes(at path: String) throws(CacheError) -> Int64 {
+        try check(.availableBytes, path)
+        return try base.availableBytes(at: path)
+    }
+}
+
+/// A file that asks its file system before every call.
+private final class FaultyFile: StoredFile {
+    private let base: any StoredFile
+    private let path: String
+    private let fileSystem: FaultyFileSystem
+
+    init(_ base: any StoredFile, _ path: String, _ fileSystem: FaultyFileSystem) {
+        self.base = base
+        self.path = path
+        self.fileSystem = fileSystem
+    }
+
+    var fileDescriptor: Int32? { base.fileDescriptor }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        switch fileSystem.effect(on: .read) {
+        case .error(let code), .shortWrite(_, let code):
+            throw .system("could not be read on purpose", path: path, errno: code.rawValue)
+        case .endOfFile: return 0
+        case .flippedBit:
+            let count = try base.read(into: buffer, at: offset)
+            if count > 0 { buffer[0] ^= 1 }
+            return count
+        case nil: return try base.read(into: buffer, at: offset)
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        switch fileSystem.effect(on: .write) {
+        case .error(let code): throw .system("could not be written on purpose", path: path, errno: code.rawValue)
+        case .shortWrite(let count, let code):
+            try base.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: offset)
+            throw .system("could be written in part only, on purpose", path: path, errno: code.rawValue)
+        case .flippedBit, .endOfFile, nil: try base.write(bytes, at: offset)
+        }
+    }
+
+    func punchHole(_ range: Range<Int64>) throws(CacheError) {
+        try fileSystem.check(.punchHole, path)
+        try base.punchHole(range)
+    }
+
+    func size() throws(CacheError) -> Int64 {
+        try fileSystem.check(.size, path)
+        return try base.size()
+    }
+
+    func synchronize() throws(CacheError) {
+        try fileSystem.check(.synchronize, path)
+        try base.synchronize()
+    }
+}
