@@ -37,7 +37,7 @@ final class CacheServices: Sendable {
     var window: Int64 {
         let window = configuration.readAhead.window
         guard let limit = capacity.limit else { return window }
-        return max(Block.size, min(window, limit / 8))
+        return min(window, max(limit / 4, min(1 << 20, configuration.memoryLimit / 4)))
     }
 }
 

@@ -12,6 +12,8 @@ public struct CacheEvent: Sendable {
         case retrying(after: Duration, cause: CacheError)
         /// The origin serves another version; the former one was dropped.
         case changed(reason: String)
+        /// An answer contradicts itself, and only part of it was believed.
+        case discrepancy(String)
         /// These stored blocks did not match their seals and were dropped.
         case blocksDropped(Range<Int64>)
         /// Bytes are not being kept, and why; playback goes on.

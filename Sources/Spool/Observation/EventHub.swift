@@ -57,9 +57,11 @@ final class EventHub: Sendable {
         case .requested(let lower, let upper):
             logger.debug("asked for \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
         case .retrying(let delay, let cause):
-            logger.info("trying again in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
+            logger.notice("trying again in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
         case .changed(let reason):
             logger.notice("the origin's bytes changed: \(reason)", metadata: ["resource": "\(event.address)"])
+        case .discrepancy(let text):
+            logger.warning("\(text)", metadata: ["resource": "\(event.address)"])
         case .blocksDropped(let range):
             logger.warning("stored bytes \(range) were damaged", metadata: ["resource": "\(event.address)"])
         case .notKept(let cause):
@@ -69,7 +71,7 @@ final class EventHub: Sendable {
         case .cut(let offset):
             logger.debug("transfer cut at \(offset)", metadata: ["resource": "\(event.address)"])
         case .completed:
-            logger.info("complete", metadata: ["resource": "\(event.address)"])
+            logger.debug("complete", metadata: ["resource": "\(event.address)"])
         case .failed(let error):
             logger.error("\(error)", metadata: ["resource": "\(event.address)"])
         }

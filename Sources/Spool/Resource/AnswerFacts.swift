@@ -60,7 +60,9 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 extension Freshness {
     func freshUntil(noCache: Bool) -> Int64 {
         guard !noCache else { return 0 }
-        return responseTime.addingReportingOverflow(max(0, lifetime.subtractingReportingOverflow(initialAge).partialValue))
-            .partialValue
+        let (left, underflow) = lifetime.subtractingReportingOverflow(initialAge)
+        guard !underflow, left > 0 else { return responseTime }
+        let (until, overflow) = responseTime.addingReportingOverflow(left)
+        return overflow ? .max : until
     }
 }

@@ -516,6 +516,8 @@ extension Scheduler.StateMachine {
                 actions.append(start(at: 0, upper: nil, priority: reader.priority))
                 break
             }
+            // Reading ahead waits until a good piece fits into the window, rather than asking for it block by block.
+            if isWindowed(wanted, of: reader), hole.lowerBound - reader.position > window / 2 { break }
             let upper = upperBound(of: hole, wanted: wanted)
             guard upper > hole.lowerBound else { break }
             actions.append(start(at: hole.lowerBound, upper: upper, priority: reader.priority))
@@ -555,6 +557,11 @@ extension Scheduler.StateMachine {
         upper = Block.roundUp(upper)
         if let length { upper = min(upper, length) }
         return lower..<max(lower, upper)
+    }
+
+    /// Whether it is the window that ends what the reader may want now, not the end of its range.
+    private func isWindowed(_ wanted: Range<Int64>, of reader: ReaderState) -> Bool {
+        wanted.upperBound < min(reader.end ?? .max, length ?? .max)
     }
 
     /// What stays when room is made: the reader's block and its window.

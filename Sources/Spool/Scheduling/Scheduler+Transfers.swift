@@ -11,7 +11,7 @@ extension Scheduler {
         var isValidation: Bool
     }
 
-    func basis(for id: TransferID) -> Basis {
+    func basis() -> Basis {
         state.withLock { state in
             let stored = state.generation.map { generation in
                 StoredVersion(version: generation.version, storedEnd: state.machine.landed.bounds?.upperBound ?? 0)
@@ -45,32 +45,61 @@ extension Scheduler {
         return true
     }
 
-    /// A version has answered: the stored one, the first, or another.
+    /// Judges an answer against what is stored, and takes over the version that it brings. Blocks.
     ///
-    /// Blocks: a new generation is written to the catalog.
-    func accept(
-        _ version: ResourceVersion, facts: AnswerFacts, from id: TransferID, isNew: Bool, reason: String
-    ) throws {
-        let current = state.withLock { $0.generation }
-        if let current, !isNew {
-            var known = current.version
-            if known.length == nil { known.length = version.length }
-            if known.contentType == nil { known.contentType = version.contentType }
-            if known != current.version {
-                current.version = known
-                services.update(current, facts: facts)
+    /// One answer at a time, so that two first transfers of a resource do not begin it twice.
+    ///
+    /// - Returns: Nil if the version can't be put together from parts and has to be asked for whole.
+    func judge(
+        _ head: HTTPResponse, from id: TransferID, askedFrom: Int64?, askedEnd: Int64?, facts: AnswerFacts
+    ) throws -> PartialResponse.Verdict? {
+        try judging.withLock { _ in
+            let rule = services.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
+            let stored = basis().stored
+            let verdict = PartialResponse.judge(
+                head, askedFrom: askedFrom, askedEnd: askedEnd, stored: stored, rule: rule)
+            switch verdict {
+            case .land(let landing), .newGeneration(let landing):
+                guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
+                    throw CacheError(.originAnswerMalformed, "\(address): the origin claims an impossible length")
+                }
+                let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
+                if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
+                    state.withLock { $0.machine.rangeSupport = .unsupported }
+                    return nil
+                }
+                if let discrepancy = landing.discrepancy { send(.discrepancy(discrepancy)) }
+                if case .land = verdict, let current = generation {
+                    update(current, to: landing.version, facts: facts)
+                } else {
+                    begin(landing.version, facts: facts, from: id)
+                }
+            default: break
             }
-            feed { state in
-                state.hasRefreshed = false
-                return known.length.map { state.machine.lengthLearnt($0) } ?? []
-            }
-            return
+            return verdict
         }
-        if let current, isNew, current.version.stands(for: version) { return }
-        if let current { services.capacity.release(current.abandon()) }
-        let generation = services.begin(version, of: self, facts: facts)
-        if current != nil { send(.changed(reason: reason)) }
-        adopt(generation, keeping: id)
+    }
+
+    private func update(_ current: Generation, to version: ResourceVersion, facts: AnswerFacts) {
+        var version = version
+        version.length = version.length ?? current.version.length
+        version.contentType = version.contentType ?? current.version.contentType
+        if version != current.version {
+            current.version = version
+            services.update(current, facts: facts)
+        }
+        feed { state in
+            state.hasRefreshed = false
+            return version.length.map { state.machine.lengthLearnt($0) } ?? []
+        }
+    }
+
+    private func begin(_ version: ResourceVersion, facts: AnswerFacts, from id: TransferID) {
+        if let current = generation {
+            services.capacity.release(current.abandon())
+            send(.changed(reason: "the origin answered with another version"))
+        }
+        adopt(services.begin(version, of: self, facts: facts), keeping: id)
     }
 
     private func adopt(_ generation: Generation, keeping id: TransferID?) {
@@ -136,9 +165,6 @@ extension Scheduler {
             return state.machine.transferStreams(id, at: offset, end: end, isWhole: isWhole, isSequential: isSequential)
         }
     }
-
-    /// The origin's version can't be put together from parts: from now on it is asked for whole.
-    func mustComeWhole() { state.withLock { $0.machine.rangeSupport = .unsupported } }
 
     /// Waits for leave to take more; the offset before which bytes are wanted, or nil to stop.
     func permission(_ id: TransferID) async -> Int64? {
@@ -238,12 +264,5 @@ extension Scheduler {
 
     func note(bytes: Int64, seconds: Double) {
         state.withLock { $0.machine.link.note(bytes: bytes, seconds: seconds) }
-    }
-}
-
-extension ResourceVersion {
-    /// Whether a transfer that began earlier has already brought this very version in.
-    func stands(for other: ResourceVersion) -> Bool {
-        length == other.length && validator.isStrong && validator.stronglyMatches(other.validator)
     }
 }

@@ -44,6 +44,8 @@ package final class Scheduler: Sendable {
     /// Scheme, host and path, for messages.
     let address: String
     let state: Mutex<State>
+    /// Answers are judged one at a time; held over calls to the catalog, on the blocking executor only.
+    let judging = Mutex(())
 
     init(key: CacheKey, source: MediaSource, services: CacheServices) {
         self.key = key

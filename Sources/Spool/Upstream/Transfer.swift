@@ -42,7 +42,7 @@ struct Transfer {
     private var place: String { "\(scheduler.address) bytes \(lower)-\(upper.map { "\($0 - 1)" } ?? "")" }
 
     private func exchange() async throws -> Outcome {
-        let basis = scheduler.basis(for: id)
+        let basis = scheduler.basis()
         let source = try await scheduler.sourceAddress()
         var request = UpstreamRequest(url: source.url, fields: source.fields)
         request.fields[.acceptEncoding] = "identity"
@@ -63,31 +63,15 @@ struct Transfer {
         let requestDate = services.time.now()
         let response = try await services.upstream.open(request)
         scheduler.note(roundTrip: services.time.elapsed() - asked)
-        let rule = services.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
-        let verdict = PartialResponse.judge(
-            response.head, askedFrom: request.fields[.range] == nil ? nil : lower, askedEnd: upper,
-            stored: basis.stored, rule: rule)
         let facts = AnswerFacts(
             policy: services.configuration.freshness, request: request.fields, response: response.head,
             requestDate: requestDate, responseDate: services.time.now())
-        let isPartial = response.head.status.code == 206
-        switch verdict {
-        case .land(let landing), .newGeneration(let landing):
-            // Parts of a version that nothing strong names can't be put together: it has to come whole, in one body.
-            if isPartial, !landing.version.canBeAssembled(under: rule), landing.offset..<(landing.end ?? .max) != 0..<(landing.version.length ?? -1) {
-                scheduler.mustComeWhole()
-                return .restart
-            }
-        default: break
-        }
+        let verdict = try scheduler.judge(
+            response.head, from: id, askedFrom: request.fields[.range] == nil ? nil : lower, askedEnd: upper, facts: facts)
         switch verdict {
         case .land(let landing):
-            try scheduler.accept(landing.version, facts: facts, from: id, isNew: basis.stored == nil, reason: "")
             return try await stream(response, landing, asked: lower)
         case .newGeneration(let landing):
-            try scheduler.accept(
-                landing.version, facts: facts, from: id, isNew: true,
-                reason: "another version answered the request for bytes from \(lower)")
             return try await stream(response, landing, asked: landing.offset == 0 ? 0 : nil)
         case .restart(let reason):
             scheduler.forgetGeneration(reason: reason, keeping: id)
@@ -97,13 +81,15 @@ struct Transfer {
             return .restart
         case .unsatisfiable(let length):
             guard let length else {
-                return .refused(
-                    CacheError(.unsatisfiableRange, "\(place): the origin says that the range lies past the end", status: 416))
+                let text = "\(place): the origin says that the range lies past the end"
+                return .refused(CacheError(.unsatisfiableRange, text, status: 416))
             }
             scheduler.learn(length: length)
             return .restart
         case .refuse(let refusal):
             return try await handle(refusal)
+        case nil:
+            return .restart
         }
     }
 
@@ -128,9 +114,6 @@ struct Transfer {
     private func stream(
         _ response: UpstreamResponse, _ landing: PartialResponse.Landing, asked: Int64?
     ) async throws -> Outcome {
-        guard landing.end ?? 0 <= Block.offsetLimit, landing.offset < Block.offsetLimit else {
-            return .refused(CacheError(.originAnswerMalformed, "\(place): the origin claims an impossible length"))
-        }
         var machine = StateMachine(offset: landing.offset, end: landing.end, asked: asked)
         scheduler.streams(
             id, at: machine.firstLanding, end: landing.end, isWhole: response.head.status.code == 200,
