@@ -234,6 +234,12 @@ extension Scheduler.StateMachine {
         return actions
     }
 
+    /// What was let in took too long.
+    package mutating func cutAll() -> [Action] {
+        guard isClosing else { return [] }
+        return transfers.keys.sorted().flatMap { cut($0) }
+    }
+
     /// A closing resource is wanted again.
     package mutating func reopen() { isClosing = false }
 }

@@ -63,6 +63,10 @@ extension Scheduler {
                 guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
                     throw CacheError(.originAnswerMalformed, "\(address): the origin claims an impossible length")
                 }
+                guard landing.version.contentEncoding == nil else {
+                    throw CacheError(
+                        .originAnswerMalformed, "\(address): the origin compresses its answer although asked not to")
+                }
                 let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
                 if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
                     state.withLock { $0.machine.rangeSupport = .unsupported }

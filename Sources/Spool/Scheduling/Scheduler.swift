@@ -176,12 +176,9 @@ package final class Scheduler: Sendable {
                 let actions = state.machine.transferFailed(
                     id, retryAfter: delay, jitter: Double.random(in: 0..<1))
                 for case .retry(_, let after) in actions { event = .retrying(after: after, cause: error) }
-                if event == nil, !isCut, state.machine.hasGivenUp {
-                    if state.machine.needsValidation, state.mayServeStale {
-                        return actions + state.machine.validated()
-                    }
-                    event = .failed(error)
-                }
+                // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
+                if state.machine.needsValidation, state.mayServeStale { return actions + state.machine.validated() }
+                if event == nil, !isCut, state.machine.hasGivenUp { event = .failed(error) }
                 return actions
             case .refused(let error):
                 state.failure = error
@@ -212,10 +209,15 @@ package final class Scheduler: Sendable {
         }
     }
 
-    /// Lets in what is nearly done, cuts the rest, and waits for both.
+    /// Lets in what is nearly done, within twice the time that this may take, cuts the rest, and waits for both.
     func close() async {
         feed { $0.machine.close() }
+        let deadline = Task {
+            try await services.time.sleep(services.configuration.readAhead.letIn * 2)
+            self.feed { $0.machine.cutAll() }
+        }
         await settle()
+        deadline.cancel()
     }
 }
 
