@@ -13,8 +13,7 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
     private let knowsLength: Bool
     private var open: [AVAssetResourceLoadingRequest] = []
     private let gate = Mutex<Range<Int64>?>(nil)
-    private let arrivals = Mutex<[CheckedContinuation<Void, Never>]>([])
-    private let heldBack = Mutex(false)
+    private let heldBack = Signal()
 
     init(
         _ bytes: Data, contentType: String, pieceLength: Int = 16 << 10, seekable: Bool = true, knowsLength: Bool = true
@@ -35,21 +34,10 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         gate.withLock { $0 = range }
     }
 
-    /// Waits until a request has come to the bytes that are held back.
+    /// Waits until a request has come to the bytes that are held back, since the last time that this was waited for.
     func reachedHeldBack() async {
-        await withCheckedContinuation { continuation in
-            if heldBack.withLock({ $0 }) { return continuation.resume() }
-            arrivals.withLock { $0.append(continuation) }
-            if heldBack.withLock({ $0 }) { wakeAll() }
-        }
-    }
-
-    private func wakeAll() {
-        let waiters = arrivals.withLock { waiters in
-            defer { waiters = [] }
-            return waiters
-        }
-        for waiter in waiters { waiter.resume() }
+        await heldBack.wait()
+        heldBack.reset()
     }
 
     func resourceLoader(
@@ -87,11 +75,11 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
             open.removeAll { $0 === request }
             return request.finishLoading()
         }
-        if let held = gate.withLock({ $0 }), held.contains(position) {
-            heldBack.withLock { $0 = true }
-            return wakeAll()
+        var next = min(end, position + Int64(pieceLength))
+        if let held = gate.withLock({ $0 }) {
+            if held.contains(position) { return heldBack.fire() }
+            if position < held.lowerBound { next = min(next, held.lowerBound) }
         }
-        let next = min(end, position + Int64(pieceLength))
         data.respond(with: bytes.subdata(in: Int(position)..<Int(next)))
         // The request stays on this queue; the compiler can't see that.
         nonisolated(unsafe) let request = request

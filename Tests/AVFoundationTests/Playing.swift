@@ -6,14 +6,32 @@ import Foundation
 struct Playing {
     let asset: AVURLAsset
     let item: AVPlayerItem
-    let player: AVPlayer
+    let player = AVPlayer()
+    /// Assets hold their delegate weakly.
+    private let delegate: (any AVAssetResourceLoaderDelegate)?
 
-    init(_ delegate: MemoryDelegate, name: String = "media.bin", speed: Double? = nil) {
-        asset = AVURLAsset(url: URL(string: "memory://test/\(name)")!)  // a literal that is a URL
-        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+    init(_ asset: AVURLAsset, speed: Double? = nil) {
+        self.asset = asset
+        delegate = asset.resourceLoader.delegate
         item = AVPlayerItem(asset: asset)
-        player = AVPlayer()
         player.headless = AVPlayer.HeadlessMode(speed: speed)
+    }
+
+    init(
+        _ delegate: any AVAssetResourceLoaderDelegate, queue: DispatchQueue, name: String = "media",
+        speed: Double? = nil, setUp: (AVAssetResourceLoader) -> Void = { _ in }
+    ) {
+        let asset = AVURLAsset(url: URL(string: "memory://test/\(name)")!)  // a literal that is a URL
+        asset.resourceLoader.setDelegate(delegate, queue: queue)
+        setUp(asset.resourceLoader)
+        self.init(asset, speed: speed)
+    }
+
+    init(
+        _ delegate: MemoryDelegate, name: String = "media", speed: Double? = nil,
+        setUp: (AVAssetResourceLoader) -> Void = { _ in }
+    ) {
+        self.init(delegate, queue: delegate.queue, name: name, speed: speed, setUp: setUp)
     }
 
     /// Puts the item into the player and waits until it can be played, or cannot.
@@ -27,8 +45,9 @@ struct Playing {
     }
 
     func end(after action: () -> Void) async -> Bool {
-        await Listening.first(of: [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime], item, action)
-            == .AVPlayerItemDidPlayToEndTime
+        guard item.status != .failed else { return false }
+        let ends: [Notification.Name] = [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime]
+        return await Listening.first(of: ends, item, action) == .AVPlayerItemDidPlayToEndTime
     }
 
     func news(of name: Notification.Name, after action: () -> Void) async {

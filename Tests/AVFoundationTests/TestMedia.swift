@@ -27,7 +27,8 @@ enum TestMedia: String, CaseIterable {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=\(duration)"]
         let picture = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=\(duration)"]
-        let video = picture + sound + ["-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac", "-b:a", "128k"]
+        let codecs = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "10", "-c:a", "aac", "-b:a", "128k"]
+        let video = picture + sound + codecs
         try make(sound + ["-c:a", "libmp3lame", "-b:a", "320k"], in: folder, TestMedia.mp3.rawValue)
         try make(video + ["-movflags", "+faststart"], in: folder, TestMedia.mp4.rawValue)
         try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)

@@ -17,14 +17,16 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     public let httpSessionIdentifier = UUID()
 
     let userAgent: String?
+    let prefersPreciseTiming: Bool
 
     /// An asset for the address. Nothing is loaded until an item of it gets into a player.
     ///
-    /// - Parameter options: `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` is honoured for `http(s)`; the others
-    ///   are accepted and change nothing.
+    /// - Parameter options: `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` is honoured for `http(s)`, and
+    ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` for seeks; the others are accepted and change nothing.
     public init(url URL: URL, options: [String: Any]? = nil) {
         url = URL
         userAgent = options?[AVURLAssetHTTPUserAgentKey] as? String
+        prefersPreciseTiming = options?[AVURLAssetPreferPreciseDurationAndTimingKey] as? Bool ?? false
         resourceLoader = AVAssetResourceLoader(core: ResourceLoaderCore())
         super.init()
         resourceLoader.core.setLoader(resourceLoader)
@@ -55,20 +57,3 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         return audiovisualMIMETypes().contains(type.trimmingCharacters(in: .whitespaces).lowercased())
     }
 }
-
-/// Whether exact duration and timing are worth reading more of the file for (`Bool`).
-public let AVURLAssetPreferPreciseDurationAndTimingKey = "AVURLAssetPreferPreciseDurationAndTimingKey"
-/// Which references to other files an asset may follow (`UInt`).
-public let AVURLAssetReferenceRestrictionsKey = "AVURLAssetReferenceRestrictionsKey"
-/// Cookies to send along to `http(s)` addresses (`[HTTPCookie]`).
-public let AVURLAssetHTTPCookiesKey = "AVURLAssetHTTPCookiesKey"
-/// Whether the cellular network may be used (`Bool`).
-public let AVURLAssetAllowsCellularAccessKey = "AVURLAssetAllowsCellularAccessKey"
-/// Whether expensive networks may be used (`Bool`).
-public let AVURLAssetAllowsExpensiveNetworkAccessKey = "AVURLAssetAllowsExpensiveNetworkAccessKey"
-/// Whether constrained networks may be used (`Bool`).
-public let AVURLAssetAllowsConstrainedNetworkAccessKey = "AVURLAssetAllowsConstrainedNetworkAccessKey"
-/// The `User-Agent` for `http(s)` requests (`String`).
-public let AVURLAssetHTTPUserAgentKey = "AVURLAssetHTTPUserAgentKey"
-/// A media type that takes the place of what the server says (`String`).
-public let AVURLAssetOverrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"

@@ -25,7 +25,8 @@ open class AVAssetResourceLoadingRequest: NSObject {
     init(record: LoadingRequestRecord, url: URL) {
         self.record = record
         request = URLRequest(url: url)
-        contentInformationRequest = record.asksForInformation
+        contentInformationRequest =
+            record.asksForInformation
             ? AVAssetResourceLoadingContentInformationRequest(record: record) : nil
         dataRequest = AVAssetResourceLoadingDataRequest(record: record)
         super.init()

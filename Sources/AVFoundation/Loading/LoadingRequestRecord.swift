@@ -95,7 +95,9 @@ final class LoadingRequestRecord: Sendable {
         // A delegate may finish the request before it returns; only an open one that nobody took on has failed.
         guard isTakenOn != true, state.withLock({ $0.contract.release() }) else { return }
         let error = URLError(isTakenOn == nil ? .unsupportedURL : .resourceUnavailable)
-        update { $0.isFinished = true; $0.errorDescription = String(describing: error) }
+        update {
+            $0.isFinished = true; $0.errorDescription = String(describing: error)
+        }
         receive(.failed(error))
     }
 

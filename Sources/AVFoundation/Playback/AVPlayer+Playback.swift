@@ -28,6 +28,7 @@ extension AVPlayer {
         }
         let options = PlaybackOptions(
             headless: headless, isCustomStream: source.isStream, userAgent: item.urlAsset?.userAgent,
+            isPrecise: item.urlAsset?.prefersPreciseTiming ?? false,
             forwardBufferDuration: item.preferredForwardBufferDuration)
         guard let playback = ItemPlayback(source: source, item: item.state, options: options) else {
             return itemFailed(item)
@@ -77,6 +78,9 @@ extension AVPlayer {
     }
 
     private func itemFailed(_ item: AVPlayerItem) {
+        playback?.shutDown()
+        playback = nil
+        isRunning = false
         finishSeeks(completed: false)
         item.post(.AVPlayerItemStatusDidChange)
         item.post(.AVPlayerItemFailedToPlayToEndTime, error: item.error)

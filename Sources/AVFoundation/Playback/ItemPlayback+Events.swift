@@ -6,11 +6,11 @@ extension ItemPlayback {
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
             let isSeeking = state.withLock { $0.seeks.pending != nil }
-            let event = handle.nextEvent(timeout: isSeeking ? 0.25 : -1)
+            let event = handle.nextEvent(timeout: isSeeking ? 0.1 : -1)
             if event == .none {
                 nudgeSeek()
             } else {
-                react(to: event)
+                react(to: event, of: handle)
             }
         }
         state.withLock { $0.handle = nil }
@@ -20,10 +20,13 @@ extension ItemPlayback {
         item.playbacks.closed()
     }
 
-    private func react(to event: MPVEvent) {
+    private func react(to event: MPVEvent, of handle: MPVHandle) {
         switch event {
         case .fileLoaded:
             state.withLock { $0.isLoaded = true }
+            state.withLock { $0.isSeekable = handle.flag("seekable") ?? false }
+            // Observed properties are told only after this event, and a ready item knows its duration.
+            if let seconds = handle.number("duration") { item.learned(duration: seconds) }
             if item.becameReady() { send.yield(.ready) }
         case .fileEnded(let error, let message):
             guard error != 0 || state.withLock({ !$0.isLoaded }) else { return }
@@ -32,23 +35,17 @@ extension ItemPlayback {
             replied(to: id, error: error)
         case .seek:
             state.withLock { $0.seeks.reachedDemuxer() }
-            stream?.endInterrupt()
         case .playbackRestart:
-            if let id = state.withLock({ $0.seeks.restarted() }) {
-                send.yield(.seekFinished(id: id, completed: true))
-                // A seek to the end, or beyond: its `eof-reached` came while the seek was under way.
-                if state.withLock({ $0.handle })?.flag("eof-reached") == true { reachedEnd() }
-            }
+            restarted(handle)
         case .number("duration", let value?):
             item.learned(duration: value)
         case .number("time-pos", let value?):
-            item.time = value
-            send.yield(.time(value))
+            timePassed(to: value)
         case .flag("core-idle", let isIdle):
             item.isStarved = isIdle
             send.yield(.running(!isIdle))
         case .flag("eof-reached", true):
-            reachedEnd()
+            reachedEnd(of: handle)
         case .shutDown:
             fail(with: AVError(.mediaServicesWereReset))
             send.yield(.closed)
@@ -63,35 +60,75 @@ extension ItemPlayback {
         if error < 0 {
             if state.withLock({ $0.seeks.refused(id) }) { send.yield(.seekFinished(id: id, completed: false)) }
         } else if state.withLock({ $0.seeks.noted(id) }) {
-            // libmpv has queued the seek, but its demuxer may be blocked in a read of bytes that are not there yet
-            // and that nobody wants any more: libmpv neither cancels that read nor seeks until it returns.
-            stream?.interrupt()
+            interruptRead()
         }
     }
 
+    /// libmpv has queued the seek, but its demuxer may be blocked in a read of bytes that are not there yet and that
+    /// nobody wants any more: libmpv neither cancels that read nor seeks until it returns.
+    private func interruptRead() {
+        if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
+    }
+
+    /// Playback goes on from where a seek went.
+    private func restarted(_ handle: MPVHandle) {
+        let isAtEnd = handle.flag("eof-reached") == true
+        let id = state.withLock { state -> UInt64? in
+            if isAtEnd, state.hasInterrupted, let id = state.seeks.pending, state.repeats < 10 {
+                // The read that was made to return was the seek's own, within what the demuxer had buffered; now
+                // that nothing is blocked, the same seek comes through.
+                state.repeats += 1
+                state.hasInterrupted = false
+                stream?.expectSeek()
+                state.sendSeek(id, handle)
+                return nil
+            }
+            return state.seeks.restarted()
+        }
+        guard let id else { return }
+        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        send.yield(.seekFinished(id: id, completed: true))
+        // A seek to the end, or beyond: its `eof-reached` came while the seek was under way.
+        if isAtEnd { reachedEnd(of: handle) }
+    }
+
     /// The demuxer has nothing more: the end of the media, unless the stream broke off or a seek is under way.
-    private func reachedEnd() {
+    private func reachedEnd(of handle: MPVHandle) {
         if let failure = stream?.failure { return fail(with: failure) }
         let isEnd = state.withLock { state in
             guard state.seeks.pending == nil, !state.isAtEnd else { return false }
             state.isAtEnd = true
             return true
         }
-        if isEnd { send.yield(.ended) }
+        guard isEnd else { return }
+        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        send.yield(.ended)
+    }
+
+    /// libmpv's clock begins a little below 0, by what the sound device has yet to play.
+    private func timePassed(to seconds: Double) {
+        item.time = max(0, seconds)
+        send.yield(.time(max(0, seconds)))
     }
 
     /// Sends a seek again if its demuxer is stuck: a read that began just before the seek got to the demuxer may
     /// have blocked anew, after the one that was made to return.
     private func nudgeSeek() {
-        guard let stream, stream.isReadStuckSinceInterrupt else { return }
+        guard let stream, stream.isReadStuck else { return }
         state.withLock { state in
-            guard let id = state.seeks.pending, let handle = state.handle, state.nudges < 3 else { return }
-            state.nudges += 1
-            handle.command(["seek", String(state.lastSeekTarget), "absolute+exact"], id: id)
+            guard let id = state.seeks.pending, let handle = state.handle, state.repeats < 10 else { return }
+            state.repeats += 1
+            state.sendSeek(id, handle)
         }
     }
 
     private func fail(with error: any Error) {
         if item.failed(error) { send.yield(.failed) }
+    }
+}
+
+extension ItemPlayback.State {
+    func sendSeek(_ id: UInt64, _ handle: MPVHandle) {
+        handle.command(["seek", String(lastSeekTarget), "absolute+exact"], id: id)
     }
 }

@@ -35,10 +35,17 @@ final class ItemPlayback: Sendable {
         var seeks = SeekTracker()
         var isShutDown = false
         var isLoaded = false
+        var isSeekable = false
         var isAtEnd = false
+        /// Seconds.
         var lastSeekTarget: Double = 0
-        var nudges = 0
+        /// How often the seek under way was sent again.
+        var repeats = 0
+        /// Whether a read was made to return for the seek under way: what it read then looks like the end.
+        var hasInterrupted = false
     }
+
+    // The stream's lock is taken within the playback's here and there, and never the other way round.
 
     /// Starts loading, paused. Nil if libmpv cannot be started, which the item then says.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
@@ -101,12 +108,14 @@ final class ItemPlayback: Sendable {
     /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
     func seek(to seconds: Double, id: UInt64) {
         let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
-            guard let handle = state.handle, !state.isShutDown, state.isLoaded else { return (nil, true) }
+            guard let handle = state.handle, !state.isShutDown, state.isSeekable else { return (nil, true) }
             let replaced = state.seeks.sent(id)
             state.isAtEnd = false
             state.lastSeekTarget = max(0, seconds)
-            state.nudges = 0
-            handle.command(["seek", String(state.lastSeekTarget), "absolute+exact"], id: id)
+            state.repeats = 0
+            state.hasInterrupted = false
+            stream?.expectSeek()
+            state.sendSeek(id, handle)
             return (replaced, false)
         }
         if let replaced = outcome.replaced { send.yield(.seekFinished(id: replaced, completed: false)) }

@@ -58,6 +58,12 @@ struct MPVHandle: @unchecked Sendable {
         return mpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
     }
 
+    /// A property that is a number, read at once; nil where it has no value.
+    func number(_ name: String) -> Double? {
+        var value = 0.0
+        return mpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
+    }
+
     /// Makes a wait for events return.
     func wakeUp() { mpv_wakeup(pointer) }
 

@@ -3,6 +3,8 @@ struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
     var isCustomStream: Bool
     var userAgent: String?
+    /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
+    var isPrecise = false
     /// Seconds that the demuxer reads ahead; 0 lets the stand-in choose.
     var forwardBufferDuration: Double = 0
 
@@ -21,9 +23,13 @@ struct PlaybackOptions: Sendable, Equatable {
             ("cache-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 10)),
             ("demuxer-max-bytes", isCustomStream ? "4MiB" : "16MiB"), ("cache", isCustomStream ? "no" : "auto"),
         ]
+        // As with Apple's, a seek in an mp3 goes to where its bytes should be; else libmpv reads all that lies between.
+        if !isPrecise { options.append(("demuxer-lavf-o", "fflags=+fastseek")) }
         if let userAgent { options.append(("user-agent", userAgent)) }
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
+            // What lies in the sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
+            options += [("audio-buffer", "0"), ("ao-null-buffer", "0.01"), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
         } else {
             // The last entry is taken where the machine has neither a screen nor a sound device.

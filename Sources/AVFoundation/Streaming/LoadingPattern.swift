@@ -66,10 +66,9 @@ struct LoadingPattern: Sendable {
     private var request: Request?
     private var lastToken = 0
     private var isReaderWaiting = false
-    private var isInterrupted = false
-    /// The read that waited when the seek came has still to return, even if the seek has got through meanwhile.
-    private var wasReadInterrupted = false
-    private var hasSoughtSinceInterrupt = true
+    /// The read that waits is to return without anything.
+    private var isReadInterrupted = false
+    private var hasSoughtSinceExpected = true
     private var wantsPrebuffer = false
 
     init(policy: Policy = Policy()) {
@@ -80,7 +79,7 @@ struct LoadingPattern: Sendable {
         if case .known(let information) = information { information } else { nil }
     }
     /// Whether a read waits although a seek should have ended it: the seek has not come to the stream.
-    var isReadStuckSinceInterrupt: Bool { isReaderWaiting && !hasSoughtSinceInterrupt }
+    var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
     private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
     /// Bytes held from the position on; all that are held when the position is elsewhere.
@@ -95,8 +94,8 @@ struct LoadingPattern: Sendable {
         var actions: [Action] = []
         isOpen = true
         position = 0
-        isInterrupted = false
-        wasReadInterrupted = false
+        isReadInterrupted = false
+        hasSoughtSinceExpected = true
         if contentInformation == nil, !hasFailed { askInformation(&actions) }
         return actions
     }
@@ -130,15 +129,14 @@ struct LoadingPattern: Sendable {
     /// The demuxer goes elsewhere.
     mutating func seek(to offset: Int64) {
         position = max(0, offset)
-        isInterrupted = false
-        hasSoughtSinceInterrupt = true
+        hasSoughtSinceExpected = true
     }
 
     /// The demuxer wants up to `limit` bytes at its position.
     mutating func read(limit: Int) -> (Answer, [Action]) {
         var actions: [Action] = []
         isReaderWaiting = false
-        defer { wasReadInterrupted = false }
+        defer { isReadInterrupted = false }
         if let data = buffer.bytes(at: position, limit: limit) {
             position += Int64(data.count)
             buffer.drop(before: position - policy.keepBehind)
@@ -147,23 +145,23 @@ struct LoadingPattern: Sendable {
         }
         if !isOpen || hasFailed { return (.failed, actions) }
         if let endOfResource, position >= endOfResource { return (.endOfResource, actions) }
-        if isInterrupted || wasReadInterrupted { return (.interrupted, actions) }
+        if isReadInterrupted { return (.interrupted, actions) }
         request(at: position, &actions)
         isReaderWaiting = true
         return (.wait, actions)
     }
 
-    /// The player seeks: a read that waits, and those that follow, end until the seek has reached the demuxer.
-    mutating func interrupt() -> [Action] {
-        isInterrupted = true
-        hasSoughtSinceInterrupt = false
-        wasReadInterrupted = isReaderWaiting
-        return wake()
+    /// The player is about to seek.
+    mutating func expectSeek() {
+        hasSoughtSinceExpected = false
     }
 
-    /// The seek has reached the demuxer.
-    mutating func endInterrupt() {
-        isInterrupted = false
+    /// Makes a read that waits return, unless the seek has come to the stream already: then the read is the new
+    /// place's own. True if a read was made to return.
+    mutating func interrupt() -> (Bool, [Action]) {
+        guard isReadStuck else { return (false, []) }
+        isReadInterrupted = true
+        return (true, wake())
     }
 
     // MARK: The delegate's side

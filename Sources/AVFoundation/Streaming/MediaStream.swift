@@ -61,14 +61,21 @@ final class MediaStream: Sendable {
 
     // MARK: The player's side
 
-    /// Makes a waiting read return, since the player goes elsewhere.
-    func interrupt() { feed { $0.interrupt() } }
+    /// The player is about to send libmpv a seek.
+    func expectSeek() { state.withLock { $0.pattern.expectSeek() } }
 
-    /// The player has gone elsewhere.
-    func endInterrupt() { state.withLock { $0.pattern.endInterrupt() } }
+    /// Makes a read return that waits for bytes nobody wants any more, since the player seeks. True if there was one.
+    func interrupt() -> Bool {
+        let (isReleased, steps) = state.withLock { state in
+            let (isReleased, actions) = state.pattern.interrupt()
+            return (isReleased, self.steps(for: actions, &state))
+        }
+        perform(steps)
+        return isReleased
+    }
 
     /// Whether a read waits although a seek should have ended it.
-    var isReadStuckSinceInterrupt: Bool { state.withLock { $0.pattern.isReadStuckSinceInterrupt } }
+    var isReadStuck: Bool { state.withLock { $0.pattern.isReadStuck } }
 
     /// Loads the beginning before anyone reads it.
     func prebuffer() { feed { $0.prebuffer() } }

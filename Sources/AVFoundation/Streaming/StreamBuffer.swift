@@ -51,8 +51,8 @@ struct StreamBuffer: Sendable {
     /// Lets go of whole pieces that end at or before `offset`.
     mutating func drop(before offset: Int64) {
         while first < pieces.count, pieces[first].end <= offset {
-            pieces[first].data = Data()
             start = pieces[first].end
+            pieces[first].data = Data()
             first += 1
         }
         if first == pieces.count { start = end }

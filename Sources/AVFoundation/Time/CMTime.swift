@@ -1,3 +1,6 @@
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 /// A moment or a length of time in a film or a song, exact to a fraction that the media chose.
 ///
 /// Stand-in for CoreMedia's `CMTime`, as far as playback needs it: `value / timescale` seconds, or one of the

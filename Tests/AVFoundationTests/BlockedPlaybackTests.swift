@@ -1,0 +1,96 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+import Testing
+
+@Suite("Playing while bytes do not come", .timeLimit(.minutes(1)))
+@MainActor
+struct BlockedPlaybackTests {
+    @Test("B25: a seek releases a read that waits for bytes that never come", arguments: TestMedia.allCases)
+    func seekReleasesRead(media: TestMedia) async throws {
+        let delegate = try MemoryDelegate(media)
+        let length = Int64(try media.bytes.count)
+        delegate.holdBack(length / 3..<length / 2)
+        let playing = Playing(delegate, name: media.rawValue)
+        await playing.load()
+        playing.player.play()
+        await delegate.reachedHeldBack()
+        #expect(await playing.player.seek(to: CMTime(seconds: 9, preferredTimescale: 600)))
+        #expect(await playing.playToEnd())
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("A seek back, and ahead again, while reads wait, arrives each time")
+    func seekStorm() async throws {
+        let delegate = try MemoryDelegate(.mp3)
+        let length = Int64(try TestMedia.mp3.bytes.count)
+        delegate.holdBack(length / 2..<length / 2 + 1)
+        let playing = Playing(delegate) { $0.setReadAhead(cancelAbove: 48 << 10, requestBelow: 16 << 10) }
+        await playing.load()
+        playing.player.play()
+        await delegate.reachedHeldBack()
+        for round in 0..<10 {
+            #expect(await playing.player.seek(to: CMTime(seconds: Double(round % 5), preferredTimescale: 600)))
+        }
+        #expect(await playing.player.seek(to: CMTime(seconds: 10, preferredTimescale: 600)))
+        #expect(await playing.playToEnd())
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("Letting the player go ends a read that waits, and leaves no libmpv handle")
+    func releaseWhileReading() async throws {
+        let delegate = try MemoryDelegate(.mp3)
+        delegate.holdBack(100_000..<Int64.max)
+        let item = try await itemOfReleasedPlayer(delegate) { await delegate.reachedHeldBack() }
+        await item.waitUntilReleased()
+        #expect(item.openPlaybacks == 0)
+    }
+
+    @Test("Letting the player go while the delegate is silent leaves no libmpv handle")
+    func releaseWhileOpening() async throws {
+        let delegate = SilentDelegate()
+        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        let item = AVPlayerItem(asset: asset)
+        var player: AVPlayer? = AVPlayer()
+        player?.headless = .untimed
+        player?.replaceCurrentItem(with: item)
+        await delegate.asked()
+        #expect(item.openPlaybacks == 1)
+        player = nil
+        await item.waitUntilReleased()
+        #expect(asset.contractViolations == [])
+    }
+
+    @Test("Letting the player go at the end leaves no libmpv handle")
+    func releaseAtEnd() async throws {
+        let delegate = try MemoryDelegate(.mp4)
+        let item = try await itemOfReleasedPlayer(delegate) {}
+        await item.waitUntilReleased()
+        #expect(item.openPlaybacks == 0)
+    }
+
+    private func itemOfReleasedPlayer(
+        _ delegate: MemoryDelegate, until: () async -> Void
+    ) async throws -> AVPlayerItem {
+        let playing = Playing(delegate)
+        await playing.load()
+        playing.player.play()
+        await until()
+        #expect(playing.item.openPlaybacks == 1)
+        return playing.item
+    }
+
+    @Test("D46: with the last reference to the asset, its open request is cancelled")
+    func assetGoes() async throws {
+        let delegate = SilentDelegate()
+        var asset: AVURLAsset? = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
+        let loader = try #require(asset?.resourceLoader)
+        loader.setDelegate(delegate, queue: delegate.queue)
+        let request = ResourceLoaderDriver(try #require(asset)).requestData(offset: 0)
+        await delegate.asked()
+        asset = nil
+        await delegate.cancelled()
+        #expect(loader.requestLog.first?.isCancelled == true)
+        #expect(request.data.isEmpty)
+    }
+}

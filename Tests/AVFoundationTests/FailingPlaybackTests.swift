@@ -1,0 +1,74 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+import Testing
+
+@Suite("Items that cannot be played", .timeLimit(.minutes(1)))
+@MainActor
+struct FailingPlaybackTests {
+    @Test("A delegate's error is the item's error, before it was ready", arguments: [true, false])
+    func failsAtOnce(atInformation: Bool) async throws {
+        let delegate = FailingDelegate(
+            try TestMedia.mp3.bytes, failsAt: atInformation ? nil : 0, error: CocoaError(.fileReadNoPermission))
+        let playing = Playing(delegate, queue: delegate.queue)
+        await playing.load()
+        #expect(playing.item.status == .failed)
+        #expect((playing.item.error as? CocoaError)?.code == .fileReadNoPermission)
+        #expect(playing.asset.requestLog.last?.errorDescription != nil)
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("An error in the middle fails the item where it is, with a notification")
+    func failsInTheMiddle() async throws {
+        let delegate = FailingDelegate(
+            try TestMedia.mp3.bytes, failsAt: 200_000, error: CocoaError(.fileReadNoPermission))
+        let playing = Playing(delegate, queue: delegate.queue)
+        await playing.load()
+        #expect(playing.item.status == .readyToPlay)
+        #expect(await playing.playToEnd() == false)
+        #expect(playing.item.status == .failed)
+        #expect((playing.item.error as? CocoaError)?.code == .fileReadNoPermission)
+    }
+
+    @Test("A custom scheme without a delegate fails")
+    func noDelegate() async {
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
+        await playing.load()
+        #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
+    }
+
+    @Test("A delegate that takes nothing on fails the item")
+    func takesNothingOn() async {
+        let delegate = IdleDelegate()
+        let playing = Playing(delegate, queue: DispatchQueue(label: "idle"))
+        await playing.load()
+        #expect((playing.item.error as? URLError)?.code == .resourceUnavailable)
+    }
+
+    @Test("Bytes that are no media fail the item in AVFoundation's words")
+    func noMedia() async {
+        let playing = Playing(MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mp3"))
+        await playing.load()
+        #expect(playing.item.status == .failed)
+        #expect(playing.item.error is AVError)
+    }
+
+    @Test("A file that is not there fails")
+    func noFile() async {
+        let playing = Playing(AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3")))
+        await playing.load()
+        #expect(playing.item.error is AVError)
+    }
+
+    @Test("A failed item stays failed, in another player too")
+    func staysFailed() async {
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
+        await playing.load()
+        let other = AVPlayer()
+        other.headless = .untimed
+        other.replaceCurrentItem(with: playing.item)
+        await playing.item.waitUntilReleased()
+        #expect(playing.item.status == .failed && playing.item.openPlaybacks == 0)
+        let seeked = await other.seek(to: .zero)
+        #expect(!seeked)
+    }
+}

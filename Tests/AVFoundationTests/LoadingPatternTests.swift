@@ -1,0 +1,239 @@
+import Foundation
+import Testing
+
+@testable import AVFoundation
+
+@Suite("Which loading requests a player makes")
+struct LoadingPatternTests {
+    private typealias Action = LoadingPattern.Action
+    private static let policy = LoadingPattern.Policy(
+        cancelAbove: 100, requestBelow: 30, keepBehind: 20, prebufferLength: 50)
+
+    /// A pattern that has been told that the resource has 1000 bytes.
+    private func opened(
+        _ policy: LoadingPattern.Policy = policy, seekable: Bool = true, length: Int64? = 1000
+    )
+        -> LoadingPattern
+    {
+        var pattern = LoadingPattern(policy: policy)
+        #expect(pattern.open() == [.askInformation(token: 1)])
+        #expect(pattern.opening() == .wait)
+        let information = ContentInformation(
+            contentType: "public.mp3", contentLength: length, isByteRangeAccessSupported: seekable)
+        #expect(pattern.finished(token: 1, information: information) == [.wakeReader])
+        #expect(pattern.opening() == .bytes(Data()))
+        return pattern
+    }
+
+    private func read(_ pattern: inout LoadingPattern, _ limit: Int = 1000) -> [Action] {
+        let (answer, actions) = pattern.read(limit: limit)
+        #expect(answer == .wait)
+        return actions
+    }
+
+    private func bytes(_ pattern: inout LoadingPattern, _ limit: Int) -> (Int, [Action]) {
+        let (answer, actions) = pattern.read(limit: limit)
+        if case .bytes(let data) = answer { return (data.count, actions) }
+        return (-1, actions)
+    }
+
+    @Test("Information first, then everything from the position to the end")
+    func first() {
+        var pattern = opened()
+        #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
+        #expect(read(&pattern) == [])
+        #expect(pattern.received(Data(count: 10), token: 2) == [.wakeReader])
+        #expect(bytes(&pattern, 100).0 == 10)
+    }
+
+    @Test("Called off with enough ahead; taken up where the buffer ends once little is left")
+    func hysteresis() {
+        var pattern = opened()
+        _ = read(&pattern)
+        #expect(pattern.received(Data(count: 60), token: 2) == [.wakeReader])
+        #expect(pattern.received(Data(count: 60), token: 2) == [.cancel(token: 2)])
+        #expect(bytes(&pattern, 60) == (60, []))
+        #expect(bytes(&pattern, 29) == (29, []))
+        #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
+    }
+
+    @Test("What still comes between the decision to cancel and the delegate's hearing of it is kept")
+    func lateBytes() {
+        var pattern = opened()
+        _ = read(&pattern)
+        _ = pattern.received(Data(count: 110), token: 2)
+        #expect(pattern.received(Data(count: 10), token: 2) == [])
+        #expect(pattern.buffer.end == 120)
+        _ = bytes(&pattern, 110)
+        let (_, actions) = bytes(&pattern, 5)
+        #expect(pattern.buffer.end == 120 && actions == [])
+        #expect(pattern.received(Data(count: 10), token: 2) == [])
+        #expect(pattern.buffer.end == 120)
+    }
+
+    @Test("B25: a seek out of the buffer: cancel and a new request, in the policy's order", arguments: [false, true])
+    func seekOut(newFirst: Bool) {
+        var policy = Self.policy
+        policy.requestsBeforeCancelling = newFirst
+        var pattern = opened(policy)
+        _ = read(&pattern)
+        _ = pattern.received(Data(count: 10), token: 2)
+        pattern.seek(to: 500)
+        let ask = Action.askData(token: 3, offset: 500, length: 500, toEnd: true)
+        #expect(read(&pattern) == (newFirst ? [ask, .cancel(token: 2)] : [.cancel(token: 2), ask]))
+        #expect(pattern.received(Data(count: 10), token: 2) == [])
+        #expect(pattern.received(Data(count: 10), token: 3) == [.wakeReader])
+        #expect(pattern.buffer.start == 500)
+    }
+
+    @Test("A seek that is not followed by a read asks for nothing, and one within the buffer neither")
+    func idleSeeks() {
+        var pattern = opened()
+        _ = read(&pattern)
+        _ = pattern.received(Data(count: 40), token: 2)
+        pattern.seek(to: 990)
+        pattern.seek(to: 15)
+        #expect(bytes(&pattern, 10) == (10, []))
+    }
+
+    @Test("A bounded request that ended short, or an open one that ended, is the end of the resource")
+    func ends() {
+        var short = opened()
+        _ = read(&short)
+        _ = short.received(Data(count: 10), token: 2)
+        _ = short.finished(token: 2, information: nil)
+        _ = bytes(&short, 10)
+        #expect(short.read(limit: 10).0 == .endOfResource)
+        var open = opened(length: nil)
+        #expect(read(&open) == [.askData(token: 2, offset: 0, length: nil, toEnd: true)])
+        _ = open.received(Data(count: 10), token: 2)
+        _ = open.finished(token: 2, information: nil)
+        #expect(open.endOfResource == 10)
+    }
+
+    @Test("A22: without ranges one request from the beginning, never called off, whatever lies ahead")
+    func sequential() {
+        var pattern = opened(seekable: false)
+        #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
+        #expect(pattern.received(Data(count: 500), token: 2) == [.wakeReader])
+        #expect(bytes(&pattern, 500) == (500, []))
+        #expect(read(&pattern) == [])
+    }
+
+    @Test("A failure wakes the reader and stays; one of a request called off does not count")
+    func failures() {
+        var pattern = opened()
+        _ = read(&pattern)
+        _ = pattern.received(Data(count: 110), token: 2)
+        #expect(pattern.failed(token: 2) == [])
+        #expect(!pattern.hasFailed)
+        #expect(bytes(&pattern, 110) == (110, [.askData(token: 3, offset: 110, length: 890, toEnd: true)]))
+        #expect(read(&pattern) == [])
+        #expect(pattern.failed(token: 3) == [.wakeReader])
+        #expect(pattern.read(limit: 1).0 == .failed)
+    }
+
+    @Test("A seek releases the read that waits, once, and only until the seek has come to the stream")
+    func interrupts() {
+        var pattern = opened()
+        _ = read(&pattern)
+        pattern.expectSeek()
+        #expect(pattern.interrupt() == (true, [.wakeReader]))
+        #expect(pattern.read(limit: 1).0 == .interrupted)
+        #expect(read(&pattern) == [])
+        #expect(pattern.isReadStuck)
+        pattern.seek(to: 300)
+        #expect(!pattern.isReadStuck)
+        _ = read(&pattern)
+        #expect(pattern.interrupt() == (false, []))
+    }
+
+    @Test("D47: the next item of a queue gets its beginning, by a short request, and goes on from there")
+    func prebuffer() {
+        var pattern = LoadingPattern(policy: Self.policy)
+        #expect(pattern.prebuffer() == [.askInformation(token: 1)])
+        #expect(pattern.prebuffer() == [])
+        let information = ContentInformation(
+            contentType: "public.mp3", contentLength: 1000, isByteRangeAccessSupported: true)
+        #expect(
+            pattern.finished(token: 1, information: information)
+                == [.askData(token: 2, offset: 0, length: 50, toEnd: false)])
+        _ = pattern.received(Data(count: 50), token: 2)
+        _ = pattern.finished(token: 2, information: nil)
+        #expect(pattern.endOfResource == 1000)
+        #expect(pattern.open() == [])
+        #expect(bytes(&pattern, 10) == (10, []))
+        #expect(bytes(&pattern, 15) == (15, [.askData(token: 3, offset: 50, length: 950, toEnd: true)]))
+    }
+
+    @Test("Closing wakes the reader, cancels nothing, and opening again begins anew")
+    func closing() {
+        var pattern = opened()
+        _ = read(&pattern)
+        #expect(pattern.close() == [.wakeReader])
+        #expect(pattern.read(limit: 1).0 == .failed)
+        #expect(pattern.received(Data(count: 10), token: 2) == [])
+        #expect(pattern.open() == [])
+        #expect(read(&pattern) == [.askData(token: 3, offset: 0, length: 1000, toEnd: true)])
+    }
+
+    @Test("Whatever is read and sought, the bytes are the resource's", arguments: 0..<20)
+    func random(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
+        var pattern = opened()
+        var open: [Int: (next: Int, end: Int)] = [:]
+        var position = 0
+        for _ in 0..<2000 {
+            var actions: [Action] = []
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0:
+                position = Int.random(in: 0..<1000, using: &generator)
+                pattern.seek(to: Int64(position))
+            case 1..<5:
+                let (answer, asked) = pattern.read(limit: Int.random(in: 1..<60, using: &generator))
+                actions = asked
+                if case .bytes(let data) = answer {
+                    #expect(data == resource.dropFirst(position).prefix(data.count))
+                    position += data.count
+                } else {
+                    #expect(answer == (position >= 1000 ? .endOfResource : .wait))
+                }
+            default:
+                guard let (token, request) = open.randomElement(using: &generator) else { continue }
+                let end = min(request.end, request.next + Int.random(in: 1..<40, using: &generator))
+                actions = pattern.received(resource.subdata(in: request.next..<end), token: token)
+                open[token] = (end, request.end)
+                if end == request.end {
+                    open[token] = nil
+                    actions += pattern.finished(token: token, information: nil)
+                }
+            }
+            for action in actions {
+                switch action {
+                case .askData(let token, let offset, let length, _):
+                    open[token] = (Int(offset), Int(offset + (length ?? 0)))
+                case .cancel(let token): open[token] = nil
+                case .askInformation, .wakeReader: break
+                }
+            }
+            #expect(open.count <= 1)
+            #expect(pattern.buffer.count <= 100 + 40 + 60 + 20)
+        }
+    }
+}
+
+/// Random numbers that come again with the seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

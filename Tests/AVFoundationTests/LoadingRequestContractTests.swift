@@ -1,0 +1,140 @@
+import Testing
+
+@testable import AVFoundation
+
+@Suite("What a delegate may do with a loading request")
+struct LoadingRequestContractTests {
+    private func opened(offset: Int64 = 100, length: Int64? = 50, information: Bool = false) -> LoadingRequestContract {
+        var contract = LoadingRequestContract(offset: offset, length: length, asksForInformation: information)
+        #expect(contract.start() == true)
+        return contract
+    }
+
+    private func finish(
+        _ contract: inout LoadingRequestContract, failing: Bool = false, type: String? = nil, allowed: [String]? = nil,
+        isKnown: Bool = true
+    ) -> LoadingRequestContract.Finish {
+        contract.finish(failing: failing, contentType: type, allowedContentTypes: allowed, isInformationKnown: isKnown)
+    }
+
+    @Test("D43: the current offset begins at the requested one and goes on with each byte")
+    func currentOffset() {
+        var contract = opened()
+        #expect(contract.currentOffset == 100)
+        #expect(contract.respond(count: 20, isInformationKnown: true) == .init(accepted: 20))
+        #expect(contract.currentOffset == 120)
+        #expect(contract.respond(count: 30, isInformationKnown: true) == .init(accepted: 30))
+        #expect(finish(&contract) == .init(isFirst: true))
+        #expect(contract.phase == .finished)
+    }
+
+    @Test("D45: nothing after a cancel")
+    func afterCancel() {
+        var contract = opened()
+        #expect(contract.cancel() == true)
+        #expect(contract.cancel() == false)
+        #expect(
+            contract.respond(count: 1, isInformationKnown: true)
+                == .init(accepted: 0, violations: [.respondAfterCancel]))
+        #expect(finish(&contract) == .init(isFirst: false, violations: [.finishAfterCancel]))
+        #expect(contract.phase == .cancelled && contract.delivered == 0)
+    }
+
+    @Test("D45: finish exactly once, nothing after it")
+    func afterFinish() {
+        var contract = opened()
+        #expect(finish(&contract, failing: true) == .init(isFirst: true))
+        #expect(finish(&contract) == .init(isFirst: false, violations: [.finishedTwice]))
+        #expect(
+            contract.respond(count: 1, isInformationKnown: true)
+                == .init(accepted: 0, violations: [.respondAfterFinish]))
+        #expect(contract.cancel() == false)
+    }
+
+    @Test("A finish with fewer bytes than asked for is short, unless the length was not known or it failed")
+    func shortFinish() {
+        var contract = opened()
+        #expect(finish(&contract) == .init(isFirst: true, violations: [.shortFinish]))
+        var unbounded = opened(length: nil)
+        #expect(finish(&unbounded) == .init(isFirst: true))
+        var failing = opened()
+        #expect(finish(&failing, failing: true) == .init(isFirst: true))
+    }
+
+    @Test("More bytes than asked for: the rest is left out")
+    func tooMuch() {
+        var contract = opened(length: 10)
+        #expect(
+            contract.respond(count: 15, isInformationKnown: true)
+                == .init(accepted: 10, violations: [.moreThanRequested]))
+        #expect(contract.currentOffset == 110)
+        #expect(finish(&contract) == .init(isFirst: true))
+    }
+
+    @Test("Bytes before the information")
+    func dataFirst() {
+        var contract = opened()
+        #expect(
+            contract.respond(count: 5, isInformationKnown: false)
+                == .init(accepted: 5, violations: [.dataBeforeInformation]))
+    }
+
+    @Test("D42: an information request needs no byte; its type must be allowed where types are given")
+    func information() {
+        var plain = opened(offset: 0, length: 2, information: true)
+        #expect(finish(&plain, type: "public.mp3") == .init(isFirst: true))
+        var allowed = opened(offset: 0, length: 2, information: true)
+        #expect(finish(&allowed, type: "public.mp3", allowed: ["public.mp3"]) == .init(isFirst: true))
+        for type in ["audio/mpeg", nil] {
+            var wrong = opened(offset: 0, length: 2, information: true)
+            #expect(
+                finish(&wrong, type: type, allowed: ["public.mp3"])
+                    == .init(isFirst: true, violations: [.contentTypeNotAllowed]))
+        }
+        var anything = opened(offset: 0, length: 2, information: true)
+        #expect(finish(&anything, type: "public.mp3", allowed: []) == .init(isFirst: true))
+        var empty = opened(offset: 0, length: 2, information: true)
+        #expect(finish(&empty, isKnown: false) == .init(isFirst: true, violations: [.finishedWithoutInformation]))
+    }
+
+    @Test("Let go without an end: only what was taken on and not called off")
+    func released() {
+        var open = opened()
+        #expect(open.release() == true)
+        var cancelled = opened()
+        #expect(cancelled.cancel() == true)
+        #expect(cancelled.release() == false)
+        var abandoned = opened()
+        abandoned.abandon()
+        #expect(abandoned.release() == false)
+        var finished = opened()
+        #expect(finish(&finished, failing: true).isFirst)
+        #expect(finished.release() == false)
+    }
+
+    @Test("D47: after the player moved on, what comes is dropped without complaint; the asset's end still cancels")
+    func abandoned() {
+        var contract = opened()
+        contract.abandon()
+        #expect(contract.respond(count: 5, isInformationKnown: true) == .init(accepted: 0))
+        #expect(contract.cancel() == true)
+        var finished = opened()
+        finished.abandon()
+        #expect(finish(&finished) == .init(isFirst: false))
+        #expect(finished.phase == .finished)
+    }
+
+    @Test("Called off before it was handed over: it never starts")
+    func cancelledEarly() {
+        var contract = LoadingRequestContract(offset: 0, length: nil, asksForInformation: false)
+        #expect(contract.cancel() == true)
+        #expect(contract.start() == false)
+    }
+
+    @Test("A17: an offset at the top of Int64 does not trap")
+    func top() {
+        var contract = opened(offset: .max - 1, length: nil)
+        #expect(contract.respond(count: 10, isInformationKnown: true) == .init(accepted: 10))
+        #expect(contract.currentOffset == .max)
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+
+@testable import AVFoundation
+
+@Suite("Times, seeks and options")
+struct PlayerPartsTests {
+    @Test("A time is a number of seconds, or says what it is")
+    func times() {
+        #expect(CMTime(seconds: 1.5, preferredTimescale: 600) == CMTime(value: 900, timescale: 600))
+        #expect(CMTime(value: 900, timescale: 600).seconds == 1.5)
+        #expect(CMTime.zero.seconds == 0 && CMTime.zero.isNumeric)
+        #expect(CMTime.indefinite.seconds.isNaN && CMTime.indefinite.isIndefinite && !CMTime.indefinite.isNumeric)
+        #expect(!CMTime.invalid.isValid && !CMTime(value: 1, timescale: 0).isValid)
+        #expect(CMTime(seconds: .nan, preferredTimescale: 600) == .invalid)
+        #expect(CMTime(seconds: .infinity, preferredTimescale: 600) == .positiveInfinity)
+        #expect(CMTime(seconds: -1e300, preferredTimescale: 600) == .negativeInfinity)
+        #expect(CMTime.negativeInfinity < .zero && .zero < CMTime.positiveInfinity)
+        #expect(CMTime(value: 1, timescale: 2) + CMTime(value: 1, timescale: 4) == CMTime(value: 3, timescale: 4))
+        #expect((CMTime.zero - .indefinite).isIndefinite)
+        let stretch = CMTimeRange(start: .zero, duration: CMTime(value: 2, timescale: 1))
+        #expect(stretch.containsTime(CMTime(value: 1, timescale: 1)) && !stretch.containsTime(stretch.end))
+    }
+
+    @Test("A seek has arrived when playback restarts after it got to the demuxer, and not before")
+    func seekArrives() {
+        var tracker = SeekTracker()
+        #expect(tracker.sent(1) == nil)
+        #expect(tracker.restarted() == nil)
+        tracker.reachedDemuxer()
+        #expect(tracker.restarted() == nil)
+        #expect(tracker.noted(1) == true)
+        tracker.reachedDemuxer()
+        #expect(tracker.restarted() == 1)
+        #expect(tracker.pending == nil)
+    }
+
+    @Test("A later seek takes the place of an earlier one; a refused one is gone")
+    func seekReplaced() {
+        var tracker = SeekTracker()
+        _ = tracker.sent(1)
+        #expect(tracker.sent(2) == 1)
+        #expect(tracker.noted(1) == false)
+        #expect(tracker.noted(2) == true)
+        #expect(tracker.refused(1) == false)
+        #expect(tracker.refused(2) == true)
+        _ = tracker.sent(3)
+        #expect(tracker.cancel() == 3)
+        #expect(tracker.pending == nil)
+    }
+
+    @Test("Headless mode puts nothing out; without it there is a fallback for machines without screen and sound")
+    func options() {
+        func value(_ name: String, _ options: PlaybackOptions) -> String? {
+            options.initial.last { $0.name == name }?.value
+        }
+        let headless = PlaybackOptions(headless: .init(speed: 30), isCustomStream: true)
+        #expect(value("vo", headless) == "null" && value("ao", headless) == "null")
+        #expect(value("untimed", headless) == nil && value("cache", headless) == "no")
+        #expect(headless.speed(rate: 1) == 30 && headless.speed(rate: 2) == 60 && headless.speed(rate: 9) == 100)
+        let untimed = PlaybackOptions(headless: .untimed, isCustomStream: true)
+        #expect(value("untimed", untimed) == "yes" && value("ao-null-untimed", untimed) == "yes")
+        let shown = PlaybackOptions(headless: nil, isCustomStream: false, userAgent: "Spool/1")
+        #expect(value("vo", shown)?.hasSuffix(",null") == true && value("ao", shown)?.hasSuffix(",null") == true)
+        #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
+    }
+
+    @Test("The environment chooses headless mode")
+    func environment() {
+        #expect(AVPlayer.HeadlessMode.fromEnvironment([:]) == nil)
+        #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": ""]) == nil)
+        #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": "12"]) == .init(speed: 12))
+        #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": "untimed"]) == .untimed)
+        #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": "yes"]) == .init(speed: 1))
+    }
+
+    @Test("Media types that play, with parameters and in any case")
+    func mediaTypes() {
+        #expect(AVURLAsset.isPlayableExtendedMIMEType("Audio/MPEG"))
+        #expect(AVURLAsset.isPlayableExtendedMIMEType("video/mp4; codecs=\"avc1.42E01E\""))
+        #expect(!AVURLAsset.isPlayableExtendedMIMEType("text/html"))
+        #expect(AVURLAsset.audiovisualTypes().contains(.mp3))
+    }
+}

@@ -1,0 +1,73 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+import Testing
+
+@Suite("Queues", .timeLimit(.minutes(1)))
+@MainActor
+struct QueuePlayerTests {
+    @Test("D47: plays one after another; the next is loaded a little before, and nothing is cancelled on moving on")
+    func playsQueue() async throws {
+        let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
+        let assets = delegates.map { delegate in
+            let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
+            asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+            return asset
+        }
+        let items = assets.map { AVPlayerItem(asset: $0) }
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        for item in items { player.insert(item, after: nil) }
+        #expect(player.items() == items)
+        let endOfFirst = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[0]) { player.play() }
+        #expect(endOfFirst == .AVPlayerItemDidPlayToEndTime)
+        #expect(player.currentItem === items[1])
+        _ = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[1]) {}
+        #expect(player.currentItem == nil && player.items().isEmpty)
+
+        #expect(assets[0].requestLog.allSatisfy { !$0.isCancelled })
+        let second = assets[1].requestLog
+        #expect(second.map(\.kind).prefix(2) == [.contentInformation, .data])
+        #expect(second.dropFirst().first?.toEnd == false)
+        #expect(assets.allSatisfy { $0.contractViolations.isEmpty })
+    }
+
+    @Test("Skipping an item whose request is open leaves that request open, and frees its libmpv handle")
+    func skips() async throws {
+        let delegate = SilentDelegate()
+        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        let items = [AVPlayerItem(asset: asset), AVPlayerItem(url: try TestMedia.mp3.file)]
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        for item in items { player.insert(item, after: nil) }
+        await delegate.asked()
+        player.advanceToNextItem()
+        await items[0].waitUntilReleased()
+        #expect(player.currentItem === items[1])
+        #expect(asset.requestLog.map(\.isCancelled) == [false])
+        _ = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[1]) { player.play() }
+        #expect(asset.contractViolations == [])
+    }
+
+    @Test("Insert, remove and remove all keep the order; an item is in one place only")
+    func editing() throws {
+        let url = try TestMedia.mp3.file
+        let items = (0..<4).map { _ in AVPlayerItem(url: url) }
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        player.insert(items[0], after: nil)
+        player.insert(items[1], after: nil)
+        player.insert(items[2], after: items[0])
+        #expect(player.items() == [items[0], items[2], items[1]])
+        #expect(!player.canInsert(items[1], after: nil))
+        #expect(!player.canInsert(items[3], after: AVPlayerItem(url: url)))
+        player.insert(items[1], after: nil)
+        #expect(player.items().count == 3)
+        player.remove(items[2])
+        player.remove(items[0])
+        #expect(player.items() == [items[1]] && player.currentItem === items[1])
+        player.removeAllItems()
+        #expect(player.items().isEmpty && player.currentItem == nil)
+        #expect(player.canInsert(items[0], after: nil))
+    }
+}
