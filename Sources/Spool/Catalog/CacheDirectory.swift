@@ -1,3 +1,4 @@
+import Crypto
 package import Foundation
 import Synchronization
 
@@ -22,6 +23,7 @@ package final class CacheDirectory: Sendable {
     /// What opening found.
     package let recovery: Recovery
     private let fileSystem: any FileSystem
+    private let sealKey: SymmetricKey
     private let lock: Mutex<(any StoredFile)?>
 
     /// What opening a directory found.
@@ -56,6 +58,7 @@ package final class CacheDirectory: Sendable {
             try catalog.advanceTidyEpoch()
             recovery.orphansRemoved = try Self.sweep(path, keeping: catalog.generations(), fileSystem)
         }
+        self.sealKey = try catalog.sealKey()
         self.path = path
         self.catalog = catalog
         self.isWritable = true
@@ -77,6 +80,7 @@ package final class CacheDirectory: Sendable {
         }
         self.path = path
         self.catalog = try Catalog(inspecting: catalogPath)
+        self.sealKey = try catalog.sealKey()
         self.isWritable = false
         self.recovery = Recovery()
         self.fileSystem = fileSystem
@@ -106,7 +110,7 @@ package final class CacheDirectory: Sendable {
     /// - Parameter key: The resource's key, which its seals cover.
     /// - Throws: ``CacheError`` with code `storage`, as when too many files are open.
     package func openMedia(_ generation: GenerationRecord, key: String) throws -> MediaFile {
-        let sealer = BlockSealer(secret: try catalog.sealKey(), resource: key, generation: generation.identifier)
+        let sealer = BlockSealer(secret: sealKey, resource: key, generation: generation.identifier)
         guard let file = try openFile(generation.identifier) else {
             return MediaFile(file: EmptyFile(), sealer: sealer, length: generation.length)
         }

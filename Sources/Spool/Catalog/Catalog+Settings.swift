@@ -14,9 +14,11 @@ extension Catalog {
         try write { db in try Self.set("capacity", to: bytes?.databaseValue, db) }
     }
 
-    /// The secret from which the keys of all seals are derived; made when first asked for.
+    /// The secret from which the keys of all seals are derived; made when first asked for, or for looking at a catalog
+    /// that has none, and so no seals, thought up.
     package func sealKey() throws -> SymmetricKey {
         if let stored = try read({ db in try Self.sealKey(db) }) { return stored }
+        guard isWritable else { return SymmetricKey(size: .bits256) }
         return try write { db in
             if let stored = try Self.sealKey(db) { return stored }
             let key = SymmetricKey(size: .bits256)

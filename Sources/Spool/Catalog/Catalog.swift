@@ -16,6 +16,9 @@ package final class Catalog: Sendable {
     /// Where a damaged catalog was put when this one was begun in its place.
     package let setAside: String?
     let database: any DatabaseWriter
+    /// Where a mark of damage goes; nil for looking only.
+    private let marks: (any FileSystem)?
+    var isWritable: Bool { marks != nil }
 
     /// Opens a catalog to read and write, and begins it if there is none. One process at a time: the cache directory's
     /// lock sees to that.
@@ -46,6 +49,7 @@ package final class Catalog: Sendable {
     package init(inspecting path: String) throws {
         self.path = path
         self.setAside = nil
+        self.marks = nil
         var configuration = Self.configuration
         configuration.readonly = true
         self.database = try Self.translating(path) {
@@ -63,6 +67,7 @@ package final class Catalog: Sendable {
     private init(opening path: String, fileSystem: any FileSystem, setAside: String?) throws {
         self.path = path
         self.setAside = setAside
+        self.marks = fileSystem
         // Made here first for its mode, 0600, which SQLite gives to the files beside it as well.
         _ = try fileSystem.openFile(path, .create)
         self.database = try Self.translating(path) {
@@ -82,7 +87,7 @@ package final class Catalog: Sendable {
             // GRDB closes the writing connection before the reading ones, and the last one to close, which SQLite would
             // have do this, can't write then. If it fails, the next opening does it.
             try? database.writeWithoutTransaction { db in
-                if !db.configuration.readonly { _ = try db.checkpoint(.truncate) }
+                if isWritable { _ = try db.checkpoint(.truncate) }
             }
             try database.close()
         }
@@ -153,7 +158,7 @@ package final class Catalog: Sendable {
         do {
             return try body()
         } catch let error as CacheError where error.code == .catalogDamaged {
-            _ = try? SystemFileSystem().openFile(path + Self.damageMark, .create)
+            _ = try? marks?.openFile(path + Self.damageMark, .create)
             throw error
         }
     }

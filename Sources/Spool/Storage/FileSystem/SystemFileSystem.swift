@@ -57,7 +57,7 @@ package struct SystemFileSystem: FileSystem {
     package func rename(_ path: String, to newPath: String) throws(CacheError) {
         try checkPath(path)
         try checkPath(newPath)
-        guard Foundation.rename(path, newPath) == 0 else {
+        guard renameFile(path, newPath) == 0 else {
             throw .system("could not be renamed to “\(newPath)”", path: path, errno: errno)
         }
     }
@@ -99,6 +99,9 @@ package struct SystemFileSystem: FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 }
+
+/// The C call, whose name a method of the same name hides.
+private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }
 
 /// A C call would take the path up to a NUL as another path.
 func checkPath(_ path: String) throws(CacheError) {
