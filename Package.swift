@@ -72,7 +72,7 @@ let package = Package(
         ),
         .target(
             name: "SpoolAVFoundation",
-            dependencies: ["Spool"] + standInAVFoundation
+            dependencies: ["ByteRanges", "Spool"] + standInAVFoundation
         ),
         .target(
             name: "SpoolTesting",
@@ -133,6 +133,7 @@ let package = Package(
             dependencies: [
                 "ByteRanges", "HTTPRanges", "Spool", "SpoolAVFoundation", "SpoolHTTP", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation
         ),
         .testTarget(

@@ -1,0 +1,261 @@
+#if canImport(AVFoundation) && !os(watchOS)
+public import AVFoundation
+public import Dispatch
+public import Foundation
+public import Spool
+
+/// Answers an asset's loading requests from a cache, and through the cache from the origin.
+///
+/// One loader per asset; ``CachingURLAsset`` brings its own, and most apps need nothing else. An asset of another
+/// class can be given one by hand: AVFoundation holds it weakly, so keep it as long as the asset, and make the asset
+/// with the address that ``CachingURLAsset/cachingURL(for:)`` gives, or the loader is never asked.
+///
+/// ```swift
+/// let loader = CachingResourceLoader(source: MediaSource(url: url), cache: cache)
+/// asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+/// ```
+///
+/// Each loading request is one reader of the cache. Bytes are handed over as they land, in order, on ``queue``; the
+/// next are fetched when the former are handed over. Requests are told apart by identity, so a new one may come before
+/// the old one's cancel. What landed before a cancel stays. Releasing the loader ends all its readers.
+///
+/// A renewal request is answered like any other: what a cache holds does not expire, and fresh addresses or
+/// credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
+/// for the same reason: requests to the origin are the upstream's.
+///
+/// `@unchecked Sendable`: all that can change is touched on ``queue`` alone, which every entry checks.
+public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
+    /// The media file, as the cache knows it.
+    public let media: Media
+    /// Where the player asks and where it is answered: serial, and not the main queue.
+    public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
+
+    /// The most bytes handed over at once.
+    private static let chunkSize = 128 << 10
+
+    private let unknownLength: UnknownLengthPolicy
+    private var requests: [LoadingRequest.ID: LoadingRequest] = [:]
+    private var lastID = 0
+    private var resource: ResourceDescription?
+    private var question: Task<Void, Never>?
+    private var waiters = DeliveryWaiters()
+
+    /// A loader of a media file in a cache. Costs nothing until the player asks.
+    public convenience init(source: MediaSource, cache: MediaCache) {
+        self.init(source: source, cache: cache, unknownLength: .platform)
+    }
+
+    init(source: MediaSource, cache: MediaCache, unknownLength: UnknownLengthPolicy) {
+        media = cache.media(for: source)
+        self.unknownLength = unknownLength
+        super.init()
+    }
+
+    deinit {
+        question?.cancel()
+        for request in requests.values { request.reader?.cancel() }
+        // The requests go where they were used, and after any cancel that AVFoundation has sent there for them.
+        let held = ReleasedOnQueue(requests)
+        queue.async { withExtendedLifetime(held) {} }
+    }
+
+    // MARK: The player's side
+
+    /// Takes every request on.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+    ) -> Bool {
+        begin(loadingRequest)
+        return true
+    }
+
+    /// Takes every renewal on, like any other request.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
+    ) -> Bool {
+        begin(renewalRequest)
+        return true
+    }
+
+    /// Ends the request's reader. The request is not touched any more.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
+    ) {
+        dispatchPrecondition(condition: .onQueue(queue))
+        guard let id = requests.values.first(where: { $0.request === loadingRequest })?.id else { return }
+        feed(id) { $0.cancel() }
+    }
+
+    private func begin(_ loadingRequest: AVAssetResourceLoadingRequest) {
+        dispatchPrecondition(condition: .onQueue(queue))
+        lastID += 1
+        requests[lastID] = LoadingRequest(loadingRequest, id: lastID)
+        if let resource {
+            describe(resource, to: lastID)
+        } else {
+            askWhatItIs()
+        }
+    }
+
+    // MARK: The app's side
+
+    /// Stops loading what is open now, for a player that has gone elsewhere without a word. From any thread.
+    ///
+    /// Nothing is said to the player either: its requests stay open, and ``resume()`` takes them up where they rested.
+    /// Requests that come later are answered.
+    public func suspend() {
+        queue.async {
+            for id in self.requests.keys { self.feed(id) { $0.suspend() } }
+            for waiter in self.waiters.removeAll() { waiter.resume() }
+        }
+    }
+
+    /// Goes on with what ``suspend()`` stopped. From any thread.
+    public func resume() {
+        queue.async {
+            for id in self.requests.keys.sorted() { self.feed(id) { $0.resume() } }
+        }
+    }
+
+    /// Waits until `count` more bytes were handed over, or no open request could bring them.
+    func waitForDelivery(of count: Int64) async {
+        await withCheckedContinuation { continuation in
+            queue.async {
+                guard self.isDelivering else { return continuation.resume() }
+                self.waiters.add(continuation, count: count)
+            }
+        }
+    }
+
+    private var isDelivering: Bool {
+        requests.values.contains { $0.machine.owesBytes && !$0.machine.isSuspended }
+    }
+
+    // MARK: What the resource is
+
+    /// Finds out what the resource is: one question for any number of requests.
+    private func askWhatItIs() {
+        guard question == nil else { return }
+        let (media, policy) = (media, unknownLength)
+        question = Task { [weak self, queue] in
+            let answer: Result<ResourceDescription, any Error>
+            do {
+                answer = .success(try await ResourceDescription(of: media, unknownLength: policy))
+            } catch {
+                answer = .failure(error)
+            }
+            queue.async { [weak self] in self?.answered(answer) }
+        }
+    }
+
+    private func answered(_ answer: Result<ResourceDescription, any Error>) {
+        question = nil
+        resource = try? answer.get()
+        for id in requests.keys.sorted() {
+            switch answer {
+            case .success(let resource): describe(resource, to: id)
+            case .failure(let error): feed(id, cause: error) { $0.informationFailed() }
+            }
+        }
+    }
+
+    private func describe(_ resource: ResourceDescription, to id: LoadingRequest.ID) {
+        feed(id) { machine in
+            resource.mustPlayPlainly ? machine.mustRedirect() : machine.informationLoaded(length: resource.length)
+        }
+    }
+
+    // MARK: Bytes
+
+    private func read(_ range: MediaRange, token: Int, for request: LoadingRequest) {
+        let reader = media.reader(range, chunkSize: Self.chunkSize)
+        request.reader = reader
+        let id = request.id
+        Task { [weak self, queue] in
+            do {
+                while let chunk = try await reader.next() {
+                    // Nothing more is taken from the cache while bytes wait for the player's queue.
+                    let goesOn = await queue.run { [weak self] in
+                        self?.received(chunk, token: token, for: id) ?? false
+                    }
+                    guard goesOn else { return reader.cancel() }
+                }
+                queue.async { [weak self] in self?.feed(id) { $0.readEnded(token: token) } }
+            } catch let error as CacheError where error.code == .unsatisfiableRange {
+                queue.async { [weak self] in self?.feed(id) { $0.readPastEnd(token: token) } }
+            } catch {
+                queue.async { [weak self] in self?.readFailed(error, token: token, for: id) }
+            }
+        }
+    }
+
+    /// Hands bytes over; false when nobody wants more of this reader.
+    private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Bool {
+        feed(id, bytes: chunk.data) {
+            $0.received(offset: chunk.offset, count: chunk.data.count, token: token)
+        }
+        return requests[id]?.machine.isReading(token) ?? false
+    }
+
+    private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
+        // What is known of the resource may be of a version that is gone.
+        if (error as? CacheError)?.code == .resourceChanged { resource = nil }
+        feed(id, cause: error) { $0.readFailed(token: token) }
+    }
+
+    // MARK: Carrying out
+
+    /// Feeds a request's machine and does what it says. On the queue only.
+    private func feed(
+        _ id: LoadingRequest.ID, bytes: Data = Data(), cause: (any Error)? = nil,
+        _ input: (inout LoadingRequest.StateMachine) -> [LoadingRequest.StateMachine.Action]
+    ) {
+        dispatchPrecondition(condition: .onQueue(queue))
+        guard let request = requests[id] else { return }
+        // AVFoundation's flag turns a little before its word comes; from then on the request must be left alone.
+        for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
+            switch action {
+            case .fillInformation:
+                guard let resource, !request.fill(resource) else { continue }
+                return give(up: request, LoadingFailure.noAllowedType(of: media.source.url))
+            case .read(let token, let from, let to):
+                read(to.map { .bytes(from..<$0) } ?? .from(from), token: token, for: request)
+            case .stopReading:
+                request.reader?.cancel()
+                request.reader = nil
+            case .respond(let range):
+                let start = bytes.startIndex + range.lowerBound
+                let part = range.count == bytes.count ? bytes : bytes[start..<start + range.count]
+                request.request.dataRequest?.respond(with: part)
+                for waiter in waiters.delivered(Int64(range.count)) { waiter.resume() }
+            case .finish:
+                request.request.finishLoading()
+            case .redirect:
+                request.redirect(to: media.source.url)
+            case .fail:
+                request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))
+            case .failIncomplete:
+                let error = LoadingFailure.endedEarly(at: request.machine.cursor, media.source.url)
+                request.request.finishLoading(with: error)
+            }
+        }
+        if request.machine.isOver { forget(request) }
+    }
+
+    private func give(up request: LoadingRequest, _ error: NSError) {
+        _ = request.machine.cancel()
+        request.reader?.cancel()
+        request.request.finishLoading(with: error)
+        forget(request)
+    }
+
+    private func forget(_ request: LoadingRequest) {
+        requests[request.id] = nil
+        if !isDelivering {
+            for waiter in waiters.removeAll() { waiter.resume() }
+        }
+    }
+}
+#endif

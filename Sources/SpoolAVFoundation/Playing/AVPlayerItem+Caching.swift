@@ -1,0 +1,27 @@
+#if canImport(AVFoundation) && !os(watchOS)
+public import AVFoundation
+import Foundation
+public import Spool
+
+extension AVPlayerItem {
+    /// An item that plays the media at `url` through a cache; plainly where that is not possible.
+    ///
+    /// ```swift
+    /// let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
+    /// ```
+    public convenience init(caching url: URL, in cache: MediaCache) {
+        self.init(asset: CachingURLAsset(url: url, cache: cache))
+    }
+
+    /// An item that plays a media file through a cache, with credentials or an address found when needed.
+    public convenience init(caching source: MediaSource, in cache: MediaCache) {
+        self.init(asset: CachingURLAsset(source: source, cache: cache))
+    }
+
+    /// The item's asset, if it plays through a cache.
+    public var cachingAsset: CachingURLAsset? {
+        guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }
+        return asset
+    }
+}
+#endif

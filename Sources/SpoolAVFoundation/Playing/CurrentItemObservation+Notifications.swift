@@ -1,0 +1,24 @@
+#if canImport(AVFoundation) && !os(watchOS) && !canImport(ObjectiveC)
+import AVFoundation
+import Foundation
+
+/// Tells when a player's current item may have changed: by notifications, where there is no key-value observing.
+///
+/// An item that ends, fails or becomes ready says so. Replacing an item by nothing, or emptying a queue, is not told.
+@MainActor final class CurrentItemObservation {
+    private let tokens: [NotificationToken]
+
+    /// Calls back on the main actor, after each possible change, as long as it lives.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
+        let names: [Notification.Name] = [
+            .AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime, .AVPlayerItemStatusDidChange,
+            .AVPlayerItemTimeJumped,
+        ]
+        tokens = names.map { name in
+            NotificationToken(name) { _ in
+                Task { @MainActor in changed() }
+            }
+        }
+    }
+}
+#endif

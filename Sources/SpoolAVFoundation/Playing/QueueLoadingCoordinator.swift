@@ -1,0 +1,54 @@
+#if canImport(AVFoundation) && !os(watchOS)
+public import AVFoundation
+
+/// Stops loading what a player has moved on from, so that the next item gets the whole line.
+///
+/// `AVQueuePlayer` moves on to the next item, and `AVPlayer` to a replacement, without cancelling the former item's
+/// loading requests. Make a coordinator for a player and keep it as long as the player:
+///
+/// ```swift
+/// let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
+/// let coordinator = QueueLoadingCoordinator(player)
+/// ```
+///
+/// Items that are in the queue may load ahead; one that has left it rests, and goes on where it rested if it comes
+/// back. Nothing that has landed is lost. Items that play without a cache are none of its business.
+@MainActor public final class QueueLoadingCoordinator {
+    private weak var player: AVPlayer?
+    private var observation: CurrentItemObservation?
+    private var assets: [ObjectIdentifier: WeakAsset] = [:]
+
+    private struct WeakAsset {
+        weak var value: CachingURLAsset?
+        var isResting = false
+    }
+
+    /// Watches a player from now on. The player is not kept alive.
+    public init(_ player: AVPlayer) {
+        self.player = player
+        observation = CurrentItemObservation(of: player) { [weak self] in self?.update() }
+        update()
+    }
+
+    /// Looks at the queue now. Called by itself whenever the current item changes; call it after taking items out of
+    /// a queue, so that they rest before the current item next changes.
+    public func update() {
+        guard let player else { return }
+        var wanted: [ObjectIdentifier: CachingURLAsset] = [:]
+        let items = (player as? AVQueuePlayer)?.items() ?? []
+        for item in items + [player.currentItem].compactMap({ $0 }) {
+            if let asset = item.cachingAsset { wanted[ObjectIdentifier(asset)] = asset }
+        }
+        // The former rests before the next goes on.
+        for (id, asset) in assets where wanted[id] == nil && !asset.isResting {
+            asset.value?.loader?.suspend()
+            assets[id]?.isResting = true
+        }
+        for (id, asset) in wanted where assets[id]?.value !== asset || assets[id]?.isResting == true {
+            if assets[id]?.value === asset { asset.loader?.resume() }
+            assets[id] = WeakAsset(value: asset)
+        }
+        assets = assets.filter { $0.value.value != nil }
+    }
+}
+#endif

@@ -1,0 +1,46 @@
+import Foundation
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Addresses")
+struct CachingAddressTests {
+    @Test(
+        "D48: the scheme is swapped and comes back letter for letter",
+        arguments: [
+            "http://host/a.mp3", "https://host/a.mp3", "HTTPS://Host/A.MP3",
+            "http://user:pw@host:8080/a%20b.mp4?x=1&y=%2F#t=3",
+            "https://xn--bcher-kva.example/%E2%9C%93.wav", "https://[::1]:9/a", "https://host",
+        ])
+    func reversible(text: String) throws {
+        let url = try #require(URL(string: text))
+        let caching = try #require(CachingURLAsset.cachingURL(for: url))
+        #expect(caching.absoluteString == "spool+" + text)
+        #expect(caching.scheme?.lowercased() == "spool+" + (url.scheme?.lowercased() ?? ""))
+        #expect(CachingURLAsset.originalURL(of: caching) == url)
+        #expect(CachingURLAsset.originalURL(of: caching).absoluteString == text)
+        #expect(CachingURLAsset.cachingURL(for: caching) == nil)
+    }
+
+    @Test(
+        "D48: other schemes and playlists are left alone",
+        arguments: [
+            "file:///music/a.mp3", "ftp://host/a.mp3", "data:audio/mpeg;base64,AAAA", "spool+file:///a.mp3",
+            "rtsp://host/a",
+            "https://host/live.m3u8", "https://host/LIST.M3U8?x=1", "http://host/list.m3u", "https://host/a.mpd",
+            "http:///a.mp3",
+            "a.mp3",
+        ])
+    func leftAlone(text: String) throws {
+        let url = try #require(URL(string: text))
+        #expect(!CachingURLAsset.canCache(url))
+        #expect(CachingURLAsset.cachingURL(for: url) == nil)
+        #expect(CachingURLAsset.originalURL(of: url) == url)
+    }
+
+    @Test("The scheme has none but the characters of RFC 3986 §3.1")
+    func characters() {
+        #expect(CachingAddress.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
+        #expect(CachingAddress.prefix.first?.isLetter == true)
+    }
+}

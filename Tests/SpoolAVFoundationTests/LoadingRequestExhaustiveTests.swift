@@ -1,0 +1,155 @@
+import Testing
+
+@testable import SpoolAVFoundation
+
+/// Every order of inputs, watched by a model that knows only the promises.
+@Suite("One loading request, in every order")
+struct LoadingRequestExhaustiveTests {
+    typealias Machine = LoadingRequest.StateMachine
+
+    enum Input: Hashable {
+        case informationLoaded(Int64?)
+        case informationFailed
+        case mustRedirect
+        /// Bytes from so far before the cursor, so many of them.
+        case received(back: Int64, count: Int, isStale: Bool)
+        case readEnded(isStale: Bool)
+        case readFailed(isStale: Bool)
+        case readPastEnd(isStale: Bool)
+        case cancel
+        case suspend
+        case resume
+
+        static let all: [Input] =
+            [.informationLoaded(nil), .informationLoaded(3), .informationLoaded(6), .informationFailed, .mustRedirect]
+            + [false, true].flatMap { stale in
+                [(0, 0), (0, 1), (0, 2), (0, 9), (1, 2), (2, 1), (-1, 1)].map {
+                    Input.received(back: $0.0, count: $0.1, isStale: stale)
+                } + [.readEnded(isStale: stale), .readFailed(isStale: stale), .readPastEnd(isStale: stale)]
+            } + [.cancel, .suspend, .resume]
+    }
+
+    /// What the player and the cache have seen of one request.
+    struct Watch: Hashable {
+        var isFilled = false
+        var isOver = false
+        var isResting = false
+        var isInformed = false
+        var cursor: Int64
+        var token = 0
+        var isReading = false
+    }
+
+    struct Node: Hashable {
+        var machine: Machine
+        var watch: Watch
+    }
+
+    static let wishes: [LoadingRequest.Wish] = [
+        .init(information: true, data: nil),
+        .init(information: true, data: (0, 2, 0, false)),
+        .init(information: true, data: (0, .max, 0, true)),
+        .init(information: true, data: (0, 4, 0, false)),
+        .init(information: false, data: (0, .max, 0, true)),
+        .init(information: false, data: (1, 4, 0, false)),
+        .init(information: false, data: (2, 2, 3, false)),
+        .init(information: false, data: (5, 4, 5, false)),
+    ]
+
+    @Test("D45: no word after a cancel, one end, information before bytes, each byte once", arguments: wishes)
+    func everyOrder(wish: LoadingRequest.Wish) {
+        var seen: Set<Node> = []
+        var frontier = [Node(machine: Machine(wish), watch: Watch(cursor: wish.start ?? 0))]
+        var ends: Set<Machine.Action> = []
+        for _ in 0..<8 {
+            var next: [Node] = []
+            for node in frontier {
+                for input in Input.all {
+                    var node = node
+                    step(input, &node, wish, &ends)
+                    if seen.insert(node).inserted { next.append(node) }
+                }
+            }
+            frontier = next
+        }
+        #expect(seen.count > 3)
+        // The model was not looking at a machine that does nothing.
+        #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
+        if wish.start != nil { #expect(ends.contains(.failIncomplete)) }
+    }
+
+    private func step(
+        _ input: Input, _ node: inout Node, _ wish: LoadingRequest.Wish, _ ends: inout Set<Machine.Action>
+    ) {
+        let before = node
+        let wasOver = node.watch.isOver
+        var chunk = 0..<Int64(0)
+        let token = node.watch.token
+        let actions: [Machine.Action]
+        switch input {
+        case .informationLoaded(let length):
+            actions = node.machine.informationLoaded(length: length)
+            node.watch.isInformed = true
+        case .informationFailed: actions = node.machine.informationFailed()
+        case .mustRedirect: actions = node.machine.mustRedirect()
+        case .received(let back, let count, let isStale):
+            chunk = node.watch.cursor - back..<node.watch.cursor - back + Int64(count)
+            actions = node.machine.received(offset: chunk.lowerBound, count: count, token: isStale ? token - 1 : token)
+        case .readEnded(let isStale):
+            actions = node.machine.readEnded(token: isStale ? token - 1 : token)
+            if !isStale { node.watch.isReading = false }
+        case .readFailed(let isStale):
+            actions = node.machine.readFailed(token: isStale ? token - 1 : token)
+            if !isStale { node.watch.isReading = false }
+        case .readPastEnd(let isStale):
+            actions = node.machine.readPastEnd(token: isStale ? token - 1 : token)
+            if !isStale { node.watch.isReading = false }
+        case .cancel: actions = node.machine.cancel()
+        case .suspend:
+            actions = node.machine.suspend()
+            node.watch.isResting = true
+        case .resume:
+            actions = node.machine.resume()
+            node.watch.isResting = false
+        }
+        let note = Comment("\(input) in \(before) gave \(actions)")
+        if wasOver { #expect(actions.isEmpty, note) }
+        for action in actions { check(action, chunk, wish, &node.watch, note, &ends) }
+        if input == .cancel { node.watch.isOver = true }
+        #expect(node.machine.isOver == node.watch.isOver, note)
+        #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
+        #expect(!node.watch.isResting || !node.watch.isReading, note)
+        // Whoever is informed, awake and not over, is being read for: nobody waits for ever.
+        if node.machine.state == .responding, !node.watch.isResting { #expect(node.watch.isReading, note) }
+    }
+
+    private func check(
+        _ action: Machine.Action, _ chunk: Range<Int64>, _ wish: LoadingRequest.Wish, _ watch: inout Watch,
+        _ note: Comment, _ ends: inout Set<Machine.Action>
+    ) {
+        switch action {
+        case .fillInformation:
+            #expect(wish.information && !watch.isFilled && !watch.isOver, note)
+            watch.isFilled = true
+        case .read(let token, let from, _):
+            #expect(!watch.isReading && !watch.isOver && !watch.isResting, note)
+            #expect(token > watch.token && from == watch.cursor, note)
+            watch.token = token
+            watch.isReading = true
+        case .stopReading:
+            #expect(watch.isReading, note)
+            watch.isReading = false
+        case .respond(let bytes):
+            #expect(watch.isReading && !watch.isOver && !watch.isResting && wish.start != nil, note)
+            #expect(watch.isFilled || !wish.information, note)
+            #expect(!bytes.isEmpty && chunk.lowerBound + Int64(bytes.lowerBound) == watch.cursor, note)
+            watch.cursor += Int64(bytes.count)
+            #expect(watch.cursor <= min(chunk.upperBound, wish.end ?? .max), note)
+        case .finish, .fail, .failIncomplete, .redirect:
+            #expect(!watch.isOver, note)
+            #expect(action != .finish || watch.isFilled || !wish.information, note)
+            watch.isOver = true
+            ends.insert(action)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("One loading request, decided")
+struct LoadingRequestStateMachineTests {
+    typealias Machine = LoadingRequest.StateMachine
+    typealias Wish = LoadingRequest.Wish
+
+    private static func data(
+        _ offset: Int64, _ length: Int, current: Int64? = nil, toEnd: Bool = false
+    ) -> (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool) {
+        (offset, length, current ?? offset, toEnd)
+    }
+
+    // MARK: What is wished for
+
+    @Test("D42: the two bytes that go with the first question are no wish for bytes")
+    func probe() {
+        #expect(Wish(information: true, data: Self.data(0, 2)).start == nil)
+        #expect(Wish(information: true, data: nil).start == nil)
+        #expect(Wish(information: false, data: Self.data(0, 2)).start == 0)
+        #expect(Wish(information: true, data: Self.data(0, 3)).start == 0)
+        #expect(Wish(information: true, data: Self.data(0, 2, toEnd: true)).start == 0)
+    }
+
+    @Test("D43: to the end means to the end, whatever the length says; sums may not overflow")
+    func ends() {
+        #expect(Wish(information: false, data: Self.data(5, 10)).end == 15)
+        #expect(Wish(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
+        #expect(Wish(information: false, data: Self.data(5, .max)).end == nil)
+        #expect(Wish(information: false, data: Self.data(.max, .max)).end == nil)
+        #expect(Wish(information: false, data: Self.data(0, .max)).end == Int64.max)
+        #expect(Wish(information: false, data: Self.data(5, -1)).end == 5)
+    }
+
+    @Test("D43: the current offset is where to go on, also where it is 0 before the first byte")
+    func starts() {
+        #expect(Wish(information: false, data: Self.data(100, 50, current: 120)).start == 120)
+        #expect(Wish(information: false, data: Self.data(100, 50, current: 0)).start == 100)
+        #expect(Wish(information: false, data: Self.data(100, 50, current: 120)).end == 150)
+    }
+
+    // MARK: One by one
+
+    private func machine(
+        information: Bool = false, _ offset: Int64, _ length: Int, toEnd: Bool = false
+    ) -> Machine {
+        Machine(Wish(information: information, data: Self.data(offset, length, toEnd: toEnd)))
+    }
+
+    @Test("Information goes first, then bytes to the end, then the end")
+    func informationThenBytes() {
+        var machine = machine(information: true, 0, 10, toEnd: true)
+        #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 12)])
+        #expect(machine.received(offset: 0, count: 5, token: 1) == [.respond(0..<5)])
+        #expect(machine.received(offset: 5, count: 7, token: 1) == [.respond(0..<7), .stopReading, .finish])
+        #expect(machine.readEnded(token: 1) == [] && machine.cancel() == [])
+    }
+
+    @Test("D42: a probe is finished with information and without a byte")
+    func probeFinishes() {
+        var machine = machine(information: true, 0, 2)
+        #expect(machine.informationLoaded(length: 12) == [.fillInformation, .finish])
+    }
+
+    @Test("D45: nothing after a cancel")
+    func cancelled() {
+        var machine = machine(0, 10)
+        _ = machine.informationLoaded(length: 100)
+        #expect(machine.cancel() == [.stopReading])
+        #expect(machine.received(offset: 0, count: 5, token: 1) == [])
+        #expect(machine.readEnded(token: 1) == [] && machine.readFailed(token: 1) == [] && machine.cancel() == [])
+    }
+
+    @Test("A resource that ends before its length is a failure, never a short finish")
+    func shortEnd() {
+        var machine = machine(0, 10)
+        _ = machine.informationLoaded(length: 100)
+        _ = machine.received(offset: 0, count: 5, token: 1)
+        #expect(machine.readEnded(token: 1) == [.failIncomplete])
+    }
+
+    @Test("Without a length, the end of the bytes is the end of the resource")
+    func unknownLength() {
+        var machine = machine(0, .max, toEnd: true)
+        #expect(machine.informationLoaded(length: nil) == [.read(token: 1, from: 0, to: nil)])
+        _ = machine.received(offset: 0, count: 5, token: 1)
+        #expect(machine.readEnded(token: 1) == [.finish])
+    }
+
+    @Test("A wish past the end is clipped, and one beyond it is finished empty")
+    func clipped() {
+        var over = machine(90, 20)
+        #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])
+        var beyond = machine(100, 20)
+        #expect(beyond.informationLoaded(length: 100) == [.finish])
+    }
+
+    @Test("D47: what rests goes on where it rested; what the former reader still brings is dropped")
+    func restAndGoOn() {
+        var machine = machine(0, 10)
+        _ = machine.informationLoaded(length: 100)
+        _ = machine.received(offset: 0, count: 4, token: 1)
+        #expect(machine.suspend() == [.stopReading])
+        #expect(machine.received(offset: 4, count: 4, token: 1) == [] && machine.readEnded(token: 1) == [])
+        #expect(machine.resume() == [.read(token: 2, from: 4, to: 10)])
+        #expect(machine.received(offset: 4, count: 6, token: 1) == [])
+        #expect(machine.received(offset: 4, count: 6, token: 2) == [.respond(0..<6), .stopReading, .finish])
+    }
+
+    @Test("Bytes that leave a gap are never handed over; bytes that were handed over are not again")
+    func order() {
+        var machine = machine(0, 10)
+        _ = machine.informationLoaded(length: 100)
+        _ = machine.received(offset: 0, count: 4, token: 1)
+        #expect(machine.received(offset: 2, count: 4, token: 1) == [.respond(2..<4)])
+        #expect(machine.received(offset: 7, count: 1, token: 1) == [.stopReading, .failIncomplete])
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Types")
+struct UniformTypeTests {
+    private func best(_ mimeType: String?, _ ending: String = "") -> String? {
+        UniformType.candidates(mimeType: mimeType, pathExtension: ending).first
+    }
+
+    @Test(
+        "D42: the type is a UTI, not a media type",
+        arguments: [
+            ("audio/mpeg", "public.mp3"), ("AUDIO/MPEG; charset=binary", "public.mp3"), ("video/mp4", "public.mpeg-4"),
+            ("video/mp4; codecs=\"avc1.42E01E\"", "public.mpeg-4"), ("audio/mp4", "public.mpeg-4-audio"),
+            ("audio/x-m4a", "com.apple.m4a-audio"), ("video/quicktime", "com.apple.quicktime-movie"),
+            ("audio/x-wav", "com.microsoft.waveform-audio"), ("audio/flac", "org.xiph.flac"),
+        ])
+    func fromMediaType(mimeType: String, identifier: String) {
+        #expect(best(mimeType) == identifier)
+    }
+
+    @Test("What servers say of anything does not count; then the file's name does, in any case")
+    func fromName() {
+        for nothing in [nil, "application/octet-stream", "binary/octet-stream", "text/plain", ""] as [String?] {
+            #expect(best(nothing, "MP3") == "public.mp3")
+            #expect(best(nothing) == nil)
+        }
+        #expect(best("video/mp4", "mov") == "public.mpeg-4")
+        let both = UniformType.candidates(mimeType: "video/mp4", pathExtension: "mov")
+        #expect(both.contains("com.apple.quicktime-movie"))
+    }
+
+    @Test("D42: from the types that the player allows, where it gives them")
+    func allowed() {
+        let types = UniformType.candidates(mimeType: "audio/mp4", pathExtension: "m4a")
+        #expect(UniformType.choose(from: types, allowed: nil) == "public.mpeg-4-audio")
+        #expect(UniformType.choose(from: types, allowed: []) == "public.mpeg-4-audio")
+        let some = ["public.mp3", "com.apple.m4a-audio"]
+        #expect(UniformType.choose(from: types, allowed: some) == "com.apple.m4a-audio")
+        #expect(UniformType.choose(from: types, allowed: ["public.mpeg-4"]) == "public.mpeg-4")
+        #expect(UniformType.choose(from: types, allowed: ["PUBLIC.MPEG-4-AUDIO"]) == "PUBLIC.MPEG-4-AUDIO")
+        #expect(UniformType.choose(from: types, allowed: ["public.mp3"]) == nil)
+        #expect(UniformType.choose(from: [], allowed: nil) == "public.data")
+    }
+
+    @Test("Playlists are known by their media type")
+    func playlists() {
+        #expect(UniformType.isPlaylist(mimeType: "application/vnd.apple.mpegurl"))
+        #expect(UniformType.isPlaylist(mimeType: "Application/X-MpegURL; charset=utf-8"))
+        #expect(!UniformType.isPlaylist(mimeType: "audio/mpeg") && !UniformType.isPlaylist(mimeType: nil))
+    }
+
+    @Test("A file says itself what it is", .timeLimit(.minutes(1)), arguments: SampleMedia.allCases)
+    func signatures(media: SampleMedia) async throws {
+        let told = UniformType.identifier(ofFileBeginning: try await media.bytes())
+        let expected =
+            media == .m4a ? "com.apple.m4a-audio" : best(media.mediaType)
+        #expect(told == expected)
+    }
+
+    @Test("Bytes that are no media say nothing, however few")
+    func noSignature() {
+        for count in 0..<20 {
+            #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)
+        }
+        #expect(UniformType.identifier(ofFileBeginning: Data([0xFF])) == nil)
+        #expect(UniformType.identifier(ofFileBeginning: Data("<html>".utf8)) == nil)
+        #expect(UniformType.identifier(ofFileBeginning: Data([0xFF, 0xFB, 0x90])) == "public.mp3")
+        #expect(UniformType.identifier(ofFileBeginning: Data([0xFF, 0xF1, 0x50])) == "public.aac-audio")
+    }
+}
