@@ -204,7 +204,7 @@ import Testing
     @Test func aClientThatLeavesAStallIsSeenToLeave() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 100))]) { origin in
             let client = Task { try await RawClient.get(origin, "/a") }
-            _ = try await origin.log.first { $0.isStalled }
+            _ = try await origin.log.first { $0.isStalled && $0.bytesSent == 100 }
             client.cancel()
             let left = try await origin.log.first { $0.isOver }
             #expect(left.ending == .abandoned)

@@ -6,9 +6,10 @@ import HTTPTypes
 /// Pure: no socket, no clock (the date is given). The origin reads `Range` and `If-Range` by its own few lines and not
 /// with the package's parser, so that one misreading cannot hide another.
 struct OriginAnswer {
-    /// Status line and fields with the empty line after them, as they go over the wire.
-    var head: String
     var status: Int
+    /// Names and values of the head's fields, also ones that HTTP does not allow.
+    var lines: [(String, String)]
+    private var version = "1.1"
     /// What the body is cut from.
     var content: OriginContent
     /// The bytes of `content` that are really sent; empty for answers without a body.
@@ -48,8 +49,7 @@ struct OriginAnswer {
         drip = draft.drip
         if request.method == "HEAD" || [204, 304].contains(status) { body = 0..<0 }
         closes = draft.closes || !request.keepsAlive
-        var version = "1.1"
-        var lines = draft.lines
+        lines = draft.lines
         switch draft.framing {
         case .chunked: lines.append(("Transfer-Encoding", "chunked"))
         case .close:
@@ -64,9 +64,12 @@ struct OriginAnswer {
         if draft.contentLength != nil { closes = true }
         if closes { lines.append(("Connection", "close")) }
         lines.append(("Date", HTTPDate.text(now)))
-        head = "HTTP/\(version) \(status) \(HTTPResponse.Status(code: status).reasonPhrase)\r\n"
-        for (name, value) in lines { head += "\(name): \(value)\r\n" }
-        head += "\r\n"
+    }
+
+    /// Status line and fields with the empty line after them, as they go over the wire.
+    var head: String {
+        let reason = HTTPResponse.Status(code: status).reasonPhrase
+        return "HTTP/\(version) \(status) \(reason)\r\n" + lines.map { "\($0): \($1)\r\n" }.joined() + "\r\n"
     }
 }
 

@@ -98,17 +98,18 @@ final class OriginConnection: ChannelInboundHandler {
     /// Writes as much of the body as may go now.
     private func pump(_ context: ChannelHandlerContext) {
         var wrote = false
-        while let current, !current.isWaiting, !current.isEnded, context.channel.isWritable {
+        while let current, !current.isWaiting, !current.isEnded {
             let total = Int64(current.answer.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
-                if wrote { context.flush() }
+                // Before the flush: whoever has seen the bytes before a stall can release it.
                 happen(incident, context)
-                return
+                break
             }
             if current.written >= total {
                 end(context)
                 break
             }
+            guard context.channel.isWritable else { break }
             var count = min(total - current.written, Self.pieceSize)
             if let after = current.incident?.after { count = min(count, after - current.written) }
             if let allowance = current.allowance { count = min(count, Int64(allowance)) }

@@ -35,7 +35,8 @@ public struct OriginExchange: Sendable {
     public var body: Range<Int64> = 0..<0
     /// How many body bytes the socket has accepted.
     public var bytesSent: Int64 = 0
-    /// Whether the answer waits for ``OriginServer/release(_:)``.
+    /// Whether the answer waits for ``OriginServer/release(_:)``. What was sent before may still be on its way, so
+    /// ``bytesSent`` may come later.
     public var isStalled = false
     /// How the answer stands.
     public var ending = Ending.running
@@ -50,8 +51,9 @@ public struct OriginExchange: Sendable {
 
 /// What an ``OriginServer`` heard and sent: the witness for "each byte once".
 ///
-/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. Safe to use
-/// from any task; the waiting methods wake at each change, without polling.
+/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. The socket's
+/// word comes a little after the bytes: a client may be done before the log is, so a test that counts waits with
+/// ``untilQuiet()`` first. Safe to use from any task; the waiting methods wake at each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {
         var id: UInt64

@@ -1,0 +1,80 @@
+#if canImport(AsyncHTTPClient)
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import Spool
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Says what an error of AsyncHTTPClient, SwiftNIO or BoringSSL means to whoever asked.
+struct AsyncHTTPClientFailure {
+    var error: any Error
+    /// Whether the head had come; what is unknown is then taken for a lost connection.
+    var isInBody: Bool
+
+    init(_ error: any Error, isInBody: Bool) {
+        self.error = error
+        self.isInBody = isInBody
+    }
+
+    func upstreamError(_ name: String) -> UpstreamError {
+        let (code, cause) = reading
+        return UpstreamError(code, "\(name) \(cause)", underlying: error)
+    }
+
+    private var reading: (UpstreamError.Code, String) {
+        switch error {
+        case let error as UpstreamError: (error.code, error.message)
+        case let error as HTTPClientError: read(error)
+        case let error as NIOConnectionError:
+            (.unreachable, "cannot be reached: \(error.connectionErrors.first.map { "\($0.error)" } ?? "no address")")
+        case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
+        case let error as IOError: read(error)
+        case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
+        case let error as NIOSSLError: read(error)
+        case is BoringSSLError: (.untrusted, "does not speak TLS as it should")
+        case HTTPParserError.invalidEOFState: (.cut, "closed the connection before its answer was complete")
+        case is ChannelError: (.cut, "lost the connection")
+        default: isInBody ? (.cut, "broke off: \(error)") : (.failed, "failed: \(error)")
+        }
+    }
+
+    private func read(_ error: HTTPClientError) -> (UpstreamError.Code, String) {
+        switch error {
+        case .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout, .socksHandshakeTimeout,
+            .httpProxyHandshakeTimeout:
+            (.timedOut, "could not be connected to in time")
+        case .readTimeout, .writeTimeout, .deadlineExceeded: (.timedOut, "took too long")
+        case .remoteConnectionClosed, .uncleanShutdown, .bodyLengthMismatch:
+            (.cut, "closed the connection before its answer was complete")
+        case .cancelled, .requestStreamCancelled: (.cancelled, "was given up")
+        default: (.failed, "cannot be asked: \(error.shortDescription)")
+        }
+    }
+
+    private func read(_ error: IOError) -> (UpstreamError.Code, String) {
+        switch error.errnoCode {
+        case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EHOSTDOWN:
+            (.unreachable, "cannot be reached: \(error)")
+        case ETIMEDOUT: (.timedOut, "took too long")
+        default: (.cut, "lost the connection: \(error)")
+        }
+    }
+
+    private func read(_ error: NIOSSLError) -> (UpstreamError.Code, String) {
+        switch error {
+        case .uncleanShutdown: (.cut, "closed the connection before its answer was complete")
+        default: (.untrusted, "is not trusted: \(error)")
+        }
+    }
+}
+#endif

@@ -1,0 +1,164 @@
+#if canImport(AsyncHTTPClient)
+import AsyncHTTPClient
+public import Foundation
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+public import Spool
+import Synchronization
+
+/// Fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient: the upstream for Linux and servers.
+///
+/// Bodies have back-pressure down to the socket and are handed on in the buffers that they were received into.
+/// Certificates are verified; nothing is decompressed. Connections are kept for reuse as long as the upstream lives.
+public final class AsyncHTTPClientUpstream: Upstream {
+    private let configuration: HTTPUpstreamConfiguration
+    private let slots: HostSlots
+    private let client: Client
+
+    /// An upstream with connections of its own.
+    ///
+    /// - Parameters:
+    ///   - configuration: Timeouts and limits.
+    ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
+    public init(_ configuration: HTTPUpstreamConfiguration = .init(), additionalTrustRoots: [URL] = []) {
+        self.configuration = configuration
+        slots = HostSlots(limit: configuration.requestsPerHost)
+        client = Client(configuration, additionalTrustRoots)
+    }
+
+    /// Sends one `GET`; see ``Upstream/open(_:)``.
+    public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        let client = client
+        return try await SpoolHTTP.open(request, configuration, slots) { request, exchange in
+            client.start(request, exchange)
+        }
+    }
+
+    /// The client, which lives until the last exchange over it is over and must be shut down then.
+    private final class Client: Sendable {
+        private let http: HTTPClient
+
+        init(_ configuration: HTTPUpstreamConfiguration, _ additionalTrustRoots: [URL]) {
+            var settings = HTTPClient.Configuration(
+                redirectConfiguration: .disallow,
+                // No read timeout: AsyncHTTPClient's also counts while a body is held by back-pressure.
+                timeout: .init(connect: .nanoseconds(configuration.connectTimeout.nanoseconds)),
+                decompression: .disabled)
+            settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(1, configuration.requestsPerHost)
+            // Retries are the engine's.
+            settings.connectionPool.retryConnectionEstablishment = false
+            if !additionalTrustRoots.isEmpty {
+                var tls = TLSConfiguration.makeClientConfiguration()
+                tls.additionalTrustRoots = additionalTrustRoots.map { .file($0.path) }
+                settings.tlsConfiguration = tls
+            }
+            http = HTTPClient(
+                eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), configuration: settings)
+        }
+
+        deinit { http.shutdown { _ in } }
+
+        func start(_ request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>) {
+            var headers = HTTPHeaders()
+            for field in request.fields { headers.add(name: field.name.rawName, value: field.value) }
+            do {
+                let message = try HTTPClient.Request(url: request.url, method: .GET, headers: headers)
+                let delegate = Delegate(exchange, request.url.nameForMessages, self)
+                let task = http.execute(request: message, delegate: delegate)
+                exchange.attach(
+                    .init(resume: { delegate.resume() }, cancel: { task.fail(reason: HTTPClientError.cancelled) }))
+            } catch {
+                exchange.finish(
+                    .failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(request.url.nameForMessages)))
+            }
+        }
+    }
+
+    /// Hands what AsyncHTTPClient receives to an exchange, and holds the socket while that has enough.
+    private final class Delegate: HTTPClientResponseDelegate {
+        private struct State {
+            var held: EventLoopPromise<Void>?
+            /// The exchange asked to go on before the promise was there.
+            var resumed = false
+            var hasHead = false
+        }
+
+        private let exchange: Exchange<ReceivedBytes>
+        private let name: String
+        private let client: Client
+        private let state = Mutex(State())
+
+        init(_ exchange: Exchange<ReceivedBytes>, _ name: String, _ client: Client) {
+            self.exchange = exchange
+            self.name = name
+            self.client = client
+        }
+
+        func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
+            var fields = HTTPFields()
+            for (name, value) in head.headers {
+                if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
+            }
+            state.withLock { $0.hasHead = true }
+            exchange.receiveHead(HTTPResponse(status: .init(code: Int(head.status.code)), headerFields: fields))
+            return task.eventLoop.makeSucceededVoidFuture()
+        }
+
+        func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
+            if exchange.receive(ReceivedBytes(buffer: buffer), count: buffer.readableBytes) {
+                return task.eventLoop.makeSucceededVoidFuture()
+            }
+            let promise = task.eventLoop.makePromise(of: Void.self)
+            let goesOn = state.withLock { state in
+                defer { state.resumed = false }
+                if !state.resumed { state.held = promise }
+                return state.resumed
+            }
+            if goesOn { promise.succeed() }
+            return promise.futureResult
+        }
+
+        func didFinishRequest(task: HTTPClient.Task<Void>) throws { exchange.finish(.success(())) }
+
+        func didReceiveError(task: HTTPClient.Task<Void>, _ error: any Error) {
+            let held = state.withLock { state in
+                defer { state.held = nil }
+                return state.held
+            }
+            held?.succeed()
+            let failure = AsyncHTTPClientFailure(error, isInBody: state.withLock { $0.hasHead })
+            exchange.finish(.failure(failure.upstreamError(name)))
+        }
+
+        func resume() {
+            let held = state.withLock { state in
+                defer { state.held = nil }
+                if state.held == nil { state.resumed = true }
+                return state.held
+            }
+            held?.succeed()
+        }
+    }
+}
+
+/// A buffer as it came from the network; small enough to be kept in an existential without a box.
+struct ReceivedBytes: ContiguousBytes, Sendable {
+    let buffer: ByteBuffer
+
+    func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try buffer.withUnsafeReadableBytes(body)
+    }
+}
+
+extension Duration {
+    /// In nanoseconds, clipped to what `Int64` holds.
+    var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? (seconds > 0 ? .max : .min) : whole + attoseconds / 1_000_000_000
+    }
+}
+#endif

@@ -1,0 +1,192 @@
+import Foundation
+import HTTPTypes
+import Spool
+import Synchronization
+
+/// One request in flight: stands between a transport that pushes and a consumer that pulls.
+///
+/// Holds at most about 1 MiB. Knows nothing of the transport but how to stop it and how to let it go on after a pause.
+/// Safe to use from any thread; calls its hooks outside of its lock.
+final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
+    /// What the exchange can ask of the transport.
+    struct Transport: Sendable {
+        /// Go on after ``Exchange/receive(_:count:)`` has returned false.
+        var resume: @Sendable () -> Void
+        /// Stop: nobody wants the rest.
+        var cancel: @Sendable () -> Void
+    }
+
+    private struct Shell {
+        var machine = ExchangeState<Chunk>()
+        var transport: Transport?
+        var watchdog: Task<Void, Never>?
+        var onEnd: (@Sendable () -> Void)?
+    }
+
+    private let name: String
+    private let configuration: HTTPUpstreamConfiguration
+    private let state: Mutex<Shell>
+
+    /// An exchange for the address `name`; `onEnd` is called once, when nothing more will come.
+    init(_ name: String, _ configuration: HTTPUpstreamConfiguration, onEnd: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.configuration = configuration
+        state = Mutex(Shell(onEnd: onEnd))
+    }
+
+    private var cancelled: UpstreamError { UpstreamError(.cancelled, "\(name) was given up") }
+
+    // MARK: Transport side
+
+    /// Tells the exchange how to steer the transport, as soon as that has begun.
+    func attach(_ transport: Transport) {
+        let isOver = state.withLock { shell in
+            shell.transport = transport
+            return shell.machine.isOver
+        }
+        if isOver { transport.cancel() }
+    }
+
+    func receiveHead(_ head: HTTPResponse) {
+        state.withLock { $0.machine.receiveHead(head) }?.resume(returning: head)
+    }
+
+    /// Takes in a chunk. False: send no more until `Transport.resume` is called.
+    func receive(_ chunk: Chunk, count: Int) -> Bool {
+        let (waiter, goesOn) = state.withLock { $0.machine.receive(chunk, count: count) }
+        waiter?.resume(returning: chunk)
+        return goesOn
+    }
+
+    func finish(_ outcome: Result<Void, UpstreamError>) {
+        let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
+        switch outcome {
+        case .success:
+            head?.resume(throwing: UpstreamError(.cut, "\(name) ended before an answer"))
+            chunk?.resume(returning: nil)
+        case .failure(let error):
+            head?.resume(throwing: error)
+            chunk?.resume(throwing: error)
+        }
+        end()
+    }
+
+    private func end() {
+        let (watchdog, onEnd) = state.withLock { shell in
+            defer { (shell.watchdog, shell.onEnd, shell.transport) = (nil, nil, nil) }
+            return (shell.watchdog, shell.onEnd)
+        }
+        watchdog?.cancel()
+        onEnd?()
+    }
+
+    // MARK: Consumer side
+
+    /// Waits for the head.
+    ///
+    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout, `cancelled` when the task is cancelled.
+    func head() async throws -> HTTPResponse {
+        let timer = Task { [configuration, name] in
+            guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
+            giveUp(UpstreamError(.timedOut, "\(name) did not answer within \(configuration.headTimeout)"))
+        }
+        defer { timer.cancel() }
+        let head = try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (waiter: ExchangeState<Chunk>.HeadWaiter) in
+                let cancelled = cancelled
+                let result = state.withLock { $0.machine.awaitHead(waiter, cancelled: cancelled) }
+                if let result { waiter.resume(with: result) }
+            }
+        } onCancel: {
+            close()
+        }
+        watchForSilence()
+        return head
+    }
+
+    /// The next chunk, or nil at the end.
+    ///
+    /// - Throws: ``UpstreamError``; `timedOut` after the idle timeout, `cancelled` when the task is cancelled.
+    func next() async throws -> Chunk? {
+        let cancelled = cancelled
+        if Task.isCancelled { close() }
+        if case .now(let result, let resumes) = state.withLock({ $0.machine.take(cancelled: cancelled) }) {
+            if resumes { resumeTransport() }
+            return try result.get()
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (waiter: ExchangeState<Chunk>.ChunkWaiter) in
+                let taken = state.withLock { $0.machine.awaitChunk(waiter, cancelled: cancelled) }
+                if case .now(let result, let resumes) = taken {
+                    if resumes { resumeTransport() }
+                    waiter.resume(with: result)
+                }
+            }
+        } onCancel: {
+            close()
+        }
+    }
+
+    /// Gives up what is still to come; nothing if all has come.
+    func close() {
+        let (action, transport) = state.withLock { ($0.machine.close(), $0.transport) }
+        action.1?.resume(throwing: cancelled)
+        action.2?.resume(throwing: cancelled)
+        if action.stops { transport?.cancel() }
+        end()
+    }
+
+    private func giveUp(_ error: UpstreamError) {
+        let transport = state.withLock { $0.transport }
+        finish(.failure(error))
+        transport?.cancel()
+    }
+
+    private func resumeTransport() { state.withLock { $0.transport }?.resume() }
+
+    private func watchForSilence() {
+        let watchdog = Task { [weak self, configuration, name] in
+            while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
+                guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
+                if self.state.withLock({ $0.machine.tick() }) {
+                    self.giveUp(UpstreamError(.timedOut, "\(name) sent nothing for \(configuration.idleTimeout)"))
+                }
+            }
+        }
+        let isOver = state.withLock { shell in
+            shell.watchdog = watchdog
+            return shell.machine.isOver
+        }
+        if isOver { watchdog.cancel() }
+    }
+}
+
+/// The body of an ``Exchange``, for ``UpstreamBody``: closes it when it is dropped, before or during iteration.
+struct ExchangeBody<Chunk: ContiguousBytes & Sendable>: AsyncSequence, Sendable {
+    typealias Element = Chunk
+
+    /// Closes the exchange when the last reference goes, unless an iterator has taken over.
+    private final class Owner: Sendable {
+        let exchange: Exchange<Chunk>
+        let isTakenOver = Mutex(false)
+        init(_ exchange: Exchange<Chunk>) { self.exchange = exchange }
+        deinit { if !isTakenOver.withLock({ $0 }) { exchange.close() } }
+    }
+
+    private let owner: Owner
+
+    init(_ exchange: Exchange<Chunk>) { owner = Owner(exchange) }
+
+    func makeAsyncIterator() -> Iterator {
+        owner.isTakenOver.withLock { $0 = true }
+        return Iterator(owner.exchange)
+    }
+
+    final class Iterator: AsyncIteratorProtocol {
+        private let exchange: Exchange<Chunk>
+        init(_ exchange: Exchange<Chunk>) { self.exchange = exchange }
+        deinit { exchange.close() }
+
+        func next() async throws -> Chunk? { try await exchange.next() }
+    }
+}

@@ -1,0 +1,181 @@
+import HTTPTypes
+public import Spool
+import Synchronization
+
+#if canImport(FoundationNetworking)
+import Foundation
+public import FoundationNetworking
+#else
+public import Foundation
+#endif
+
+/// Fetches media with URLSession: the upstream for Apple platforms, with the system's proxies, cellular policy and trust.
+///
+/// On Apple platforms a body that nobody asks for is suspended at about 1 MiB. On Linux, FoundationNetworking cannot
+/// hold a body (`suspend()` repeats the request), always decompresses, and may report a connection that breaks off as
+/// complete when the length is unknown; use `AsyncHTTPClientUpstream` there. The upstream keeps no cookies, no cache and
+/// no credentials.
+public final class URLSessionUpstream: Upstream {
+    private let configuration: HTTPUpstreamConfiguration
+    private let slots: HostSlots
+    private let session: URLSession
+    private let delegate = SessionDelegate()
+
+    /// An upstream with connections of its own.
+    ///
+    /// - Parameters:
+    ///   - configuration: Timeouts and limits.
+    ///   - session: What the system is told: cellular policy, proxies, TLS versions. Cookies, cache and credentials are
+    ///     switched off in it.
+    public init(_ configuration: HTTPUpstreamConfiguration = .init(), session: URLSessionConfiguration = .ephemeral) {
+        self.configuration = configuration
+        slots = HostSlots(limit: configuration.requestsPerHost)
+        session.httpCookieStorage = nil
+        session.httpShouldSetCookies = false
+        session.urlCache = nil
+        session.urlCredentialStorage = nil
+        session.requestCachePolicy = .reloadIgnoringLocalCacheData
+        session.httpMaximumConnectionsPerHost = max(1, configuration.requestsPerHost)
+        // The exchange's own timeouts count; URLSession's would also count while a body is suspended.
+        session.timeoutIntervalForRequest = 7 * 86400
+        self.session = URLSession(configuration: session, delegate: delegate, delegateQueue: nil)
+    }
+
+    deinit { session.finishTasksAndInvalidate() }
+
+    /// Sends one `GET`; see ``Upstream/open(_:)``.
+    public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        let (session, delegate) = (session, delegate)
+        return try await SpoolHTTP.open(request, configuration, slots) { request, exchange in
+            var message = URLRequest(url: request.url)
+            message.httpShouldHandleCookies = false
+            for field in request.fields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
+            delegate.start(
+                session.dataTask(with: message), exchange, request.url.nameForMessages, on: session.delegateQueue)
+        }
+    }
+}
+
+/// Hands what URLSession receives to the exchanges, by task.
+private final class SessionDelegate: NSObject, URLSessionDataDelegate {
+    private struct Flight {
+        var exchange: Exchange<Data>
+        var name: String
+        /// What `Content-Length` promised and has not come, or nil if nothing was promised.
+        var missing: Int64?
+        /// Whether the task is suspended; touched on the session's serial delegate queue only.
+        var isSuspended = false
+        var hasHead = false
+    }
+
+    private let flights = Mutex<[Int: Flight]>([:])
+
+    func start(_ task: URLSessionDataTask, _ exchange: Exchange<Data>, _ name: String, on queue: OperationQueue) {
+        flights.withLock { $0[task.taskIdentifier] = Flight(exchange: exchange, name: name) }
+        // By way of the delegate queue, so that no resume overtakes the suspend that it belongs to.
+        let resume: @Sendable () -> Void = { queue.addOperation { self.setSuspended(task, false) } }
+        exchange.attach(.init(resume: resume, cancel: { task.cancel() }))
+        task.resume()
+    }
+
+    /// Suspends or resumes a task once, however often it is told to. Runs on the delegate queue.
+    private func setSuspended(_ task: URLSessionDataTask, _ suspends: Bool) {
+        guard Self.canSuspend else { return }
+        let changes = flights.withLock { flights in
+            guard let flight = flights[task.taskIdentifier], flight.isSuspended != suspends else { return false }
+            flights[task.taskIdentifier]?.isSuspended = suspends
+            return true
+        }
+        guard changes else { return }
+        if suspends { task.suspend() } else { task.resume() }
+    }
+
+    #if canImport(Darwin)
+    private static let canSuspend = true
+    #else
+    /// FoundationNetworking begins the request anew on `resume()`.
+    private static let canSuspend = false
+    #endif
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        receiveHead(response, of: dataTask)
+        completionHandler(.allow)
+    }
+
+    private func receiveHead(_ response: URLResponse?, of task: URLSessionTask) {
+        guard let response = response as? HTTPURLResponse else { return }
+        var fields = HTTPFields()
+        for (name, value) in response.allHeaderFields {
+            if let name = (name as? String).flatMap({ HTTPField.Name($0) }), let value = value as? String {
+                fields.append(HTTPField(name: name, value: value))
+            }
+        }
+        let exchange = flights.withLock { flights in
+            // An encoded body is decoded on the way, so its length says nothing here.
+            if fields[.contentEncoding] == nil {
+                flights[task.taskIdentifier]?.missing = fields[.contentLength].flatMap { Int64($0) }
+            }
+            flights[task.taskIdentifier]?.hasHead = true
+            return flights[task.taskIdentifier]?.exchange
+        }
+        exchange?.receiveHead(HTTPResponse(status: .init(code: response.statusCode), headerFields: fields))
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let exchange = flights.withLock { flights in
+            if let missing = flights[dataTask.taskIdentifier]?.missing {
+                flights[dataTask.taskIdentifier]?.missing = missing - Int64(data.count)
+            }
+            return flights[dataTask.taskIdentifier]?.exchange
+        }
+        guard let exchange, !data.isEmpty else { return }
+        if !exchange.receive(data, count: data.count) { setSuspended(dataTask, true) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        // FoundationNetworking calls no `didReceive response` for a redirect without an address, and drops its body.
+        let isBare = flights.withLock { $0[task.taskIdentifier]?.hasHead == false } && error == nil
+        if isBare { receiveHead(task.response, of: task) }
+        guard let flight = flights.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        if let error {
+            flight.exchange.finish(.failure(Self.reading(error, flight.name, isInBody: flight.hasHead)))
+        } else if let missing = flight.missing, missing > 0, !isBare {
+            let message = "\(flight.name) closed the connection \(missing) bytes before the end"
+            flight.exchange.finish(.failure(UpstreamError(.cut, message)))
+        } else {
+            flight.exchange.finish(.success(()))
+        }
+    }
+
+    private static func reading(_ error: any Error, _ name: String, isInBody: Bool) -> UpstreamError {
+        let (code, cause): (UpstreamError.Code, String) =
+            switch (error as? URLError)?.code {
+            case .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .notConnectedToInternet,
+                .internationalRoamingOff, .dataNotAllowed, .callIsActive:
+                (.unreachable, "cannot be reached")
+            case .timedOut: (.timedOut, "took too long")
+            // `badServerResponse` is also FoundationNetworking's word for a connection that closed without a head.
+            case .networkConnectionLost, .badServerResponse: (.cut, "lost the connection")
+            case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+                .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
+                .clientCertificateRequired:
+                (.untrusted, "is not trusted")
+            case .httpTooManyRedirects, .redirectToNonExistentLocation: (.redirects, "redirects to nowhere")
+            case .cancelled: (.cancelled, "was given up")
+            // FoundationNetworking has no code for a body that breaks off.
+            case .unknown where isInBody, nil where isInBody: (.cut, "broke off")
+            default: (.failed, "failed")
+            }
+        return UpstreamError(code, "\(name) \(cause)", underlying: error)
+    }
+}

@@ -1,0 +1,157 @@
+public import Foundation
+import HTTPTypes
+public import Spool
+
+/// What any `Upstream` must do, as a list of cases that need no test framework: the promise behind the protocol.
+///
+/// Run it for an upstream of your own, one test for each case:
+///
+/// ```swift
+/// @Test(arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
+/// func contract(_ contractCase: UpstreamContract.Case) async throws {
+///     try await contractCase.run(over: .sockets { MyUpstream(clock: $0.clock, requestsPerHost: $0.requestsPerHost) })
+/// }
+/// ```
+public enum UpstreamContract {
+    /// Something that not every upstream can do; a case that needs it is left out where it is missing.
+    public enum Ability: Sendable, CaseIterable {
+        /// Stops the origin while nobody asks for the next chunk.
+        case backPressure
+        /// Hands on encoded bodies as they are.
+        case encodedBodies
+        /// Tells a body without a length that breaks off from one that ends.
+        case cutsWithoutLength
+        /// Follows redirects.
+        case redirects
+        /// Gives up on an origin that is silent.
+        case timeouts
+        /// Keeps to a limit of requests per host, and uses connections again.
+        case connections
+        /// Hands out the answer's bytes as soon as they come, however few they are.
+        case promptness
+
+        /// All of them.
+        public static let all = Set(allCases)
+    }
+
+    /// What a case asks of the upstream that it is run with.
+    public struct Settings: Sendable {
+        /// What time-outs are measured on; it stands still unless the case moves it.
+        public var clock = ManualClock()
+        /// Requests to one host at once.
+        public var requestsPerHost = 8
+    }
+
+    /// An upstream and the origin behind it.
+    public struct Fixture: Sendable {
+        /// The upstream under test.
+        public var upstream: any Upstream
+        /// What the origin heard and sent.
+        public var log: OriginLog
+        /// The address of a path at a host.
+        public var url: @Sendable (_ path: String, _ host: String) -> URL
+        /// Lets go the answers of a path that stall.
+        public var release: @Sendable (_ path: String) -> Void
+        /// How many connections the origin has accepted.
+        public var connectionCount: @Sendable () -> Int
+        /// Stops the origin; afterwards it is unreachable.
+        public var stop: @Sendable () async -> Void
+
+        /// A fixture from its parts.
+        public init(
+            upstream: any Upstream, log: OriginLog, url: @escaping @Sendable (String, String) -> URL,
+            release: @escaping @Sendable (String) -> Void, connectionCount: @escaping @Sendable () -> Int,
+            stop: @escaping @Sendable () async -> Void
+        ) {
+            self.upstream = upstream
+            self.log = log
+            self.url = url
+            self.release = release
+            self.connectionCount = connectionCount
+            self.stop = stop
+        }
+    }
+
+    /// How fixtures are made.
+    public struct Maker: Sendable {
+        /// Makes one for an origin with these resources.
+        public var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
+
+        /// Makes fixtures by a function.
+        public init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
+            self.make = make
+        }
+
+        /// An upstream before an ``OriginServer`` on real sockets.
+        public static func sockets(_ upstream: @escaping @Sendable (Settings) throws -> any Upstream) -> Maker {
+            Maker { resources, settings in
+                let origin = try await OriginServer.start(resources)
+                return Fixture(
+                    upstream: try upstream(settings), log: origin.log, url: { origin.url($0, host: $1) },
+                    release: { origin.release($0) }, connectionCount: { origin.connectionCount },
+                    stop: { await origin.stop() })
+            }
+        }
+    }
+
+    /// One thing that an upstream must do.
+    public struct Case: Sendable, CustomStringConvertible {
+        /// What it proves.
+        public var description: String
+        /// What an upstream must be able to do to be asked for it.
+        public var needs: Set<Ability>
+        let settings: Settings
+        let resources: [String: OriginResource]
+        let body: @Sendable (Fixture, Settings) async throws -> Void
+
+        init(
+            _ description: String, needs: Set<Ability> = [], requestsPerHost: Int = 8,
+            _ resources: [String: OriginResource], _ body: @escaping @Sendable (Fixture, Settings) async throws -> Void
+        ) {
+            self.description = description
+            self.needs = needs
+            self.settings = Settings(requestsPerHost: requestsPerHost)
+            self.resources = resources
+            self.body = body
+        }
+
+        /// Runs the case against an origin of its own.
+        ///
+        /// - Throws: ``ContractFailure`` where the upstream does not keep the contract; else what it or the origin throws.
+        public func run(over maker: Maker) async throws {
+            var settings = settings
+            settings.clock = ManualClock()
+            let fixture = try await maker.make(resources, settings)
+            do {
+                try await body(fixture, settings)
+            } catch {
+                await fixture.stop()
+                throw error
+            }
+            await fixture.stop()
+        }
+    }
+
+    /// The cases for an upstream that has `abilities`.
+    public static func cases(for abilities: Set<Ability>) -> [Case] {
+        let all = answerCases + failureCases + leavingCases + flowCases + redirectCases
+        return all.filter { $0.needs.isSubset(of: abilities) }
+    }
+}
+
+/// Says what an implementation did that its contract does not allow.
+public struct ContractFailure: Error, CustomStringConvertible {
+    /// What was expected, and what came instead.
+    public var message: String
+    /// Where it was expected.
+    public var location: String
+
+    /// A failure found at a line of the contract.
+    public init(_ message: String, file: String = #fileID, line: Int = #line) {
+        self.message = message
+        location = "\(file):\(line)"
+    }
+
+    /// The message and where it comes from.
+    public var description: String { "\(location): \(message)" }
+}

@@ -1,0 +1,41 @@
+import Spool
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Both upstreams against the contract, over real sockets.
+///
+/// What FoundationNetworking, and so `URLSessionUpstream` on Linux, cannot honour:
+/// - `backPressure`: it has none; memory grows with a body that nobody reads;
+/// - `encodedBodies`: libcurl decodes them without being asked.
+@Suite(.timeLimit(.minutes(1)))
+struct UpstreamContractTests {
+    #if canImport(AsyncHTTPClient)
+    @Test("AsyncHTTPClientUpstream:", arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
+    func asyncHTTPClient(_ contractCase: UpstreamContract.Case) async throws {
+        try await contractCase.run(over: .sockets { AsyncHTTPClientUpstream(configuration($0)) })
+    }
+    #endif
+
+    #if canImport(Darwin)
+    static let urlSessionAbilities = UpstreamContract.Ability.all
+    #else
+    static let urlSessionAbilities = UpstreamContract.Ability.all.subtracting([.backPressure, .encodedBodies])
+    #endif
+
+    @Test("URLSessionUpstream:", arguments: UpstreamContract.cases(for: urlSessionAbilities))
+    func urlSession(_ contractCase: UpstreamContract.Case) async throws {
+        try await contractCase.run(over: .sockets { URLSessionUpstream(configuration($0)) })
+    }
+}
+
+private func configuration(_ settings: UpstreamContract.Settings) -> HTTPUpstreamConfiguration {
+    var configuration = HTTPUpstreamConfiguration()
+    configuration.clock = settings.clock
+    configuration.requestsPerHost = settings.requestsPerHost
+    return configuration
+}
