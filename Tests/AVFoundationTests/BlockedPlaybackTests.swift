@@ -36,6 +36,24 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
+    @Test("Running dry is a stall; without automatic waiting the rate is 0 then", arguments: [true, false])
+    func stall(waits: Bool) async throws {
+        let delegate = try MemoryDelegate(.mp4)
+        let length = Int64(try TestMedia.mp4.bytes.count)
+        delegate.holdBack(length / 2..<length)
+        let playing = Playing(delegate, speed: 20)
+        playing.player.automaticallyWaitsToMinimizeStalling = waits
+        await playing.load()
+        await playing.news(of: .AVPlayerItemPlaybackStalled) { playing.player.play() }
+        #expect(playing.player.rate == (waits ? 1 : 0))
+        #expect(playing.player.timeControlStatus == (waits ? .waitingToPlayAtSpecifiedRate : .paused))
+        #expect(playing.item.isPlaybackBufferEmpty && !playing.item.isPlaybackLikelyToKeepUp)
+        delegate.holdBack(nil)
+        playing.player.play()
+        #expect(await playing.playToEnd())
+        #expect(playing.asset.contractViolations == [])
+    }
+
     @Test("Letting the player go ends a read that waits, and leaves no libmpv handle")
     func releaseWhileReading() async throws {
         let delegate = try MemoryDelegate(.mp3)

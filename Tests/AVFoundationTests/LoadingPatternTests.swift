@@ -7,7 +7,7 @@ import Testing
 struct LoadingPatternTests {
     private typealias Action = LoadingPattern.Action
     private static let policy = LoadingPattern.Policy(
-        cancelAbove: 100, requestBelow: 30, keepBehind: 20, prebufferLength: 50)
+        cancelAbove: 100, requestBelow: 30, secondsAhead: nil, keepBehind: 20, prebufferLength: 50)
 
     /// A pattern that has been told that the resource has 1000 bytes.
     private func opened(
@@ -55,6 +55,26 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 60) == (60, []))
         #expect(bytes(&pattern, 29) == (29, []))
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
+    }
+
+    @Test("With the bit rate known, seconds decide how much is kept ahead, within bounds")
+    func bitRate() {
+        var policy = Self.policy
+        policy.secondsAhead = 30
+        var pattern = opened(policy)
+        pattern.learned(bytesPerSecond: 100_000, secondsAhead: nil)
+        #expect(pattern.policy.cancelAbove == 3_000_000 && pattern.policy.requestBelow == 750_000)
+        pattern.learned(bytesPerSecond: 100_000, secondsAhead: 60)
+        #expect(pattern.policy.cancelAbove == 6_000_000)
+        pattern.learned(bytesPerSecond: 10, secondsAhead: nil)
+        #expect(pattern.policy.cancelAbove == 512 << 10)
+        pattern.learned(bytesPerSecond: 1e12, secondsAhead: nil)
+        #expect(pattern.policy.cancelAbove == 8 << 20)
+        pattern.learned(bytesPerSecond: .nan, secondsAhead: nil)
+        #expect(pattern.policy.cancelAbove == 8 << 20)
+        var fixed = opened()
+        fixed.learned(bytesPerSecond: 100_000, secondsAhead: 60)
+        #expect(fixed.policy == Self.policy)
     }
 
     @Test("What still comes between the decision to cancel and the delegate's hearing of it is kept")

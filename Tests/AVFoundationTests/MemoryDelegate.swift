@@ -29,9 +29,11 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         self.init(try media.bytes, contentType: media.contentType)
     }
 
-    /// Bytes in this range are never handed over: who reads there blocks.
-    func holdBack(_ range: Range<Int64>) {
+    /// Bytes in this range are not handed over: who reads there blocks, until nothing is held back any more.
+    func holdBack(_ range: Range<Int64>?) {
         gate.withLock { $0 = range }
+        guard range == nil else { return }
+        queue.async { for request in self.open { self.serve(request) } }
     }
 
     /// Waits until a request has come to the bytes that are held back, since the last time that this was waited for.

@@ -62,6 +62,13 @@ struct PlayerPartsTests {
         #expect(value("untimed", untimed) == "yes" && value("ao-null-untimed", untimed) == "yes")
         let shown = PlaybackOptions(headless: nil, isCustomStream: false, userAgent: "Spool/1")
         #expect(value("vo", shown)?.hasSuffix(",null") == true && value("ao", shown)?.hasSuffix(",null") == true)
+        let bare = MachineOutputs(environment: ["XDG_RUNTIME_DIR": "/run/user/1"], fileExists: { _ in false })
+        let silent = PlaybackOptions(headless: nil, outputs: bare, isCustomStream: true)
+        #expect(value("vo", silent) == "null" && value("ao", silent) == "null")
+        let desktop = MachineOutputs(
+            environment: ["DISPLAY": ":0", "XDG_RUNTIME_DIR": "/run/user/1"],
+            fileExists: { $0 == "/run/user/1/pipewire-0" })
+        #expect(desktop.hasScreen && desktop.hasSound)
         #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
     }
 

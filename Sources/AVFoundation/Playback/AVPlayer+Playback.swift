@@ -27,7 +27,8 @@ extension AVPlayer {
             return itemFailed(item)
         }
         let options = PlaybackOptions(
-            headless: headless, isCustomStream: source.isStream, userAgent: item.urlAsset?.userAgent,
+            headless: headless, outputs: .ofThisMachine, isCustomStream: source.isStream,
+            userAgent: item.urlAsset?.userAgent,
             isPrecise: item.urlAsset?.prefersPreciseTiming ?? false,
             forwardBufferDuration: item.preferredForwardBufferDuration)
         guard let playback = ItemPlayback(source: source, item: item.state, options: options) else {
@@ -57,9 +58,11 @@ extension AVPlayer {
         case .time(let seconds):
             timePassed(to: seconds)
         case .running(let isRunning):
-            let hasStalled = self.isRunning && !isRunning
             self.isRunning = isRunning
-            if hasStalled { playbackStopped(item) }
+        case .stalled:
+            guard wantedRate != 0 else { return }
+            if !automaticallyWaitsToMinimizeStalling { pause() }
+            item.post(.AVPlayerItemPlaybackStalled)
         case .seekFinished(let id, let completed):
             if completed { item.post(.AVPlayerItemTimeJumped) }
             seeks.removeValue(forKey: id)?(completed)
@@ -68,13 +71,6 @@ extension AVPlayer {
         case .failed, .closed:
             itemFailed(item)
         }
-    }
-
-    /// Playback has stopped by itself. Unless a seek or the end did it, media has not come in time.
-    private func playbackStopped(_ item: AVPlayerItem) {
-        guard wantedRate != 0, seeks.isEmpty, playback?.isStarved ?? false else { return }
-        item.post(.AVPlayerItemPlaybackStalled)
-        if !automaticallyWaitsToMinimizeStalling { pause() }
     }
 
     private func itemFailed(_ item: AVPlayerItem) {

@@ -26,7 +26,7 @@ extension ItemPlayback {
             state.withLock { $0.isLoaded = true }
             state.withLock { $0.isSeekable = handle.flag("seekable") ?? false }
             // Observed properties are told only after this event, and a ready item knows its duration.
-            if let seconds = handle.number("duration") { item.learned(duration: seconds) }
+            if let seconds = handle.number("duration") { learned(duration: seconds) }
             if item.becameReady() { send.yield(.ready) }
         case .fileEnded(let error, let message):
             guard error != 0 || state.withLock({ !$0.isLoaded }) else { return }
@@ -38,12 +38,11 @@ extension ItemPlayback {
         case .playbackRestart:
             restarted(handle)
         case .number("duration", let value?):
-            item.learned(duration: value)
+            learned(duration: value)
         case .number("time-pos", let value?):
             timePassed(to: value)
         case .flag("core-idle", let isIdle):
-            item.isStarved = isIdle
-            send.yield(.running(!isIdle))
+            runs(!isIdle, handle)
         case .flag("eof-reached", true):
             reachedEnd(of: handle)
         case .shutDown:
@@ -53,6 +52,23 @@ extension ItemPlayback {
         case .none, .number, .flag, .other:
             break
         }
+    }
+
+    private func learned(duration: Double) {
+        item.learned(duration: duration)
+        let preferred = options.forwardBufferDuration
+        stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
+    }
+
+    /// Playback runs, or stands: for a seek, at the end, or because media has not come in time.
+    private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
+        let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
+        let isStarved =
+            !isRunning && !isHalted && handle.flag("eof-reached") != true
+            && (stream?.isReadWaiting ?? (handle.flag("paused-for-cache") == true))
+        item.isStarved = isStarved
+        send.yield(.running(isRunning))
+        if isStarved { send.yield(.stalled) }
     }
 
     private func replied(to id: UInt64, error: Int32) {
@@ -101,7 +117,12 @@ extension ItemPlayback {
             return true
         }
         guard isEnd else { return }
-        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        if let seconds = handle.number("time-pos") {
+            timePassed(to: seconds)
+        } else if item.time == 0, item.duration ?? 0 > 1 {
+            // Nothing was ever played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
+            return fail(with: AVError(.fileFailedToParse))
+        }
         send.yield(.ended)
     }
 

@@ -10,6 +10,8 @@ enum PlaybackEvent: Sendable, Equatable {
     case failed
     /// Playback runs, or waits for media or for a seek.
     case running(Bool)
+    /// Media has not come in time.
+    case stalled
     case seekFinished(id: UInt64, completed: Bool)
     /// Someone closed the window.
     case closed
@@ -84,9 +86,6 @@ final class ItemPlayback: Sendable {
         /// A stream, and the name that libmpv is to know it by: its extension helps to tell the format.
         case stream(MediaStream, name: String)
     }
-
-    /// Whether the item is neither paused by the player, nor at its end: what does not run then, waits for media.
-    var isStarved: Bool { state.withLock { $0.isLoaded && !$0.isAtEnd && $0.seeks.pending == nil } }
 
     // MARK: Commands
 

@@ -1,6 +1,10 @@
+import Foundation
+
 /// What an item is played with: the libmpv options that follow from headless mode, rate and volume.
 struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
+    /// What the machine has, where it is not headless.
+    var outputs = MachineOutputs()
     var isCustomStream: Bool
     var userAgent: String?
     /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
@@ -32,8 +36,10 @@ struct PlaybackOptions: Sendable, Equatable {
             options += [("audio-buffer", "0"), ("ao-null-buffer", "0.01"), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
         } else {
-            // The last entry is taken where the machine has neither a screen nor a sound device.
-            options += [("vo", "gpu,wayland,x11,sdl,null"), ("ao", "pipewire,pulse,alsa,jack,sdl,null")]
+            options += [
+                ("vo", outputs.hasScreen ? "gpu,x11,null" : "null"),
+                ("ao", outputs.hasSound ? "pipewire,pulse,alsa,null" : "null"),
+            ]
         }
         return options
     }
@@ -42,4 +48,27 @@ struct PlaybackOptions: Sendable, Equatable {
     func speed(rate: Float) -> Double {
         min(max(Double(abs(rate)) * (headless?.speed ?? 1), 0.01), 100)
     }
+}
+
+/// Whether a machine can show and be heard. Without, libmpv would look for devices and write of its failure.
+struct MachineOutputs: Sendable, Equatable {
+    var hasScreen = true
+    var hasSound = true
+
+    init() {}
+
+    /// What an environment's variables and the files that exist say: an X11 or Wayland session; a PulseAudio or
+    /// PipeWire server, or a sound card.
+    init(environment: [String: String], fileExists: (String) -> Bool) {
+        func isSet(_ name: String) -> Bool { environment[name].map { !$0.isEmpty } ?? false }
+        hasScreen = isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")
+        let runtime = environment["XDG_RUNTIME_DIR"] ?? ""
+        let servers = runtime.isEmpty ? [] : ["\(runtime)/pipewire-0", "\(runtime)/pulse/native"]
+        hasSound = isSet("PULSE_SERVER") || (servers + ["/dev/snd/timer"]).contains(where: fileExists)
+    }
+
+    /// This machine's.
+    static let ofThisMachine = MachineOutputs(
+        environment: ProcessInfo.processInfo.environment,
+        fileExists: { FileManager.default.fileExists(atPath: $0) })
 }

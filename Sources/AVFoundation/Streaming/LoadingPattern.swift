@@ -12,9 +12,12 @@ struct LoadingPattern: Sendable {
     /// How much is asked for and kept, in bytes.
     struct Policy: Sendable, Equatable {
         /// Calls a request off when this much lies ahead of the player.
-        var cancelAbove: Int64 = 4 << 20
+        var cancelAbove: Int64 = 1 << 20
         /// Asks again when less than this lies ahead.
-        var requestBelow: Int64 = 1 << 20
+        var requestBelow: Int64 = 256 << 10
+        /// Once the bit rate of the media is known: calls off with this many seconds ahead, but between 512 KiB and
+        /// 8 MiB; asks again with a quarter of it. Nil leaves it at the bytes above.
+        var secondsAhead: Double? = 30
         /// Keeps this much behind the player, for the short jumps that demuxers make.
         var keepBehind: Int64 = 256 << 10
         /// On a seek, sends the new request before the cancel of the former. Both orders happen with Apple's.
@@ -55,7 +58,7 @@ struct LoadingPattern: Sendable {
         var isCancelled = false
     }
 
-    let policy: Policy
+    private(set) var policy: Policy
     private(set) var position: Int64 = 0
     private(set) var buffer = StreamBuffer()
     private(set) var hasFailed = false
@@ -78,6 +81,8 @@ struct LoadingPattern: Sendable {
     var contentInformation: ContentInformation? {
         if case .known(let information) = information { information } else { nil }
     }
+    /// Whether the demuxer waits for bytes.
+    var isReadWaiting: Bool { isReaderWaiting && isOpen }
     /// Whether a read waits although a seek should have ended it: the seek has not come to the stream.
     var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
@@ -124,6 +129,14 @@ struct LoadingPattern: Sendable {
         wantsPrebuffer = true
         if contentInformation == nil { askInformation(&actions) } else { askPrebuffer(&actions) }
         return actions
+    }
+
+    /// The media takes so many bytes for a second of playing: how much is kept ahead follows from it.
+    mutating func learned(bytesPerSecond: Double, secondsAhead preferred: Double?) {
+        guard let seconds = policy.secondsAhead, bytesPerSecond.isFinite, bytesPerSecond > 0 else { return }
+        let bytes = bytesPerSecond * min(max(preferred ?? seconds, 1), 3600)
+        policy.cancelAbove = Int64(min(max(bytes, 512 * 1024), 8 * 1024 * 1024))
+        policy.requestBelow = policy.cancelAbove / 4
     }
 
     /// The demuxer goes elsewhere.

@@ -77,6 +77,18 @@ final class MediaStream: Sendable {
     /// Whether a read waits although a seek should have ended it.
     var isReadStuck: Bool { state.withLock { $0.pattern.isReadStuck } }
 
+    /// Whether the demuxer waits for bytes.
+    var isReadWaiting: Bool { state.withLock { $0.pattern.isReadWaiting } }
+
+    /// The media plays for so many seconds: how much is kept ahead follows from its bit rate. `secondsAhead` is what
+    /// the app prefers, nil if it leaves that to the player.
+    func learned(duration: Double, secondsAhead: Double?) {
+        state.withLock { state in
+            guard let length = state.pattern.endOfResource, duration > 0 else { return }
+            state.pattern.learned(bytesPerSecond: Double(length) / duration, secondsAhead: secondsAhead)
+        }
+    }
+
     /// Loads the beginning before anyone reads it.
     func prebuffer() { feed { $0.prebuffer() } }
 

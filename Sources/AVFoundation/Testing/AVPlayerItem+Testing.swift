@@ -21,5 +21,6 @@ extension AVAssetResourceLoader {
     @_spi(Testing) public func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
+        core.policy.secondsAhead = nil
     }
 }
