@@ -7,7 +7,7 @@ import Testing
 struct BlockingExecutorTests {
     @Test("A call runs on one of its own threads, and its result and error come back")
     func runs() async throws {
-        let executor = BlockingExecutor(threadLimit: 2, name: "spool.test")
+        let executor = BlockingExecutor(threadLimit: 1, name: "spool.test")
         #expect(executor.threadCount == 0)
         #expect(try await executor.run { Thread.current.name } == "spool.test")
         await #expect(throws: CacheError.self) { try await executor.run { throw CacheError(.storage, "no") } }

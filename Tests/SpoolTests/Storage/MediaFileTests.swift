@@ -322,6 +322,20 @@ struct MediaFileTests {
         #expect(media.landed == [0..<65536, 131072..<196_608])
     }
 
+    @Test("A block that went bad under a transfer is not sealed from what was received before")
+    func badWhileFilling() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<1000, in: media)
+        try fixture.truncate(to: 0)
+        #expect(throws: BadBlocks(indices: [0], range: 0..<10)) { try fixture.read(0..<10, from: media) }
+        #expect(media.takeSeals(partial: true).isEmpty)
+        #expect(throws: BadBlocks(range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
+        try fixture.land(0..<500, in: media)
+        #expect(media.verify(media.takeSeals(partial: true)) == [])
+        #expect(try fixture.read(0..<500, from: media) == fixture.bytes(0..<500))
+    }
+
     @Test("In memory the same road: land, read, drop, no seals, no descriptor")
     func memory() throws {
         let fixture = try MediaFixture()
