@@ -52,6 +52,16 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
+    @Test("An mp4 whose index is at its end fails where there are no ranges to reach it by")
+    func unreachableIndex() async throws {
+        let delegate = MemoryDelegate(
+            try TestMedia.mp4MoovAtEnd.bytes, contentType: "public.mpeg-4", seekable: false)
+        let playing = Playing(delegate)
+        await playing.load()
+        #expect(await playing.playToEnd() == false)
+        #expect(playing.item.error is AVError)
+    }
+
     @Test("A file that is not there fails")
     func noFile() async {
         let playing = Playing(AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3")))

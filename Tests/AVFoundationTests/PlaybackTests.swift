@@ -98,6 +98,14 @@ struct PlaybackTests {
             })
     }
 
+    @Test("A seek to the end while paused ends nothing; playing then does")
+    func endWhilePaused() async throws {
+        let playing = Playing(try MemoryDelegate(.mp4))
+        await playing.load()
+        #expect(await playing.player.seek(to: CMTime(seconds: TestMedia.duration, preferredTimescale: 600)))
+        #expect(await playing.playToEnd())
+    }
+
     @Test("After the end, a seek to the beginning and play play it again")
     func playsAgain() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
@@ -105,6 +113,26 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
         #expect(await playing.player.seek(to: .zero))
         #expect(playing.item.currentTime().seconds < 1)
+        #expect(await playing.playToEnd())
+    }
+
+    @Test("Rate and status are told as they change")
+    func status() async throws {
+        let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
+        #expect(playing.player.timeControlStatus == .paused && playing.player.reasonForWaitingToPlay == nil)
+        playing.player.play()
+        #expect(playing.player.timeControlStatus == .waitingToPlayAtSpecifiedRate)
+        #expect(playing.player.reasonForWaitingToPlay == .noItemToPlay)
+        let changed = AVPlayer.timeControlStatusDidChangeNotification
+        _ = await Listening.first(of: [changed], playing.player) {
+            playing.player.replaceCurrentItem(with: playing.item)
+        }
+        #expect(playing.player.timeControlStatus == .playing)
+        _ = await Listening.first(of: [AVPlayer.rateDidChangeNotification], playing.player) { playing.player.pause() }
+        #expect(playing.player.timeControlStatus == .paused && playing.player.rate == 0)
+        playing.player.defaultRate = 2
+        playing.player.play()
+        #expect(playing.player.rate == 2)
         #expect(await playing.playToEnd())
     }
 

@@ -55,15 +55,15 @@ struct Playing {
     }
 }
 
-/// Waits for the first of some notifications of an item.
+/// Waits for the first of some notifications of an item or a player.
 @MainActor
 enum Listening {
     static func first(
-        of names: [Notification.Name], _ item: AVPlayerItem, _ action: () -> Void
+        of names: [Notification.Name], _ sender: NSObject, _ action: () -> Void
     ) async -> Notification.Name {
         let (stream, continuation) = AsyncStream<Notification.Name>.makeStream()
         let tokens = names.map { name in
-            NotificationCenter.default.addObserver(forName: name, object: item, queue: nil) { _ in
+            NotificationCenter.default.addObserver(forName: name, object: sender, queue: nil) { _ in
                 continuation.yield(name)
             }
         }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Real media, made once per test run by ffmpeg in a temporary folder.
+/// Real media, made by ffmpeg in the folder for temporary files.
 enum TestMedia: String, CaseIterable {
     case mp3 = "sine.mp3"
     case mp4 = "front.mp4"
@@ -21,10 +21,13 @@ enum TestMedia: String, CaseIterable {
         self == .mp3 ? "public.mp3" : "public.mpeg-4"
     }
 
+    /// Made once and kept for later runs; made beside its place and moved there whole, so that none is half made.
     private static let folder = Result {
-        let folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("avfoundation-tests-\(ProcessInfo.processInfo.processIdentifier)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let files = FileManager.default
+        let place = files.temporaryDirectory.appendingPathComponent("avfoundation-test-media-2")
+        if files.fileExists(atPath: place.path) { return place }
+        let folder = files.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try files.createDirectory(at: folder, withIntermediateDirectories: true)
         let sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=\(duration)"]
         let picture = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=\(duration)"]
         let codecs = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "10", "-c:a", "aac", "-b:a", "128k"]
@@ -32,7 +35,12 @@ enum TestMedia: String, CaseIterable {
         try make(sound + ["-c:a", "libmp3lame", "-b:a", "320k"], in: folder, TestMedia.mp3.rawValue)
         try make(video + ["-movflags", "+faststart"], in: folder, TestMedia.mp4.rawValue)
         try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)
-        return folder
+        do {
+            try files.moveItem(at: folder, to: place)
+        } catch  where files.fileExists(atPath: place.path) {
+            try files.removeItem(at: folder)
+        }
+        return place
     }
 
     private static func make(_ arguments: [String], in folder: URL, _ name: String) throws {

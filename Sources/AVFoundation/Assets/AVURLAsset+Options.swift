@@ -17,3 +17,7 @@ public let AVURLAssetAllowsConstrainedNetworkAccessKey = "AVURLAssetAllowsConstr
 public let AVURLAssetHTTPUserAgentKey = "AVURLAssetHTTPUserAgentKey"
 /// A media type that takes the place of what the server says (`String`).
 public let AVURLAssetOverrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
+/// Who makes the requests, for the system's privacy report (`Int`).
+public let AVURLAssetURLRequestAttributionKey = "AVURLAssetURLRequestAttributionKey"
+/// The identifier of the session that the asset belongs to (`UUID`).
+public let AVURLAssetPrimarySessionIdentifierKey = "AVURLAssetPrimarySessionIdentifierKey"

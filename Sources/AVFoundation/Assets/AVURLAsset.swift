@@ -16,6 +16,9 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     /// Tells this asset's HTTP session from others'.
     public let httpSessionIdentifier = UUID()
 
+    /// What is stored of the asset by AVFoundation itself: nothing here.
+    open var assetCache: AVAssetCache? { nil }
+
     let userAgent: String?
     let prefersPreciseTiming: Bool
 
@@ -55,5 +58,15 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     open class func isPlayableExtendedMIMEType(_ extendedMIMEType: String) -> Bool {
         let type = extendedMIMEType.prefix { $0 != ";" }
         return audiovisualMIMETypes().contains(type.trimmingCharacters(in: .whitespaces).lowercased())
+    }
+}
+
+/// What AVFoundation itself has stored of an asset; there is none on Linux.
+open class AVAssetCache: NSObject {
+    /// Whether the asset plays without a network.
+    open var isPlayableOffline: Bool { false }
+
+    override init() {
+        super.init()
     }
 }

@@ -58,7 +58,9 @@ extension AVPlayer {
         case .time(let seconds):
             timePassed(to: seconds)
         case .running(let isRunning):
+            let former = timeControlStatus
             self.isRunning = isRunning
+            tellOfTimeControl(since: former)
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling { pause() }

@@ -3,8 +3,8 @@ public import Foundation
 /// Plays one item at a time.
 ///
 /// Here libmpv decodes and puts out; a desktop gets a window, a machine without screen or sound plays silently. See
-/// ``headless`` for tests. Everything is on the main actor: where Apple's SDK lets a method be called from anywhere,
-/// this is stricter, so what compiles here compiles there.
+/// ``headless`` for tests. Everything is on the main actor, which no header that we could read proves of Apple's class:
+/// where Apple's SDK lets a method be called from anywhere, this is stricter, so what compiles here compiles there.
 ///
 /// Replacing the item, or letting the player go, cancels no loading request, as with Apple's: the requests of an
 /// asset end with the asset.
@@ -118,8 +118,11 @@ public import Foundation
         get { wantedRate }
         set {
             guard newValue.isFinite else { return }
+            let former = (wantedRate, timeControlStatus)
             wantedRate = newValue
             playback?.setRate(newValue)
+            if newValue != former.0 { post(Self.rateDidChangeNotification) }
+            tellOfTimeControl(since: former.1)
         }
     }
 
@@ -151,6 +154,20 @@ public import Foundation
     open func replaceCurrentItem(with item: AVPlayerItem?) {
         guard item !== currentItem else { return }
         setCurrent(item)
+    }
+
+    /// The rate has changed.
+    nonisolated public static let rateDidChangeNotification = NSNotification.Name("AVPlayerRateDidChangeNotification")
+    /// ``timeControlStatus`` has changed. Linux only: what key-value observing of it is with Apple's.
+    nonisolated public static let timeControlStatusDidChangeNotification = NSNotification.Name(
+        "AVPlayerTimeControlStatusDidChangeNotification")
+
+    private func post(_ name: NSNotification.Name) {
+        NotificationCenter.default.post(name: name, object: self)
+    }
+
+    func tellOfTimeControl(since former: TimeControlStatus) {
+        if timeControlStatus != former { post(Self.timeControlStatusDidChangeNotification) }
     }
 
     /// What to do at the end of an item unless the app says otherwise.

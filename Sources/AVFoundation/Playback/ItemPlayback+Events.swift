@@ -45,6 +45,11 @@ extension ItemPlayback {
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
             reachedEnd(of: handle)
+        case .propertySet:
+            // Begun to play where there is nothing more: libmpv does not tell of that.
+            if state.withLock({ $0.isPlaying && $0.isLoaded }), handle.flag("eof-reached") == true {
+                reachedEnd(of: handle)
+            }
         case .shutDown:
             fail(with: AVError(.mediaServicesWereReset))
             send.yield(.closed)
@@ -108,19 +113,19 @@ extension ItemPlayback {
         if isAtEnd { reachedEnd(of: handle) }
     }
 
-    /// The demuxer has nothing more: the end of the media, unless the stream broke off or a seek is under way.
+    /// The demuxer has nothing more: the end of the media, unless the stream broke off or a seek is under way. While
+    /// paused, that is no end yet.
     private func reachedEnd(of handle: MPVHandle) {
         if let failure = stream?.failure { return fail(with: failure) }
         let isEnd = state.withLock { state in
-            guard state.seeks.pending == nil, !state.isAtEnd else { return false }
+            guard state.isPlaying, state.seeks.pending == nil, !state.isAtEnd else { return false }
             state.isAtEnd = true
             return true
         }
         guard isEnd else { return }
-        if let seconds = handle.number("time-pos") {
-            timePassed(to: seconds)
-        } else if item.time == 0, item.duration ?? 0 > 1 {
-            // Nothing was ever played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
+        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        if item.time < 0.1, item.duration ?? 0 > 1 {
+            // Nothing was played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
         send.yield(.ended)

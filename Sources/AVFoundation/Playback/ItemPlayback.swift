@@ -38,6 +38,8 @@ final class ItemPlayback: Sendable {
         var isShutDown = false
         var isLoaded = false
         var isSeekable = false
+        /// Whether the rate is not 0.
+        var isPlaying = false
         var isAtEnd = false
         /// Seconds.
         var lastSeekTarget: Double = 0
@@ -70,6 +72,10 @@ final class ItemPlayback: Sendable {
             address = "avfoundation://\(name)"
         }
         handle.observe(["duration", "time-pos", "core-idle", "eof-reached"])
+        if options.headless == nil {
+            // What a window needs at least; libmpv's own keys would seek and pause behind the player's back.
+            for key in ["q", "ESC", "CLOSE_WIN"] { handle.command(["keybind", key, "quit"], id: 0) }
+        }
         item.playbacks.opened()
         let thread = Thread { [self] in
             runEvents(of: handle)
@@ -90,6 +96,7 @@ final class ItemPlayback: Sendable {
     // MARK: Commands
 
     func setRate(_ rate: Float) {
+        state.withLock { $0.isPlaying = rate != 0 }
         call { handle in
             if rate != 0 { handle.set("speed", String(options.speed(rate: rate))) }
             handle.set("pause", rate == 0 ? "yes" : "no")

@@ -101,6 +101,8 @@ enum MPVEvent: Sendable, Equatable {
     case seek
     case playbackRestart
     case reply(id: UInt64, error: Int32)
+    /// A property that was set has its value.
+    case propertySet
     case number(name: String, value: Double?)
     case flag(name: String, value: Bool)
     case other
@@ -116,6 +118,7 @@ enum MPVEvent: Sendable, Equatable {
         case MPV_EVENT_FILE_LOADED: self = .fileLoaded
         case MPV_EVENT_SEEK: self = .seek
         case MPV_EVENT_PLAYBACK_RESTART: self = .playbackRestart
+        case MPV_EVENT_SET_PROPERTY_REPLY: self = .propertySet
         case MPV_EVENT_COMMAND_REPLY: self = .reply(id: event.reply_userdata, error: event.error)
         case MPV_EVENT_END_FILE:
             let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee

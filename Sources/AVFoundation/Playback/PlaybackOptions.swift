@@ -20,7 +20,7 @@ struct PlaybackOptions: Sendable, Equatable {
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
             ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
-            ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("osc", "no"), ("pause", "yes"),
+            ("input-default-bindings", "no"), ("osc", "no"), ("pause", "yes"),
             ("keep-open", "always"), ("keep-open-pause", "no"), ("audio-display", "no"), ("sub-auto", "no"),
             ("audio-file-auto", "no"), ("hr-seek", "yes"), ("demuxer-max-back-bytes", "0"),
             ("demuxer-readahead-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2)),
