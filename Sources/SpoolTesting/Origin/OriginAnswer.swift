@@ -9,6 +9,8 @@ struct OriginAnswer {
     var status: Int
     /// Names and values of the head's fields, also ones that HTTP does not allow.
     var lines: [(String, String)]
+    /// The `Content-Length` where that is not the length of the body.
+    var promisedLength: Int64?
     private var version = "1.1"
     /// What the body is cut from.
     var content: OriginContent
@@ -47,6 +49,7 @@ struct OriginAnswer {
         body = draft.body
         incident = draft.incident
         drip = draft.drip
+        promisedLength = draft.contentLength
         if request.method == "HEAD" || [204, 304].contains(status) { body = 0..<0 }
         closes = draft.closes || !request.keepsAlive
         lines = draft.lines
@@ -64,6 +67,15 @@ struct OriginAnswer {
         if draft.contentLength != nil { closes = true }
         if closes { lines.append(("Connection", "close")) }
         lines.append(("Date", HTTPDate.text(now)))
+    }
+
+    /// Status and fields; those that HTTP does not allow are missing.
+    var response: HTTPResponse {
+        var fields = HTTPFields()
+        for (name, value) in lines {
+            if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
+        }
+        return HTTPResponse(status: .init(code: status), headerFields: fields)
     }
 
     /// Status line and fields with the empty line after them, as they go over the wire.

@@ -52,11 +52,16 @@ final class OriginDesk: Sendable {
             OriginExchange(
                 number: 0, index: 0, connection: connection, method: head.method.rawValue, path: path,
                 query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
+        return (answer(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
+    }
+
+    /// Decides the answer to a request that was noted.
+    func answer(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginAnswer {
         let request = OriginAnswer.Request(
-            method: exchange.method, query: exchange.query, fields: fields, keepsAlive: head.isKeepAlive,
+            method: exchange.method, query: exchange.query, fields: exchange.fields, keepsAlive: keepsAlive,
             index: exchange.index)
-        let resource = state.withLock { $0.resources[path] }
-        return (OriginAnswer(to: request, from: resource, now: Date()), exchange.number, path)
+        let resource = state.withLock { $0.resources[exchange.path] }
+        return OriginAnswer(to: request, from: resource, now: Date())
     }
 
     /// Keeps an answer back until its path is released.

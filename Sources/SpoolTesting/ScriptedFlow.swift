@@ -1,0 +1,216 @@
+import Foundation
+import Spool
+import Synchronization
+
+/// Hands out one scripted body, as far as the test has allowed.
+///
+/// One consumer waits at a time; whatever changes (an allowance, a release, a pause that is over, a failure) wakes it to
+/// look again.
+final class ScriptedFlow: Sendable {
+    /// What is handed out, and what happens on the way.
+    struct Plan {
+        var content: OriginContent
+        /// The bytes of `content` in the body, half-open.
+        var range: Range<Int64>
+        /// What is thrown in place of the end.
+        var failure: UpstreamError?
+        /// After how many bytes the body waits for its release.
+        var stall: Int64?
+        var drip: (bytes: Int, every: Duration)?
+
+        init(_ content: OriginContent, _ range: Range<Int64>, failure: UpstreamError? = nil) {
+            self.content = content
+            self.range = range
+            self.failure = failure
+        }
+    }
+
+    private struct State {
+        var plan: Plan
+        var position: Int64 = 0
+        var allowance: Int64
+        var dripLeft: Int64
+        var isHeld = false
+        var isPausing = false
+        var failure: UpstreamError?
+        var isOver = false
+        var waiter: CheckedContinuation<Void, Never>?
+
+        var isStalled: Bool { plan.stall == position }
+
+        /// What is to be done now.
+        var step: Step {
+            if let failure { return .end(failure) }
+            let left = Int64(plan.range.count) - position
+            if isStalled { return .wait }
+            if left <= 0 { return .end(plan.failure) }
+            if dripLeft <= 0, let drip = plan.drip { return isPausing ? .wait : .pause(drip.every) }
+            let count = min(left, allowance, dripLeft, plan.stall.map { $0 - position } ?? .max)
+            return count > 0 ? .piece(count) : .wait
+        }
+
+        /// Says what is to be done now and takes it as done: the piece, if it is one.
+        mutating func advance(_ pieceSize: Int) -> (Step, piece: Range<Int64>, OriginContent) {
+            let step = step
+            switch step {
+            case .piece(let count): return (step, take(min(count, Int64(pieceSize))), plan.content)
+            case .pause: isPausing = true
+            case .end, .wait: break
+            }
+            return (step, 0..<0, plan.content)
+        }
+
+        private mutating func take(_ count: Int64) -> Range<Int64> {
+            let start = plan.range.lowerBound + position
+            position += count
+            dripLeft -= plan.drip == nil ? 0 : count
+            allowance -= allowance == .max ? 0 : count
+            return start..<start + count
+        }
+    }
+
+    private enum Step {
+        /// So many bytes may go.
+        case piece(Int64)
+        case end(UpstreamError?)
+        case pause(Duration), wait
+    }
+
+    let path: String
+    private let number: Int
+    private let desk: OriginDesk
+    private let pieceSize: Int
+    private let onEnd: @Sendable () -> Void
+    private let state: Mutex<State>
+
+    init(
+        _ exchange: OriginExchange, _ plan: Plan, _ desk: OriginDesk, pieceSize: Int, allowance: Int64,
+        onEnd: @escaping @Sendable () -> Void
+    ) {
+        path = exchange.path
+        number = exchange.number
+        self.desk = desk
+        self.pieceSize = pieceSize
+        self.onEnd = onEnd
+        state = Mutex(State(plan: plan, allowance: allowance, dripLeft: Int64(plan.drip?.bytes ?? .max)))
+        holdIfStalled()
+    }
+
+    private func holdIfStalled() {
+        let stalls = state.withLock { state in
+            defer { state.isHeld = state.isHeld || state.isStalled }
+            return state.isStalled && !state.isHeld
+        }
+        if stalls { desk.hold(number, path: path) { self.wake { $0.plan.stall = nil } } }
+    }
+
+    // MARK: Test side
+
+    func allow(_ count: Int64) {
+        wake { state in
+            let (sum, overflow) = state.allowance.addingReportingOverflow(count)
+            state.allowance = overflow ? .max : sum
+        }
+    }
+
+    func fail(_ error: UpstreamError) { wake { $0.failure = error } }
+
+    // MARK: Consumer side
+
+    func next() async throws -> [UInt8]? {
+        while true {
+            if Task.isCancelled { close() }
+            let (step, piece, content) = state.withLock { $0.advance(pieceSize) }
+            switch step {
+            case .piece:
+                desk.log.update(number) { $0.bytesSent += Int64(piece.count) }
+                // Before the piece is out: whoever has seen the bytes before a stall can release it.
+                holdIfStalled()
+                return content.bytes(piece)
+            case .end(let failure):
+                over(failure == nil ? .finished : .cut)
+                if let failure { throw failure }
+                return nil
+            case .pause(let duration):
+                Task { [desk] in
+                    try? await desk.clock.sleep(for: duration)
+                    wake { state in
+                        state.isPausing = false
+                        state.dripLeft = Int64(state.plan.drip?.bytes ?? .max)
+                    }
+                }
+            case .wait: await waitForChange()
+            }
+        }
+    }
+
+    /// The consumer has left.
+    func close() {
+        wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was given up") }
+        over(.abandoned)
+    }
+
+    private func over(_ ending: OriginExchange.Ending) {
+        let isFirst = state.withLock { state in
+            defer { state.isOver = true }
+            return !state.isOver
+        }
+        guard isFirst else { return }
+        desk.drop(number)
+        desk.log.update(number) { $0.ending = ending }
+        onEnd()
+    }
+
+    private func waitForChange() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let isIdle = state.withLock { state in
+                    guard case .wait = state.step else { return false }
+                    state.waiter = waiter
+                    return true
+                }
+                if !isIdle { waiter.resume() }
+            }
+        } onCancel: {
+            close()
+        }
+    }
+
+    private func wake(_ change: (inout State) -> Void) {
+        let waiter = state.withLock { state in
+            change(&state)
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+}
+
+/// A scripted body: ends its flow when it is released, before or during iteration.
+struct ScriptedBody: AsyncSequence, Sendable {
+    typealias Element = [UInt8]
+
+    private final class Owner: Sendable {
+        let flow: ScriptedFlow
+        let isTakenOver = Mutex(false)
+        init(_ flow: ScriptedFlow) { self.flow = flow }
+        deinit { if !isTakenOver.withLock({ $0 }) { flow.close() } }
+    }
+
+    private let owner: Owner
+
+    init(_ flow: ScriptedFlow) { owner = Owner(flow) }
+
+    func makeAsyncIterator() -> Iterator {
+        owner.isTakenOver.withLock { $0 = true }
+        return Iterator(owner.flow)
+    }
+
+    final class Iterator: AsyncIteratorProtocol {
+        private let flow: ScriptedFlow
+        init(_ flow: ScriptedFlow) { self.flow = flow }
+        deinit { flow.close() }
+
+        func next() async throws -> [UInt8]? { try await flow.next() }
+    }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolHTTP
+
+/// What stands between a transport that pushes and a consumer that pulls, with the transport played by hand.
+@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+    private final class Calls: Sendable {
+        let names = Mutex<[String]>([])
+        func note(_ name: String) { names.withLock { $0.append(name) } }
+        var all: [String] { names.withLock { $0 } }
+    }
+
+    private let clock = ManualClock()
+    private let calls = Calls()
+
+    private func make() -> Exchange<Data> {
+        var configuration = HTTPUpstreamConfiguration()
+        configuration.clock = clock
+        let exchange = Exchange<Data>("http://h/a", configuration) { [calls] in calls.note("end") }
+        exchange.attach(.init(resume: { [calls] in calls.note("resume") }, cancel: { [calls] in calls.note("cancel") }))
+        return exchange
+    }
+
+    private func withHead() async throws -> Exchange<Data> {
+        let exchange = make()
+        exchange.receiveHead(HTTPResponse(status: .ok))
+        _ = try await exchange.head()
+        return exchange
+    }
+
+    private let big = Data(count: 300 << 10)
+
+    @Test func theTransportPausesWhenEnoughIsBufferedAndGoesOnAtHalf() async throws {
+        let exchange = try await withHead()
+        let answers = (0..<6).map { _ in exchange.receive(big, count: big.count) }
+        #expect(answers == [true, true, true, false, false, false], "1 MiB is reached with the fourth")
+        for _ in 0..<4 { _ = try await exchange.next() }
+        #expect(calls.all == [], "600 KiB are still there")
+        _ = try await exchange.next()
+        #expect(calls.all == ["resume"])
+        #expect(exchange.receive(big, count: big.count))
+    }
+
+    @Test func whatCameBeforeTheEndOrAFailureIsHandedOutFirst() async throws {
+        for outcome in [.success(()), .failure(UpstreamError(.cut, "x"))] as [Result<Void, UpstreamError>] {
+            let exchange = try await withHead()
+            _ = exchange.receive(Data([1]), count: 1)
+            exchange.finish(outcome)
+            #expect(calls.all.last == "end")
+            #expect(try await exchange.next() == Data([1]))
+            if case .success = outcome {
+                #expect(try await exchange.next() == nil)
+                #expect(try await exchange.next() == nil)
+            } else {
+                await #expect(throws: UpstreamError.self) { try await exchange.next() }
+            }
+        }
+    }
+
+    @Test func closingStopsTheTransportOnceAndEndsOnce() async throws {
+        let exchange = try await withHead()
+        exchange.close()
+        exchange.close()
+        exchange.finish(.failure(UpstreamError(.cut, "late")))
+        #expect(calls.all == ["cancel", "end"])
+        let error = await #expect(throws: UpstreamError.self) { try await exchange.next() }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test func closingAfterTheEndStopsNothing() async throws {
+        let exchange = try await withHead()
+        exchange.finish(.success(()))
+        exchange.close()
+        #expect(calls.all == ["end"])
+    }
+
+    @Test func aTransportThatBeginsAfterTheConsumerLeftIsStopped() {
+        let exchange = Exchange<Data>("http://h/a", HTTPUpstreamConfiguration()) {}
+        exchange.close()
+        exchange.attach(.init(resume: {}, cancel: { [calls] in calls.note("cancel") }))
+        #expect(calls.all == ["cancel"])
+    }
+
+    @Test func onlyTimeInWhichSomebodyWaitsCountsAsSilence() async throws {
+        let exchange = try await withHead()
+        for _ in 0..<20 {
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(60))
+        }
+        _ = exchange.receive(Data([1]), count: 1)
+        #expect(try await exchange.next() == Data([1]))
+        let waiting = Task { try await exchange.next() }
+        let error = await #expect(throws: UpstreamError.self) {
+            let driver = Task { [clock] in
+                while !Task.isCancelled {
+                    try await clock.waitForSleepers(1)
+                    clock.advance(by: .seconds(4))
+                }
+            }
+            defer { driver.cancel() }
+            _ = try await waiting.value
+        }
+        #expect(error?.code == .timedOut)
+        #expect(calls.all.sorted() == ["cancel", "end"])
+    }
+
+    @Test func placesAtAHostAreGivenInOrder() async throws {
+        let slots = HostSlots(limit: 1)
+        try await slots.acquire("a")
+        try await slots.acquire("b")
+        let waiting = Task { try await slots.acquire("a") }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        let next = Task { try await slots.acquire("a") }
+        slots.release("a")
+        try await next.value
+        slots.release("a")
+        try await slots.acquire("a")
+    }
+}

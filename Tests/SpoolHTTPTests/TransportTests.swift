@@ -1,0 +1,173 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+#if canImport(AsyncHTTPClient)
+/// What only shows with TLS: trust, and HTTP/2.
+@Suite(.timeLimit(.minutes(1))) struct TransportTests {
+    @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {
+        let certificate = try TestCertificate.make()
+        defer { certificate.remove() }
+        try await OriginServer.run(["/a": .pattern(1000)], identity: certificate.identity) { origin in
+            for upstream in [AsyncHTTPClientUpstream(), URLSessionUpstream()] as [any Upstream] {
+                let error = await #expect(throws: UpstreamError.self, "\(type(of: upstream))") {
+                    try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+                }
+                #expect(error?.isTransient == false)
+                // FoundationNetworking has no code for it: there it is `failed`.
+                if upstream is AsyncHTTPClientUpstream { #expect(error?.code == .untrusted) }
+            }
+            let trusting = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
+            let response = try await trusting.open(UpstreamRequest(url: origin.url("/a")))
+            var count = 0
+            for try await chunk in response.body { count += chunk.count }
+            #expect(count == 1000)
+            #expect(origin.log.exchanges.count == 1, "nobody asked over an untrusted connection")
+        }
+    }
+
+    @Test func aCertificateForAnotherNameIsUntrusted() async throws {
+        let certificate = try TestCertificate.make(name: "DNS:elsewhere.example")
+        defer { certificate.remove() }
+        try await OriginServer.run(["/a": .pattern(1000)], identity: certificate.identity) { origin in
+            let upstream = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
+            let error = await #expect(throws: UpstreamError.self) {
+                try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+            }
+            #expect(error?.code == .untrusted)
+        }
+    }
+
+    @Test(.enabled(if: NginxOverTLS.isInstalled, "nginx is not installed"))
+    func http2IsSpokenWhereTheOriginOffersIt() async throws {
+        let certificate = try TestCertificate.make()
+        defer { certificate.remove() }
+        let media = PatternBytes(length: 3_000_000)
+        let nginx = try await NginxOverTLS(certificate, serving: media.data)
+        defer { nginx.stop() }
+        let upstream = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
+        try await nginx.untilReady(upstream)
+        let request = UpstreamRequest(url: nginx.url, fields: [.range: "bytes=1000-2000999"])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let response = try await upstream.open(request)
+                    #expect(response.head.status == .partialContent)
+                    var bytes: [UInt8] = []
+                    for try await chunk in response.body { chunk.withUnsafeBytes { bytes += $0 } }
+                    #expect(bytes.count == 2_000_000)
+                    try media.verify(bytes, at: 1000)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try nginx.log() == Array(repeating: "HTTP/2.0 206", count: 4))
+    }
+}
+
+/// A certificate that nobody has signed but itself, made by the `openssl` command.
+struct TestCertificate {
+    let identity: OriginServer.Identity
+    let folder: URL
+
+    static func make(name: String = "IP:127.0.0.1,DNS:localhost") throws -> TestCertificate {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tls-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let identity = OriginServer.Identity(
+            certificate: folder.appendingPathComponent("certificate.pem"), key: folder.appendingPathComponent("key.pem")
+        )
+        try run(
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            "2", "-subj", "/CN=spool test", "-addext", "subjectAltName=\(name)", "-keyout", identity.key.path, "-out",
+            identity.certificate.path)
+        return TestCertificate(identity: identity, folder: folder)
+    }
+
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+}
+
+/// nginx with HTTP/2, for what the test kit's origin does not speak.
+private final class NginxOverTLS {
+    static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx")
+
+    let url: URL
+    private let folder: URL
+    /// In the foreground: a daemon would keep the descriptor by which Foundation sees a process end.
+    private let process = Process()
+
+    init(_ certificate: TestCertificate, serving data: Data) async throws {
+        // A port that was free a moment ago.
+        let finder = try await OriginServer.start([:])
+        let port = finder.port
+        await finder.stop()
+        folder = certificate.folder
+        url = try #require(URL(string: "https://127.0.0.1:\(port)/media"))
+        try data.write(to: folder.appendingPathComponent("media"))
+        let configuration = """
+            daemon off; pid \(folder.path)/pid; error_log \(folder.path)/error.log; worker_processes 1;
+            \(getuid() == 0 ? "user root;" : "")
+            events {}
+            http {
+                log_format protocol "$server_protocol $status";
+                access_log \(folder.path)/access.log protocol;
+                client_body_temp_path \(folder.path); proxy_temp_path \(folder.path); fastcgi_temp_path \(folder.path);
+                uwsgi_temp_path \(folder.path); scgi_temp_path \(folder.path);
+                server {
+                    listen 127.0.0.1:\(port) ssl http2; root \(folder.path);
+                    ssl_certificate \(certificate.identity.certificate.path);
+                    ssl_certificate_key \(certificate.identity.key.path);
+                }
+            }
+            """
+        let file = folder.appendingPathComponent("nginx.conf")
+        try Data(configuration.utf8).write(to: file)
+        process.executableURL = URL(fileURLWithPath: "/usr/sbin/nginx")
+        process.arguments = ["-c", file.path, "-e", folder.path + "/error.log"]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// Waits until it listens.
+    func untilReady(_ upstream: any Upstream) async throws {
+        while process.isRunning {
+            do {
+                let response = try await upstream.open(UpstreamRequest(url: url.appendingPathComponent("ready")))
+                for try await _ in response.body {}
+                return
+            } catch let error as UpstreamError where error.code == .unreachable { await Task.yield() }
+        }
+    }
+
+    /// Protocol and status of each request for the media, after nginx has written them all and gone.
+    func log() throws -> [String] {
+        kill(process.processIdentifier, SIGQUIT)
+        process.waitUntilExit()
+        let text = try String(contentsOf: folder.appendingPathComponent("access.log"), encoding: .utf8)
+        return text.split(separator: "\n").map { String($0) }.filter { !$0.hasSuffix("404") }
+    }
+
+    func stop() { process.terminate() }
+}
+
+/// Runs a command to its end.
+private func run(_ command: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = command
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+        throw CommandFailure(command: command[0], status: process.terminationStatus)
+    }
+}
+
+private struct CommandFailure: Error {
+    var command: String
+    var status: Int32
+}
+#endif
