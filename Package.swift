@@ -92,6 +92,7 @@ let package = Package(
             name: "SpoolCLI",
             dependencies: [
                 "ByteRanges",
+                "HTTPRanges",
                 "Spool",
                 "SpoolAVFoundation",
                 "SpoolHTTP",

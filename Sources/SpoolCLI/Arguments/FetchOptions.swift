@@ -1,0 +1,28 @@
+import ArgumentParser
+import Foundation
+import HTTPTypes
+import Spool
+
+/// What commands take that may ask an origin.
+struct FetchOptions: ParsableArguments {
+    @Option(
+        name: .customLong("header"),
+        help: ArgumentHelp("A header field to send to the origin; any number of them.", valueName: "name: value"))
+    var headers: [HeaderArgument] = []
+
+    @OptionGroup var room: RoomOptions
+
+    /// A source of the media at `url`, asked for with these header fields.
+    func source(_ url: URL) -> MediaSource {
+        MediaSource(url: url, fields: HTTPFields(headers.map(\.field)))
+    }
+}
+
+/// How much the cache may hold.
+struct RoomOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The most that the cache may keep, such as 500MB or 2GiB; holds for the directory from now on.",
+            valueName: "size"))
+    var capacity: ByteCount?
+}

@@ -1,0 +1,17 @@
+import ArgumentParser
+import Foundation
+import HTTPTypes
+
+/// A header field to send to the origin: `Authorization: Bearer …`.
+struct HeaderArgument: Hashable, Sendable, ExpressibleByArgument {
+    var field: HTTPField
+
+    /// Reads `Name: value`; nil without a colon, for a name that is no field name (RFC 9110 §5.1), and for a value
+    /// that would break out of its line.
+    init?(argument: String) {
+        guard let colon = argument.firstIndex(of: ":") else { return nil }
+        let value = argument[argument.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+        guard let name = HTTPField.Name(String(argument[..<colon])), HTTPField.isValidValue(value) else { return nil }
+        field = HTTPField(name: name, value: value)
+    }
+}

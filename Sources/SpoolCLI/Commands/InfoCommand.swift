@@ -1,0 +1,37 @@
+import ArgumentParser
+import Foundation
+import Spool
+
+/// `spool info`: what the cache holds of one resource.
+struct InfoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info", abstract: "Show what the cache holds of one resource; also while another process uses it.")
+
+    @OptionGroup var options: CacheOptions
+    @Argument(help: "The address of the media.") var url: MediaAddress
+
+    func run() async throws {
+        guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
+        if options.json { return try Output.json(MediaReport(media)) }
+        let length = media.length.map { ByteCount(bytes: $0).text } ?? "unknown"
+        Output.line("address    \(media.address)")
+        Output.line("key        \(media.key)")
+        Output.line("length     \(length)")
+        Output.line("type       \(media.contentType ?? "unknown")")
+        Output.line("validator  \(media.validator ?? "none")")
+        Output.line("cached     \(ByteCount(bytes: media.cachedBytes).text), \(media.share)")
+        Output.line("           ▕\(RangeBar.text(media.ranges, length: media.length, cells: 60))▏")
+        Output.line("pinned     \(media.isPinned ? "yes" : "no")")
+        Output.line("last used  \(media.lastUsed.formatted(.iso8601))")
+    }
+}
+
+extension MediaAddress {
+    /// The resource's name in the cache.
+    var key: CacheKey { CacheKeyPolicy.url.key(for: url) }
+
+    /// The error for what the cache does not have.
+    var notStored: CacheError {
+        CacheError(.notStored, "the cache holds nothing of \(MediaSource(url: url).displayAddress)")
+    }
+}

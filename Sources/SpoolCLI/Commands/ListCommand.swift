@@ -1,0 +1,29 @@
+import ArgumentParser
+import ByteRanges
+import Spool
+
+/// `spool ls`: what the cache holds.
+struct ListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ls", abstract: "List what the cache holds; also while another process uses it.")
+
+    @OptionGroup var options: CacheOptions
+
+    func run() async throws {
+        let contents = try await options.contents() ?? []
+        if options.json { return try Output.json(contents.map(MediaReport.init)) }
+        for media in contents {
+            let columns = [
+                RangeBar.text(media.ranges, length: media.length, cells: 20),
+                media.share.padded(to: 9), ByteCount(bytes: media.cachedBytes).text.padded(to: 9),
+                media.isPinned ? "pinned" : "      ", media.address,
+            ]
+            Output.line(columns.joined(separator: "  "))
+        }
+    }
+}
+
+extension String {
+    /// The text, with blanks before it up to so many characters.
+    func padded(to count: Int) -> String { String(repeating: " ", count: max(0, count - self.count)) + self }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Foundation
+import Spool
+import Synchronization
+
+/// `spool verify`: check every stored block against its seal.
+struct VerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify", abstract: "Check every stored block against its seal.")
+
+    struct Report: Encodable, Sendable {
+        var blocks: Int
+        var bad: Int
+        var dropped: Int
+    }
+
+    @OptionGroup var options: CacheOptions
+    @Flag(help: "Drop bad blocks, so that they are fetched again when asked for.") var repair = false
+
+    func run() async throws {
+        let found = try await options.withExistingCache { try await check($0) }
+        let report = Report(blocks: found?.blocks ?? 0, bad: found?.bad ?? 0, dropped: found?.dropped ?? 0)
+        if options.json {
+            try Output.json(report)
+        } else {
+            Output.line("\(report.blocks) blocks checked, \(report.bad) bad, \(report.dropped) dropped")
+        }
+        guard report.bad > report.dropped else { return }
+        throw CommandFailure(message: "\(report.bad - report.dropped) blocks are bad; --repair drops them")
+    }
+
+    private func check(_ cache: MediaCache) async throws -> Verification {
+        let progress = Mutex((done: 0, of: 0))
+        let line = LiveLine { _ in
+            let (done, total) = progress.withLock { $0 }
+            return "checked \(done) of \(total) blocks"
+        }
+        do {
+            let result = try await cache.verify(repairing: repair) { done, total in
+                progress.withLock { $0 = (done, total) }
+            }
+            await line.end()
+            return result
+        } catch {
+            await line.end()
+            throw error
+        }
+    }
+}

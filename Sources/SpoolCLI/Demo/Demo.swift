@@ -1,0 +1,90 @@
+import Foundation
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// Plays media twice through a cache of its own: once with the origin, with jumps, and once without.
+struct Demo: Sendable {
+    private struct Heard: Sendable {
+        var arrivals = ArrivalMap()
+        var jumps: [SeekArgument] = []
+    }
+
+    /// Which cache, and how to speak.
+    var options: CacheOptions
+    /// What to send along, and the capacity.
+    var fetching: FetchOptions
+    /// What to play; nil for a film of its own.
+    var media: PlayableAddress?
+
+    /// Plays twice and tells the story.
+    func run() async throws -> DemoStory {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let origin = try await origin(in: folder)
+        var options = options
+        if options.cachePath == nil { options.cachePath = folder.appendingPathComponent("cache").path }
+
+        Output.remark("first play, through an empty cache …")
+        let (first, heard) = try await play(origin, options, upstream: nil) { PlayPlan.tour(ofSeconds: $0 ?? 0) }
+        let sent = try await origin.sent()
+        let upstream = await origin.switchOff()
+        Output.remark("second play, with the origin switched off …")
+        let (second, _) = try await play(origin, options, upstream: upstream) { duration in
+            PlayPlan(rate: PlayPlan.tour(ofSeconds: duration ?? 0).rate)
+        }
+        let kept = try await options.contents(of: CacheKeyPolicy.url.key(for: origin.url))?.first
+        return DemoStory(
+            name: (origin.file ?? origin.url).lastPathComponent, length: kept?.length, first: first, second: second,
+            arrivals: heard.arrivals, jumps: heard.jumps, sent: sent,
+            isIdentical: try await compare(origin, options, in: folder))
+    }
+
+    private func origin(in folder: URL) async throws -> DemoOrigin {
+        switch media?.url {
+        case nil:
+            Output.remark("making a film with ffmpeg …")
+            return try await DemoOrigin(serving: DemoMedia.make(in: folder))
+        case let file? where file.isFileURL:
+            return try await DemoOrigin(serving: file)
+        case let url?:
+            return DemoOrigin(at: url)
+        }
+    }
+
+    private func play(
+        _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
+        _ plan: @escaping @Sendable (Double?) -> PlayPlan
+    ) async throws -> (PlayReport, Heard) {
+        let heard = Mutex(Heard())
+        let report = try await Play(
+            options: options, capacity: fetching.room.capacity, source: fetching.source(origin.url), upstream: upstream,
+            isHeadless: true, plan: plan,
+            heard: { event in
+                guard case .landed(let range) = event.kind else { return }
+                heard.withLock { $0.arrivals.landed(range) }
+            },
+            jumped: { jump in
+                heard.withLock {
+                    $0.arrivals.beginStage()
+                    $0.jumps.append(jump)
+                }
+            }
+        ).run()
+        return (report, heard.withLock { $0 })
+    }
+
+    /// Whether what the cache gives out is the origin's file; nil where that is not at hand.
+    private func compare(_ origin: DemoOrigin, _ options: CacheOptions, in folder: URL) async throws -> Bool? {
+        guard let file = origin.file else { return nil }
+        let copy = folder.appendingPathComponent("copy")
+        do {
+            try await options.withCache { try await $0.export(CacheKeyPolicy.url.key(for: origin.url), to: copy) }
+        } catch let error as CacheError where [.incomplete, .notStored].contains(error.code) {
+            return false
+        }
+        return FileManager.default.contentsEqual(atPath: file.path, andPath: copy.path)
+    }
+}

@@ -1,0 +1,88 @@
+import ByteRanges
+import Foundation
+
+/// Tells what the demonstration showed, in at most twenty lines, and judges whether the cache kept its promises.
+struct DemoStory: Sendable {
+    /// Something that was promised, and whether it was kept.
+    struct Promise: Sendable {
+        var text: String
+        var isKept: Bool
+    }
+
+    /// What was played.
+    var name: String
+    /// Its length in bytes; nil if it never became known.
+    var length: Int64?
+    /// The plays.
+    var first: PlayReport
+    var second: PlayReport
+    /// In which part of the first play each byte came.
+    var arrivals: ArrivalMap
+    /// The jumps of the first play, in order.
+    var jumps: [SeekArgument]
+    /// What the origin's socket counted; nil where the origin is not ours.
+    var sent: (bytes: Int64, again: Int64, interrupted: Int)?
+    /// Whether the cached file equals the origin's, byte for byte; nil where that can't be known.
+    var isIdentical: Bool?
+
+    private static let cells = 64
+    /// What an interrupted transfer may have sent in vain: one block.
+    private static let block: Int64 = 64 << 10
+
+    /// What was promised.
+    var promises: [Promise] {
+        let landed = cached.byteCount
+        var promises = [
+            Promise(text: "both plays reached the end", isKept: first.ended && second.ended),
+            Promise(
+                text: "each byte once: \(first.bytesFromOrigin) bytes came from the origin, \(landed) different ones "
+                    + "landed",
+                isKept: first.bytesFromOrigin == landed),
+            Promise(
+                text: "the second play heard nothing from the origin",
+                isKept: second.bytesFromOrigin == 0 && second.originRequests == 0),
+        ]
+        if let sent {
+            promises.append(
+                Promise(
+                    text: "the origin counted the same at its socket: \(sent.bytes) bytes sent, \(sent.again) of them "
+                        + "twice",
+                    isKept: sent.again <= Self.block * Int64(sent.interrupted)))
+        }
+        if let isIdentical {
+            promises.append(
+                Promise(text: "the cached file is the origin's, byte for byte", isKept: isIdentical))
+        }
+        return promises
+    }
+
+    /// The summary.
+    var text: String {
+        let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
+        let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown length"
+        var lines = ["\(name) (\(time), \(size)), played twice with AVPlayer through the cache", ""]
+        lines.append("First play, cache empty\(jumpText):")
+        lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")
+        lines.append("  " + sources(of: first))
+        if !jumps.isEmpty { lines.append("  1: what the origin sent before the first jump; 2: after it; and so on") }
+        lines.append("Second play, origin switched off:")
+        lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
+        lines.append("  " + sources(of: second))
+        lines.append("")
+        lines += promises.map { "\($0.isKept ? "✓" : "✗ BROKEN:") \($0.text)" }
+        return lines.joined(separator: "\n")
+    }
+
+    private var cached: ByteRangeSet { ByteRangeSet(first.cachedRanges.map { $0[0]..<$0[1] }) }
+
+    private var jumpText: String {
+        guard !jumps.isEmpty else { return "" }
+        return ", jumping "
+            + jumps.map { "\(ProgressLine.clock($0.at)) → \(ProgressLine.clock($0.to))" }.joined(separator: " and ")
+    }
+
+    private func sources(of play: PlayReport) -> String {
+        "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests) requests, "
+            + "\(ByteCount(bytes: play.bytesFromCache).text) from the cache"
+    }
+}

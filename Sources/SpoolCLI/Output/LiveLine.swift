@@ -1,0 +1,27 @@
+import Foundation
+
+/// Keeps one line of a terminal up to date while something goes on; says nothing where nobody watches.
+struct LiveLine: Sendable {
+    private let task: Task<Void, Never>?
+
+    /// Starts to draw what `text` says for a number of columns, ten times a second.
+    init(isShown: Bool = Output.isWatched, text: @escaping @Sendable (_ columns: Int) async -> String) {
+        guard isShown else {
+            task = nil
+            return
+        }
+        task = Task {
+            while !Task.isCancelled {
+                Output.draw("\r" + (await text(Output.columns)) + "\u{1B}[K")
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+            Output.draw("\r\u{1B}[K")
+        }
+    }
+
+    /// Wipes the line; nothing is drawn afterwards.
+    func end() async {
+        task?.cancel()
+        await task?.value
+    }
+}

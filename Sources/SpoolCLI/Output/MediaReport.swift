@@ -1,0 +1,38 @@
+import Foundation
+import Spool
+
+/// What is kept of one resource, as `ls` and `info` tell it.
+struct MediaReport: Encodable, Sendable {
+    var url: String
+    var key: String
+    @OrNull var length: Int64?
+    @OrNull var contentType: String?
+    @OrNull var validator: String?
+    var cachedBytes: Int64
+    var ranges: [[Int64]]
+    var complete: Bool
+    var pinned: Bool
+    var lastUsed: Date
+
+    init(_ media: CachedMedia) {
+        url = media.address
+        key = media.key.hash
+        _length = OrNull(wrappedValue: media.length)
+        _contentType = OrNull(wrappedValue: media.contentType)
+        _validator = OrNull(wrappedValue: media.validator)
+        cachedBytes = media.cachedBytes
+        ranges = media.ranges.map(\.pair)
+        complete = media.isComplete
+        pinned = media.isPinned
+        lastUsed = media.lastUsed
+    }
+}
+
+extension CachedMedia {
+    /// How much is there, in one short column: `complete`, `42 %`, or bytes where the length is not known.
+    var share: String {
+        if isComplete { return "complete" }
+        guard let length, length > 0 else { return ByteCount(bytes: cachedBytes).text }
+        return "\(min(99, cachedBytes * 100 / length)) %"
+    }
+}

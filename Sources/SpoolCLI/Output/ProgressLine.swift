@@ -1,0 +1,59 @@
+import ByteRanges
+import Foundation
+
+/// What the progress line says, as numbers; no terminal, no clock.
+struct ProgressLine: Sendable {
+    /// The file's name.
+    var name: String
+    /// Bytes delivered so far.
+    var done: Int64 = 0
+    /// Bytes to deliver; nil while that is not known.
+    var goal: Int64?
+    /// Bytes a second lately; nil before it can be told.
+    var rate: Double?
+    /// Which bytes of the file are there.
+    var landed = ByteRangeSet()
+    /// The file's length.
+    var length: Int64?
+
+    /// The line, in at most `columns` characters: the bar is left out first, then the name.
+    func text(columns: Int) -> String {
+        var facts = [ByteCount(bytes: done).text + (goal.map { " of \(ByteCount(bytes: $0).text)" } ?? "")]
+        if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
+        if let left = secondsLeft { facts.append(Self.clock(left) + " left") }
+        let numbers = facts.joined(separator: "  ")
+        let bar = "▕" + RangeBar.text(landed, length: length, cells: 40) + "▏"
+        for parts in [[name, bar, numbers], [bar, numbers], [numbers]] {
+            let line = parts.joined(separator: " ")
+            if line.count < columns { return line }
+        }
+        return String(numbers.prefix(max(0, columns - 1)))
+    }
+
+    private var secondsLeft: Double? {
+        guard let goal, let rate, rate > 0 else { return nil }
+        return Double(max(0, goal - done)) / rate
+    }
+
+    /// `0:07`, `12:30` or `1:02:03`.
+    static func clock(_ seconds: Double) -> String {
+        guard seconds.isFinite, seconds < 360_000 else { return "–:––" }
+        let whole = Int(max(0, seconds).rounded(.up))
+        let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
+        if hours > 0 { return String(format: "%d:%02d:%02d", hours, minutes, rest) }
+        return String(format: "%d:%02d", minutes, rest)
+    }
+}
+
+/// How fast something goes, over its last few seconds.
+struct RateEstimate: Sendable {
+    private var samples: [(seconds: Double, bytes: Int64)] = []
+
+    /// Takes note that at `seconds` so many bytes were done, and says the rate in bytes a second; nil at first.
+    mutating func note(_ bytes: Int64, at seconds: Double) -> Double? {
+        samples.append((seconds, bytes))
+        while samples.count > 2, samples[1].seconds < seconds - 5 { samples.removeFirst() }
+        guard let first = samples.first, seconds - first.seconds > 0.2 else { return nil }
+        return Double(bytes - first.bytes) / (seconds - first.seconds)
+    }
+}

@@ -1,0 +1,27 @@
+import ByteRanges
+
+/// Shows which parts of a file are there, as a row of cells from its first byte to its last.
+enum RangeBar {
+    /// A cell is blank where nothing is there, and darker the more of it is: `·`, `░`, `▒`, `▓`, `█`. Only a cell of
+    /// which every byte is there is full.
+    static func text(_ landed: ByteRangeSet, length: Int64?, cells: Int) -> String {
+        guard let length, length > 0 else { return String(repeating: "·", count: max(0, cells)) }
+        return String(
+            (0..<max(0, cells)).map { index in
+                let cell = range(ofCell: index, of: cells, length: length)
+                let there = landed.intersection(cell).byteCount
+                let whole = cell.upperBound - cell.lowerBound
+                if there == 0 { return "·" }
+                if there == whole { return "█" }
+                return ["░", "▒", "▓"][Int(min(2, Double(there) / Double(whole) * 3))]
+            })
+    }
+
+    /// The bytes that a cell stands for; at least one, also where the file has fewer bytes than the row has cells.
+    static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
+        let size = Double(length) / Double(cells)
+        let start = min(Int64(Double(index) * size), length - 1)
+        let end = index + 1 == cells ? length : Int64(Double(index + 1) * size)
+        return start..<max(start + 1, min(end, length))
+    }
+}

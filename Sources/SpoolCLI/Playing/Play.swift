@@ -1,0 +1,72 @@
+import AVFoundation
+import ByteRanges
+import Foundation
+import Spool
+import SpoolAVFoundation
+
+/// One play through a cache, from the opening of the cache to the report.
+struct Play: Sendable {
+    /// Which cache.
+    var options: CacheOptions
+    /// The most that the cache may keep from now on.
+    var capacity: ByteCount?
+    /// What to play.
+    var source: MediaSource
+    /// Where bytes come from; nil for the platform's HTTP client.
+    var upstream: (any Upstream)?
+    /// Whether without picture and sound.
+    var isHeadless: Bool
+    /// What to do, for a duration.
+    var plan: @Sendable (Double?) -> PlayPlan
+    /// Told what happens in the cache meanwhile.
+    var heard: @Sendable (CacheEvent) -> Void = { _ in }
+    /// Told of each jump.
+    var jumped: @Sendable (SeekArgument) -> Void = { _ in }
+
+    /// Plays, through the cache where that is possible.
+    ///
+    /// - Throws: What the cache throws at opening, and what the play failed with.
+    func run() async throws -> PlayReport {
+        guard CachingURLAsset.canCache(source.url) else {
+            return PlayReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)
+        }
+        var (report, media, warnings) = try await options.withCache(capacity: capacity, upstream: upstream) { cache in
+            let warnings = Warnings(of: cache, heard: heard)
+            let asset = CachingURLAsset(source: source, cache: cache)
+            var report = PlayReport(try await play(asset, media: asset.media), of: source.url)
+            report.add(requestsOf: asset)
+            return (report, asset.media, warnings)
+        }
+        await warnings.end()
+        let kept = try? await options.contents(of: media?.key)?.first
+        report.add(media?.statistics ?? Statistics(), kept: kept)
+        return report
+    }
+
+    @MainActor private func play(_ asset: AVURLAsset, media: Media?) async throws -> PlaySession.Outcome {
+        let session = PlaySession(asset, isHeadless: isHeadless, plan: plan, jumped: jumped)
+        let line = LiveLine { columns in await Self.line(session, media, columns: columns) }
+        do {
+            let outcome = try await session.run()
+            await line.end()
+            return outcome
+        } catch {
+            await line.end()
+            throw error
+        }
+    }
+
+    /// Where it plays, which parts of the file are there, and where bytes came from.
+    @MainActor private static func line(_ session: PlaySession, _ media: Media?, columns: Int) async -> String {
+        let position = "\(ProgressLine.clock(session.time)) / \(session.duration.map(ProgressLine.clock) ?? "–:––")"
+        guard let media else { return position }
+        let counts = media.statistics
+        let length = media.landed.bounds == nil ? nil : try? await media.contentInformation().length
+        let bar = "▕" + RangeBar.text(media.landed, length: length ?? nil, cells: 40) + "▏"
+        let numbers =
+            "\(ByteCount(bytes: counts.bytesFromCache).text) from the cache, "
+            + "\(ByteCount(bytes: counts.bytesFromOrigin).text) from the origin"
+        let whole = "\(position)  \(bar)  \(numbers)"
+        return whole.count < columns ? whole : position
+    }
+}

@@ -1,0 +1,58 @@
+import AVFoundation
+import Foundation
+import Spool
+
+/// What `play` did: how it ended, where the bytes came from, and what the player asked for.
+struct PlayReport: Encodable, Sendable {
+    /// One loading request of the player.
+    struct LoadingRequest: Encodable, Sendable {
+        var kind: String
+        var offset: Int64
+        @OrNull var length: Int64?
+        var toEnd: Bool
+        var bytes: Int64
+        var cancelled: Bool
+    }
+
+    var url: String
+    @OrNull var duration: Double?
+    var ended: Bool
+    var bytesFromCache: Int64 = 0
+    var bytesFromOrigin: Int64 = 0
+    var originRequests = 0
+    var cachedRanges: [[Int64]] = []
+    var loadingRequests: [LoadingRequest] = []
+
+    init(_ outcome: PlaySession.Outcome, of url: URL) {
+        self.url = url.isFileURL ? url.path : MediaSource(url: url).displayAddress
+        _duration = OrNull(wrappedValue: outcome.duration)
+        ended = outcome.ended
+    }
+
+    /// Takes in what was counted, after the cache was closed, when nothing is on its way any more.
+    mutating func add(_ counts: Statistics, kept: CachedMedia?) {
+        bytesFromCache = counts.bytesFromCache
+        bytesFromOrigin = counts.bytesFromOrigin
+        originRequests = counts.originRequests
+        cachedRanges = kept?.ranges.map(\.pair) ?? []
+    }
+
+    /// Takes in what the player asked for. Apple's AVFoundation keeps no log of that.
+    mutating func add(requestsOf asset: AVURLAsset) {
+        #if os(Linux)
+        loadingRequests = asset.requestLog.map { request in
+            LoadingRequest(
+                kind: request.kind.rawValue, offset: request.offset, length: request.length, toEnd: request.toEnd,
+                bytes: request.bytes, cancelled: request.isCancelled)
+        }
+        #endif
+    }
+
+    /// A few words for a person.
+    var text: String {
+        let length = duration.map { " of \(ProgressLine.clock($0))" } ?? ""
+        return "\(ended ? "played to the end" : "stopped")\(length): "
+            + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
+            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests) requests"
+    }
+}

@@ -1,0 +1,143 @@
+import AVFoundation
+import Foundation
+import SpoolAVFoundation
+
+/// Plays one asset with a real player, by a plan, and says how it went.
+@MainActor final class PlaySession {
+    /// How it went.
+    struct Outcome: Sendable {
+        /// How long the media is, in seconds; nil if that is not known.
+        var duration: Double?
+        /// Whether its end was reached; false when the plan stopped the play before.
+        var ended: Bool
+    }
+
+    private enum Event: Sendable {
+        case time
+        case tick
+        case ended
+        case failed
+    }
+
+    /// How long a headless play may stand still before it is given up.
+    private static let patience: Duration = .seconds(60)
+
+    private let player = AVPlayer()
+    private let item: AVPlayerItem
+    private let isHeadless: Bool
+    private let makePlan: @Sendable (Double?) -> PlayPlan
+    private let jumped: @Sendable (SeekArgument) -> Void
+    private let events: AsyncStream<Event>
+    private let send: AsyncStream<Event>.Continuation
+    private var plan: PlayPlan?
+    private var lastProgress = (time: -1.0, at: ContinuousClock.now)
+
+    /// - Parameters:
+    ///   - isHeadless: Without picture and sound. Elsewhere than on Linux that means muted.
+    ///   - plan: What to do, for a duration in seconds; asked once, when the item is ready.
+    ///   - jumped: Told of each jump as it is made.
+    init(
+        _ asset: AVURLAsset, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
+        jumped: @escaping @Sendable (SeekArgument) -> Void = { _ in }
+    ) {
+        self.isHeadless = isHeadless
+        makePlan = plan
+        self.jumped = jumped
+        item = AVPlayerItem(asset: asset)
+        (events, send) = AsyncStream.makeStream()
+    }
+
+    /// Where it plays, in seconds.
+    var time: Double { item.currentTime().seconds }
+    /// How long the media is, in seconds.
+    var duration: Double? { item.duration.isNumeric ? item.duration.seconds : nil }
+
+    /// Plays until the end, or until the plan stops.
+    ///
+    /// - Throws: What the item failed with; ``CommandFailure`` when nothing moves any more; `CancellationError`.
+    func run() async throws -> Outcome {
+        let observers = listen()
+        let ticker = Task { [send] in
+            while !Task.isCancelled {
+                send.yield(.tick)
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        defer {
+            ticker.cancel()
+            observers.forEach(NotificationCenter.default.removeObserver)
+            player.replaceCurrentItem(with: nil)
+        }
+        setUp()
+        return try await withTaskCancellationHandler {
+            for await event in events {
+                if let outcome = try await react(to: event) { return outcome }
+            }
+            throw CancellationError()
+        } onCancel: {
+            // Also ends a jump that waits for bytes.
+            Task { @MainActor in self.player.replaceCurrentItem(with: nil) }
+        }
+    }
+
+    private func setUp() {
+        #if os(Linux)
+        if isHeadless { player.headless = .init(speed: 1) }
+        #else
+        player.isMuted = isHeadless
+        #endif
+        player.replaceCurrentItem(with: item)
+        // The time is looked up when the event is dealt with: what lies in the stream may be from before a jump.
+        _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
+            send.yield(.time)
+        }
+    }
+
+    private func listen() -> [any NSObjectProtocol] {
+        let names: [(Notification.Name, Event)] = [
+            (AVPlayerItem.didPlayToEndTimeNotification, .ended),
+            (AVPlayerItem.failedToPlayToEndTimeNotification, .failed),
+        ]
+        return names.map { name, event in
+            NotificationCenter.default.addObserver(forName: name, object: item, queue: nil) { [send] _ in
+                send.yield(event)
+            }
+        }
+    }
+
+    private func react(to event: Event) async throws -> Outcome? {
+        if item.status == .failed { throw failure }
+        guard item.status == .readyToPlay else { return try checkProgress() }
+        if plan == nil {
+            let plan = makePlan(duration)
+            self.plan = plan
+            player.rate = Float(plan.rate)
+        }
+        switch event {
+        case .failed: throw failure
+        case .ended: return Outcome(duration: duration, ended: true)
+        case .time, .tick: break
+        }
+        switch plan?.step(at: time) ?? .goOn {
+        case .goOn: return try checkProgress()
+        case .stop: return Outcome(duration: duration, ended: false)
+        case .jump(let jump):
+            jumped(jump)
+            let target = CMTime(seconds: jump.to, preferredTimescale: 1000)
+            let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
+            try Task.checkCancellation()
+            if !hasArrived { Output.remark("warning: the jump to \(ProgressLine.clock(jump.to)) was not possible") }
+            return nil
+        }
+    }
+
+    private var failure: any Error {
+        CommandFailure(message: "can't be played: \(item.error?.localizedDescription ?? "for no reason given")")
+    }
+
+    private func checkProgress() throws -> Outcome? {
+        if time != lastProgress.time { lastProgress = (time, .now) }
+        guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
+        throw CommandFailure(message: "the play has stood still at \(ProgressLine.clock(time)) for a minute")
+    }
+}
