@@ -33,7 +33,8 @@ struct PlaybackOptions: Sendable, Equatable {
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
             // What lies in the sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
-            options += [("audio-buffer", "0"), ("ao-null-buffer", "0.01"), ("ao-null-outburst", "256")]
+            let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
+            options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
         } else {
             options += [
