@@ -97,7 +97,10 @@ public final class Reader: AsyncSequence, Sendable {
                     scheduler.lost(bad, of: generation)
                 } catch {
                     // What can't be read is a hole, to be filled from the origin.
-                    scheduler.unreadable(range, of: generation, cause: error)
+                    let cause = error
+                    try await scheduler.services.executor.run {
+                        self.scheduler.unreadable(range, of: generation, cause: cause)
+                    }
                 }
             }
         }

@@ -115,7 +115,7 @@ final class Generation: Sendable {
     ///
     /// - Throws: ``BadBlocks`` when stored bytes do not match their seals, `CacheError` when they can't be read.
     func read(_ range: Range<Int64>) throws -> Data {
-        for file in [disk, memory] {
+        for file in [memory, disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)
             let count = Int(part.upperBound - part.lowerBound)

@@ -81,7 +81,8 @@ extension Scheduler {
         let end = min(binding.end ?? .max, former.version.length ?? .max)
         if binding.position >= end { return .end }
         if let found = former.landed.prefix(at: binding.position) {
-            return .bytes(former, binding.position..<min(found.upperBound, end, binding.position + limit))
+            let count = min(min(found.upperBound, end) - binding.position, limit)
+            return .bytes(former, binding.position..<binding.position + count)
         }
         return .failure(
             CacheError(
@@ -123,9 +124,11 @@ extension Scheduler {
 }
 
 extension Scheduler {
-    /// Stored bytes can't be read: they become holes, to be filled from the origin.
+    /// Stored bytes can't be read: they become holes, to be filled from the origin. Blocks.
     func unreadable(_ range: Range<Int64>, of generation: Generation, cause: any Error) {
         stopKeeping(generation, cause: cause)
-        lost(BadBlocks(range: range), of: generation)
+        let blocks = Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
+        if let disk = generation.disk { services.forget(disk.drop(blocks).indices, of: generation) }
+        lost(BadBlocks(range: blocks), of: generation)
     }
 }

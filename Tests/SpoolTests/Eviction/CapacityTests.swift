@@ -1,0 +1,188 @@
+import Foundation
+import Logging
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("A capacity is a capacity at every moment", .timeLimit(.minutes(1)))
+struct CapacityTests {
+    let directory: ScratchDirectory
+    let upstream = PatternUpstream(length: 6 << 20)
+
+    init() throws { directory = try ScratchDirectory() }
+
+    private func cache(capacity: Int64?, eviction: any EvictionPolicy = LeastRecentlyUsed()) async throws -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.capacity = capacity
+        configuration.eviction = eviction
+        configuration.readAhead.window = 2 << 20
+        configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return try await MediaCache(
+            directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration)
+    }
+
+    private func url(_ name: String) -> URL { URL(string: "http://origin.test/\(name)")! }
+
+    /// Plays a resource to its end and checks each byte.
+    private func play(_ url: URL, in cache: MediaCache, _ each: (MediaChunk) -> Void = { _ in }) async throws {
+        var position: Int64 = 0
+        for try await chunk in cache.media(for: url).reader() {
+            #expect(chunk.offset == position)
+            try upstream.pattern(of: url).verify(chunk.data, at: chunk.offset)
+            position = chunk.range.upperBound
+            each(chunk)
+        }
+        #expect(position == upstream.length)
+    }
+
+    @Test("C37: eight readers fill ten times the capacity, and it is never passed")
+    func manyReaders() async throws {
+        let limit: Int64 = 8 << 20
+        let cache = try await cache(capacity: limit)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in 0..<8 {
+                group.addTask {
+                    for round in 0..<2 {
+                        try await play(url("film-\(reader)-\(round)"), in: cache) { _ in
+                            #expect(cache.storedBytes <= limit)
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(cache.storedBytes <= limit)
+        let stored = try await cache.contents().reduce(0) { $0 + $1.cachedBytes }
+        await cache.close()
+        #expect(stored <= limit)
+        #expect(try onDisk() <= limit + 64 * 4096)
+    }
+
+    @Test("C38: a resource larger than the capacity plays to its end, each byte asked for once")
+    func largerThanCapacity() async throws {
+        let cache = try await cache(capacity: 1 << 20)
+        try await play(url("film"), in: cache) { _ in #expect(cache.storedBytes <= 1 << 20) }
+        #expect(upstream.bytesSent == upstream.length)
+        await cache.close()
+    }
+
+    @Test("C38: without any room it plays from memory and leaves nothing on disk")
+    func noRoomAtAll() async throws {
+        let cache = try await cache(capacity: 0)
+        try await play(url("film"), in: cache)
+        #expect(cache.storedBytes == 0)
+        #expect(upstream.bytesSent == upstream.length)
+        await cache.close()
+        #expect(try onDisk() == 0)
+    }
+
+    @Test("What was used longest ago goes first, its tail before its head")
+    func leastRecentlyUsed() async throws {
+        let cache = try await cache(capacity: 14 << 20)
+        for name in ["old", "newer"] { try await play(url(name), in: cache) }
+        await settle(cache)
+        try await play(url("newest"), in: cache)
+        let old = try #require(try await cache.contents(of: cache.key(for: url("old"))))
+        #expect(old.cachedBytes < upstream.length)
+        #expect(old.ranges.first?.lowerBound == 0)
+        #expect(try await cache.contents(of: cache.key(for: url("newer")))?.isComplete == true)
+        #expect(try await cache.contents(of: cache.key(for: url("newest")))?.isComplete == true)
+        await cache.close()
+    }
+
+    @Test("What is pinned stays, and the rest plays without being kept")
+    func pins() async throws {
+        let cache = try await cache(capacity: upstream.length)
+        try await play(url("kept"), in: cache)
+        try await cache.setPinned(true, key: cache.key(for: url("kept")))
+        await settle(cache)
+        try await play(url("other"), in: cache)
+        #expect(try await cache.contents(of: cache.key(for: url("kept")))?.isComplete == true)
+        #expect(cache.storedBytes <= upstream.length)
+        await cache.close()
+    }
+
+    @Test("A capacity stays with its directory, and a smaller one evicts at once")
+    func keptCapacity() async throws {
+        let first = try await cache(capacity: 50 << 20)
+        try await play(url("a"), in: first)
+        try await play(url("b"), in: first)
+        await first.close()
+        let second = try await cache(capacity: nil)
+        #expect(second.capacity == 50 << 20)
+        #expect(second.storedBytes == 2 * upstream.length)
+        try await second.setCapacity(7 << 20)
+        #expect(second.storedBytes <= 7 << 20)
+        await second.close()
+    }
+
+    @Test("A policy of one's own decides who goes")
+    func ownPolicy() async throws {
+        let cache = try await cache(capacity: nil, eviction: LargestFirst())
+        for try await _ in cache.media(for: url("small")).reader(.bytes(0..<1_000_000)) {}
+        try await play(url("large"), in: cache)
+        await settle(cache)
+        try await cache.evict(to: 2 << 20)
+        let small = try #require(try await cache.contents(of: cache.key(for: url("small"))))
+        #expect(small.cachedBytes >= 1_000_000)
+        await cache.close()
+    }
+
+    @Test("C32: removed while it is read, it is read on from the open file or ends cleanly, and is gone")
+    func removedUnderReader() async throws {
+        let cache = try await cache(capacity: nil)
+        let reader = cache.media(for: url("film")).reader()
+        let first = try #require(try await reader.next())
+        try await cache.remove(cache.key(for: url("film")))
+        var position = first.range.upperBound
+        do {
+            while let chunk = try await reader.next() {
+                #expect(chunk.offset == position)
+                try upstream.pattern(of: url("film")).verify(chunk.data, at: chunk.offset)
+                position = chunk.range.upperBound
+            }
+        } catch let error as CacheError {
+            #expect(error.code == .resourceChanged)
+        }
+        try await play(url("film"), in: cache)
+        await cache.close()
+    }
+
+    @Test("C32: evicted under many readers, each gets its own resource's bytes")
+    func evictedUnderReaders() async throws {
+        let cache = try await cache(capacity: nil)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in 0..<6 {
+                group.addTask {
+                    try await play(url("song-\(reader % 3)"), in: cache)
+                    try await play(url("song-\((reader + 1) % 3)"), in: cache)
+                }
+            }
+            group.addTask {
+                for _ in 0..<30 {
+                    try await cache.evict(to: 0)
+                    await Task.yield()
+                }
+            }
+            try await group.waitForAll()
+        }
+        await cache.close()
+    }
+
+    /// Waits until resources that nobody holds any more are closed.
+    private func settle(_ cache: MediaCache) async {
+        while !cache.resources.keys.isEmpty { await Task.yield() }
+    }
+
+    /// Bytes that the media files take on disk.
+    private func onDisk() throws -> Int64 {
+        let media = URL(fileURLWithPath: directory.path).appendingPathComponent("media")
+        let files = FileManager.default.enumerator(atPath: media.path)?.compactMap { $0 as? String } ?? []
+        return try files.filter { $0.hasSuffix(".media") }.reduce(0) { sum, file in
+            var status = stat()
+            guard stat(media.appendingPathComponent(file).path, &status) == 0 else { throw CocoaError(.fileNoSuchFile) }
+            return sum + Int64(status.st_blocks) * 512
+        }
+    }
+}

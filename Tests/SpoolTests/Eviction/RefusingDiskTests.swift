@@ -1,0 +1,80 @@
+import Foundation
+import Logging
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("A disk that refuses never stops the player", .timeLimit(.minutes(1)))
+struct RefusingDiskTests {
+    let directory: ScratchDirectory
+    let upstream = PatternUpstream(length: 3 << 20)
+    let url = URL(string: "http://origin.test/song")!
+
+    init() throws { directory = try ScratchDirectory() }
+
+    private func cache(_ fileSystem: FaultyFileSystem) async throws -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return try await MediaCache(
+            directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration,
+            fileSystem: fileSystem, time: Timekeeper(clock: ContinuousClock()))
+    }
+
+    private func play(in cache: MediaCache) async throws {
+        var position: Int64 = 0
+        for try await chunk in cache.media(for: url).reader() {
+            try upstream.pattern(of: url).verify(chunk.data, at: chunk.offset)
+            #expect(chunk.offset == position)
+            position = chunk.range.upperBound
+        }
+        #expect(position == upstream.length)
+    }
+
+    @Test(
+        "C35: writes fail from the first, the tenth or the thirtieth on; play goes on and nothing false is claimed",
+        arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS], [0, 9, 29])
+    func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
+        let disk = FaultyFileSystem()
+        let cache = try await cache(disk)
+        let events = cache.events
+        disk.fail([.write], with: .error(code), after: skipped)
+        try await play(in: cache)
+        await cache.close()
+        var causes: [String] = []
+        for await event in events {
+            if case .notKept(let cause) = event.kind { causes.append(cause.message) }
+        }
+        #expect(causes.count == 1)
+        #expect(causes.first?.contains(directory.path) == true, "the sentence names the path")
+        disk.heal()
+        let again = try await self.cache(disk)
+        #expect(try await again.verify(repairing: false).bad == 0)
+        try await play(in: again)
+        await again.close()
+        // Each byte came once in the first play, and what was not kept once more.
+        #expect(upstream.bytesSent <= 2 * upstream.length)
+    }
+
+    @Test("C35: no media file can be opened; play goes on uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
+    func noFile(code: POSIXErrorCode) async throws {
+        let disk = FaultyFileSystem()
+        let cache = try await cache(disk)
+        disk.fail([.open], with: .error(code))
+        try await play(in: cache)
+        #expect(cache.storedBytes == 0)
+        await cache.close()
+    }
+
+    @Test("C35: reads fail; the bytes come from the origin instead")
+    func failingReads() async throws {
+        let disk = FaultyFileSystem()
+        let first = try await cache(disk)
+        try await play(in: first)
+        await first.close()
+        let second = try await cache(disk)
+        disk.fail([.read], with: .error(.EIO), after: 1)
+        try await play(in: second)
+        await second.close()
+    }
+}
