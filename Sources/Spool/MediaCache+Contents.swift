@@ -52,7 +52,9 @@ extension MediaCache {
     public func contents(of key: CacheKey) async throws -> CachedMedia? {
         try await services.executor.run {
             self.services.flusher.write()
-            return try self.services.catalog.resource(key: key.hash).map { try CachedMedia($0, in: self.services.catalog) }
+            return try self.services.catalog.resource(key: key.hash).map {
+                try CachedMedia($0, in: self.services.catalog)
+            }
         }
     }
 
@@ -145,7 +147,8 @@ extension MediaCache {
         }
         guard let length = media.length, media.isComplete else {
             let hole = media.ranges.firstHole(in: 0..<(media.length ?? .max))
-            let missing = hole.map { media.length == nil ? "from byte \($0.lowerBound) on" : "bytes \($0)" } ?? "its length"
+            let missing =
+                hole.map { media.length == nil ? "from byte \($0.lowerBound) on" : "bytes \($0)" } ?? "its length"
             throw CacheError(.incomplete, "\(media.address) is not complete: it lacks \(missing)")
         }
         let services = services

@@ -106,7 +106,9 @@ actor Evictor {
     private func freeOpen(_ count: Int64) -> Int64 {
         var freed: Int64 = 0
         for scheduler in resources.all where freed < count {
-            guard let (generation, ranges) = scheduler.release(count - freed), let disk = generation.disk else { continue }
+            guard let (generation, ranges) = scheduler.release(count - freed), let disk = generation.disk else {
+                continue
+            }
             var bytes: Int64 = 0
             var indices: [Int64] = []
             for range in ranges {

@@ -55,7 +55,8 @@ final class EventHub: Sendable {
         case .landed(let range):
             logger.trace("landed \(range)", metadata: ["resource": "\(event.address)"])
         case .requested(let lower, let upper):
-            logger.debug("asked for \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
+            logger.debug(
+                "asked for \(lower)-\(upper.map { "\($0 - 1)" } ?? "")", metadata: ["resource": "\(event.address)"])
         case .retrying(let delay, let cause):
             logger.notice("trying again in \(delay): \(cause)", metadata: ["resource": "\(event.address)"])
         case .changed(let reason):

@@ -43,7 +43,8 @@ public final class Media: Sendable {
     func length() async throws -> Int64 {
         if let length = try await contentInformation().length { return length }
         throw CacheError(
-            .unsatisfiableRange, "\(scheduler.address): the origin does not tell the length, so no last bytes can be read")
+            .unsatisfiableRange,
+            "\(scheduler.address): the origin does not tell the length, so no last bytes can be read")
     }
 
     /// A reader of `range`; it opens when its first chunk is pulled.

@@ -124,7 +124,8 @@ public final class Reader: AsyncSequence, Sendable {
             (start, end) = (Swift.max(0, length - Swift.max(count, 0)), nil)
         }
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
-            throw CacheError(.unsatisfiableRange, "\(scheduler.address): no byte stands at offset \(start)", status: 416)
+            throw CacheError(
+                .unsatisfiableRange, "\(scheduler.address): no byte stands at offset \(start)", status: 416)
         }
         let id = scheduler.openReader(at: start, end: end, priority: priority)
         let isOpen = state.withLock { state in

@@ -1,7 +1,7 @@
 import ByteRanges
+import Foundation
 import HTTPRanges
 import Synchronization
-import Foundation
 
 /// One version of a media file's bytes while it is open: on disk as far as the disk takes them, else in memory.
 ///

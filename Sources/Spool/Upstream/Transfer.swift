@@ -67,7 +67,8 @@ struct Transfer {
             policy: services.configuration.freshness, request: request.fields, response: response.head,
             requestDate: requestDate, responseDate: services.time.now())
         let verdict = try scheduler.judge(
-            response.head, from: id, askedFrom: request.fields[.range] == nil ? nil : lower, askedEnd: upper, facts: facts)
+            response.head, from: id, askedFrom: request.fields[.range] == nil ? nil : lower, askedEnd: upper,
+            facts: facts)
         switch verdict {
         case .land(let landing):
             return try await stream(response, landing, asked: lower)
