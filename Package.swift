@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// Set by `make lint` and in CI. Not always, or a newer compiler's new warnings would keep people from building.
+let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
+
 // On Linux a module named AVFoundation stands in for Apple's, on libmpv. Whoever asks `canImport(AVFoundation)` has to
 // depend on it, or the answer depends on what was built first.
 #if os(Linux)
@@ -61,10 +64,12 @@ let package = Package(
             dependencies: [
                 "Spool",
                 .product(
-                    name: "AsyncHTTPClient", package: "async-http-client", condition: .when(platforms: [.linux, .macOS])),
+                    name: "AsyncHTTPClient", package: "async-http-client",
+                    condition: .when(platforms: [.linux, .macOS])),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
-                .product(name: "NIOFoundationCompat", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
+                .product(
+                    name: "NIOFoundationCompat", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(platforms: [.linux, .macOS])),
@@ -139,7 +144,10 @@ let package = Package(
         ),
         .testTarget(
             name: "SpoolCLITests",
-            dependencies: ["SpoolCLI", "Spool", "SpoolTesting"]
+            dependencies: [
+                "ByteRanges", "Spool", "SpoolCLI", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
         ),
     ] + linuxTargets
 )
@@ -152,4 +160,5 @@ for target in package.targets where target.type != .system && target.name != "CF
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
+    if warningsAreErrors { target.swiftSettings?.append(.treatAllWarnings(as: .error)) }
 }

@@ -1,0 +1,54 @@
+# Each of these installs what it lacks (scripts/setup) and needs nothing else typed.
+#
+#   make demo              play media twice through the cache and see which bytes came from where
+#   make demo MEDIA=…      the same with a file or an address of yours
+#   make test              all tests
+#   make lint              format and warnings
+#   make build, release    the command, as .build/debug/spool or .build/release/spool
+#   make clean             remove what was built
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: demo test lint build release clean setup setup-media setup-tests
+
+LIBRARIES := libmpv-dev libsqlite3-dev
+export MEDIA ?=
+FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
+
+demo: setup-media
+	@echo "— building the spool command (the first time takes some minutes)"
+	@swift build --product spool
+	@echo "— playing"
+	@.build/debug/spool demo $${MEDIA:+"$$MEDIA"}
+
+test: setup-tests
+	@echo "— building and running the tests"
+	@swift test
+
+lint: setup
+	@echo "— checking the format"
+	@swift format lint --strict --recursive --parallel $(FORMATTED)
+	@echo "— building everything, warnings in our own targets being errors"
+	@SPOOL_WARNINGS=error swift build --build-tests
+
+build: setup
+	@echo "— building .build/debug/spool"
+	@swift build --product spool
+
+release: setup
+	@echo "— building .build/release/spool"
+	@swift build --configuration release --product spool
+
+clean:
+	@echo "— removing .build"
+	@rm -rf .build
+
+setup:
+	@scripts/setup $(LIBRARIES)
+
+setup-media:
+	@scripts/setup $(LIBRARIES) ffmpeg
+
+setup-tests:
+	@scripts/setup $(LIBRARIES) ffmpeg nginx openssl

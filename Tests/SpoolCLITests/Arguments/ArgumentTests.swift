@@ -1,0 +1,101 @@
+import Foundation
+import Spool
+import Testing
+
+@testable import SpoolCLI
+
+@Suite("What is typed is understood as it is meant, or refused")
+struct ArgumentTests {
+    @Test(
+        "Sizes: thousands with K, M, G; 1024s with KiB, MiB, GiB; any case",
+        arguments: [
+            ("0", 0), ("65536", 65536), ("500MB", 500_000_000), ("500mb", 500_000_000), ("2GiB", 2 << 30),
+            ("1K", 1000), ("1KiB", 1024), ("1.5GB", 1_500_000_000), ("0.5KiB", 512), ("3 TB", 3_000_000_000_000),
+            ("1TiB", 1 << 40), ("7B", 7), ("9223372036854775807", Int64.max),
+        ] as [(String, Int64)])
+    func sizes(text: String, bytes: Int64) {
+        #expect(ByteCount(argument: text)?.bytes == bytes)
+    }
+
+    @Test(
+        "What is no size is refused",
+        arguments: ["", "MB", "-1", "1XB", "1 000", "1..5GB", ".", "9223372036854775808", "10000000TB", "1e9", "٣MB"])
+    func badSizes(text: String) {
+        #expect(ByteCount(argument: text) == nil)
+    }
+
+    @Test(
+        "Sizes are shown in a unit that fits",
+        arguments: [
+            (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (19_861_943, "19.9 MB"),
+            (999_960, "1.0 MB"), (2_147_483_648, "2.1 GB"),
+        ] as [(Int64, String)])
+    func shownSizes(bytes: Int64, text: String) {
+        #expect(ByteCount(bytes: bytes).text == text)
+    }
+
+    @Test(
+        "Ranges are HTTP's: both ends included, the last bytes with a minus",
+        arguments: [
+            ("0-0", .bytes(0..<1)), ("0-99", .bytes(0..<100)), ("100-", .from(100)), ("-500", .suffix(500)),
+            ("-0", .suffix(0)), ("5-9223372036854775807", .from(5)),
+        ] as [(String, MediaRange)])
+    func ranges(text: String, range: MediaRange) {
+        #expect(RangeArgument(argument: text)?.range == range)
+    }
+
+    @Test(
+        "A17: what is no single range is refused",
+        arguments: ["", "-", "5-2", "a-b", "0-1,3-4", "0-1,", "bytes=0-1", "--5", "1", "0x1-2", "1-2-3"])
+    func badRanges(text: String) {
+        #expect(RangeArgument(argument: text) == nil)
+    }
+
+    @Test("Jumps are two times from 0 on")
+    func seeks() {
+        #expect(SeekArgument(argument: "5:40.5") == SeekArgument(at: 5, to: 40.5))
+        for text in ["", "5", "5:", ":5", "1:2:3", "-1:5", "5:-1", "a:b", "inf:1", "nan:1"] {
+            #expect(SeekArgument(argument: text) == nil, "\(text)")
+        }
+    }
+
+    @Test("Header fields are a name, a colon and a value that stays on its line")
+    func headers() throws {
+        let header = try #require(HeaderArgument(argument: "Authorization:  Bearer a:b "))
+        #expect(header.field.name.canonicalName == "authorization")
+        #expect(header.field.value == "Bearer a:b")
+        #expect(HeaderArgument(argument: "X-Empty:")?.field.value == "")
+        for text in ["", "no colon", ": value", "a b: c", "X: one\r\nY: two"] {
+            #expect(HeaderArgument(argument: text) == nil, "\(text)")
+        }
+    }
+
+    @Test("Addresses are http or https with a host; to play, also files and others")
+    func addresses() {
+        #expect(MediaAddress(argument: "HTTP://h/a.mp3") != nil)
+        for text in ["", "a.mp3", "/a.mp3", "ftp://h/a", "file:///a", "http:///a", "http:a", "https://"] {
+            #expect(MediaAddress(argument: text) == nil, "\(text)")
+        }
+        #expect(PlayableAddress(argument: "song.mp3")?.url.isFileURL == true)
+        #expect(PlayableAddress(argument: "C: side.mp3")?.url.isFileURL == true)
+        #expect(PlayableAddress(argument: "https://h/a.mp3")?.url.scheme == "https")
+        #expect(PlayableAddress(argument: "http://") == nil)
+    }
+
+    @Test("The cache is where the option says, else SPOOL_CACHE, else the platform's folder")
+    func location() {
+        let home = URL(fileURLWithPath: "/home/ada")
+        func path(_ option: String?, _ environment: [String: String]) -> String {
+            CacheLocation.directory(option: option, environment: environment, home: home).path
+        }
+        #expect(path("/a", ["SPOOL_CACHE": "/b"]) == "/a")
+        #expect(path(nil, ["SPOOL_CACHE": "/b", "XDG_CACHE_HOME": "/c"]) == "/b")
+        #if !canImport(Darwin)
+        #expect(path(nil, ["SPOOL_CACHE": "", "XDG_CACHE_HOME": "/c"]) == "/c/spool")
+        #expect(path(nil, ["XDG_CACHE_HOME": "relative"]) == "/home/ada/.cache/spool")
+        #expect(path(nil, [:]) == "/home/ada/.cache/spool")
+        #else
+        #expect(path(nil, [:]) == "/home/ada/Library/Caches/spool")
+        #endif
+    }
+}

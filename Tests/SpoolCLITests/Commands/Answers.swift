@@ -1,0 +1,59 @@
+import Foundation
+
+// What `--json` prints, read back by the names and types that scripts rely on.
+
+struct GetAnswer: Decodable {
+    var url: String
+    var length: Int64?
+    var range: [Int64]
+    var bytes: Int64
+    var bytesFromCache: Int64
+    var bytesFromOrigin: Int64
+    var originRequests: Int
+    var seconds: Double
+    var complete: Bool
+}
+
+struct MediaAnswer: Decodable {
+    var url: String
+    var key: String
+    var length: Int64?
+    var contentType: String?
+    var validator: String?
+    var cachedBytes: Int64
+    var ranges: [[Int64]]
+    var complete: Bool
+    var pinned: Bool
+    var lastUsed: Date
+}
+
+struct VerifyAnswer: Decodable, Equatable {
+    var blocks: Int
+    var bad: Int
+    var dropped: Int
+}
+
+struct PlayAnswer: Decodable {
+    struct LoadingRequest: Decodable {
+        var kind: String
+        var offset: Int64
+        var length: Int64?
+        var toEnd: Bool
+        var bytes: Int64
+        var cancelled: Bool
+    }
+
+    var url: String
+    var duration: Double?
+    var ended: Bool
+    var bytesFromCache: Int64
+    var bytesFromOrigin: Int64
+    var originRequests: Int
+    var cachedRanges: [[Int64]]
+    var loadingRequests: [LoadingRequest]
+}
+
+struct DemoAnswer: Decodable {
+    var first: PlayAnswer
+    var second: PlayAnswer
+}

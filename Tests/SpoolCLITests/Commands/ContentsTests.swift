@@ -1,0 +1,140 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@Suite("spool ls, info, pin, rm, gc, verify, export", .timeLimit(.minutes(1)))
+struct ContentsTests {
+    private static let media = PatternBytes(seed: 7, length: 300_000)
+
+    private func withStored(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
+        let song = OriginResource(.pattern(Self.media), etag: "\"v7\"", contentType: "audio/mpeg")
+        try await withOrigin(["/a": song, "/b": .pattern(200_000), "/c": .pattern(100_000)]) { origin, spool in
+            let url = origin.url("/a?sig=secret").absoluteString
+            #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
+            try await body(origin, spool, url)
+        }
+    }
+
+    @Test("An empty cache holds nothing, and looking at it makes nothing")
+    func empty() async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        #expect(try await spool.run("ls").output.isEmpty)
+        #expect(try await spool.run("ls", "--json").text == "[]\n")
+        #expect(try await spool.run("--json", "ls").text == "[]\n")
+        #expect(try await spool.run("verify", "--json").json() == VerifyAnswer(blocks: 0, bad: 0, dropped: 0))
+        #expect(try await spool.run("gc", "--to", "0").status == 0)
+        #expect(try await spool.run("rm", "--all").status == 0)
+        for verb in ["info", "pin", "unpin", "rm"] {
+            let result = try await spool.run(verb, "http://h/a?sig=secret")
+            #expect(result.status == 1 && result.complaints.count == 1 && !result.errors.contains("secret"))
+        }
+        #expect(try await spool.run("export", "http://h/a", "file").status == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).isEmpty)
+    }
+
+    @Test("ls and info tell what is there, without query values")
+    func tells() async throws {
+        try await withStored { origin, spool, url in
+            let list = try await spool.run("ls", "--json")
+            let info = try await spool.run("info", url, "--json")
+            let media: MediaAnswer = try info.json()
+            #expect(try list.json([MediaAnswer].self).map(\.key) == [media.key])
+            #expect(media.url == origin.url("/a").absoluteString && !list.text.contains("secret"))
+            #expect(media.length == 300_000 && media.contentType == "audio/mpeg" && media.validator == "\"v7\"")
+            #expect(media.ranges.first?[0] == 0 && media.cachedBytes >= 100 && !media.complete && !media.pinned)
+            #expect(abs(media.lastUsed.timeIntervalSinceNow) < 60)
+            for text in [try await spool.run("ls").text, try await spool.run("info", url).text] {
+                #expect(text.contains("/a") && !text.contains("secret"))
+            }
+        }
+    }
+
+    @Test("--cache goes before SPOOL_CACHE; each directory is a cache of its own")
+    func directories() async throws {
+        try await withStored { _, spool, url in
+            #expect(try await spool.run("ls", "--json", "--cache", "other").text == "[]\n")
+            let cache = spool.file("cache").path
+            let list = try await spool.run("ls", "--json", "--cache", cache, environment: ["SPOOL_CACHE": "/nowhere"])
+            #expect(try list.json([MediaAnswer].self).count == 1)
+        }
+    }
+
+    @Test("What is pinned stays when room is made; the capacity is kept for the directory")
+    func pins() async throws {
+        try await withStored { origin, spool, url in
+            let (b, c) = (origin.url("/b").absoluteString, origin.url("/c").absoluteString)
+            #expect(try await spool.run("get", url).status == 0)
+            #expect(try await spool.run("pin", url, "--json").json(MediaAnswer.self).pinned)
+            #expect(try await spool.run("get", b, "--capacity", "500kB").status == 0)
+            #expect(try await spool.run("get", c).status == 0)
+            let stored = try await spool.run("ls", "--json").json([MediaAnswer].self)
+            #expect(stored.reduce(0) { $0 + $1.cachedBytes } <= 500_000)
+            #expect(stored.first { $0.pinned }?.complete == true)
+
+            #expect(try await spool.run("gc", "--to", "0").status == 0)
+            #expect(
+                try await spool.run("ls", "--json").json([MediaAnswer].self).filter { $0.cachedBytes > 0 }.count == 1)
+            #expect(try await spool.run("unpin", url).status == 0)
+            #expect(try await spool.run("gc", "--to", "0").status == 0)
+            #expect(try await spool.run("ls", "--json").json([MediaAnswer].self).allSatisfy { $0.cachedBytes == 0 })
+        }
+    }
+
+    @Test("rm removes what it names, and says when something was not there")
+    func removes() async throws {
+        try await withStored { origin, spool, url in
+            #expect(try await spool.run("get", origin.url("/b").absoluteString).status == 0)
+            #expect(try await spool.run("rm", url).status == 0)
+            #expect(try await spool.run("info", url).status == 1)
+            #expect(try await spool.run("rm", url).status == 1)
+            #expect(try await spool.run("rm", "--all").status == 0)
+            #expect(try await spool.run("ls", "--json").text == "[]\n")
+        }
+    }
+
+    @Test("export gives a complete resource, and refuses an incomplete one")
+    func exports() async throws {
+        try await withStored { _, spool, url in
+            #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
+            let early = try await spool.run("export", url, "copy")
+            #expect(early.status == 1 && early.complaints.count == 1)
+            #expect(!FileManager.default.fileExists(atPath: spool.file("copy").path))
+            #expect(try await spool.run("get", url).status == 0)
+            #expect(try await spool.run("export", url, "copy").status == 0)
+            #expect(try Data(contentsOf: spool.file("copy")) == Self.media.data)
+        }
+    }
+
+    @Test("C34: verify finds a flipped bit, --repair drops its block, and get fetches it anew")
+    func verifies() async throws {
+        try await withStored { origin, spool, url in
+            #expect(try await spool.run("get", url).status == 0)
+            #expect(try await spool.run("verify", "--json").json() == VerifyAnswer(blocks: 5, bad: 0, dropped: 0))
+            try flipBit(at: 100_000, in: spool.file("cache"))
+
+            let found = try await spool.run("verify", "--json")
+            #expect(found.status == 1 && found.complaints.count == 1)
+            #expect(try found.json() == VerifyAnswer(blocks: 5, bad: 1, dropped: 0))
+            let repaired = try await spool.run("verify", "--repair", "--json")
+            #expect(repaired.status == 0)
+            #expect(try repaired.json() == VerifyAnswer(blocks: 5, bad: 1, dropped: 1))
+
+            origin.log.forget()
+            #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)
+            try await origin.log.untilQuiet()
+            #expect(origin.log.rangesSent("/a") == [65536..<131072])
+        }
+    }
+
+    private func flipBit(at offset: UInt64, in cache: URL) throws {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: cache.path).filter { $0.hasSuffix(".media") }
+        let name = try #require(names.first)
+        let file = try FileHandle(forUpdating: cache.appendingPathComponent(name))
+        try file.seek(toOffset: offset)
+        let byte = try #require(try file.read(upToCount: 1)?.first)
+        try file.seek(toOffset: offset)
+        try file.write(contentsOf: Data([byte ^ 1]))
+        try file.close()
+    }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@Suite("spool get", .timeLimit(.minutes(1)))
+struct GetTests {
+    private static let media = PatternBytes(length: 3_000_001)
+
+    private func origin(_ behaviours: OriginBehaviour...) -> [String: OriginResource] {
+        ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
+    }
+
+    @Test("The whole is fetched once; a second time it comes from the cache alone, with the origin gone")
+    func whole() async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let url = origin.url("/song.mp3?token=secret").absoluteString
+            let first = try await spool.run("get", url, "--output", "song.mp3", "--json")
+            #expect(first.status == 0 && first.errors.isEmpty)
+            let answer: GetAnswer = try first.json()
+            #expect(answer.url == origin.url("/song.mp3").absoluteString)
+            #expect(answer.length == 3_000_001 && answer.range == [0, 3_000_001] && answer.bytes == 3_000_001)
+            #expect(answer.bytesFromOrigin == 3_000_001 && answer.originRequests > 0 && answer.complete)
+            #expect(try Data(contentsOf: spool.file("song.mp3")) == Self.media.data)
+
+            await origin.stop()
+            let second = try await spool.run("get", url, "--output", "again.mp3", "--json")
+            let again: GetAnswer = try second.json()
+            #expect(again.bytesFromOrigin == 0 && again.originRequests == 0 && again.bytesFromCache == 3_000_001)
+            #expect(try Data(contentsOf: spool.file("again.mp3")) == Self.media.data)
+            #expect(!FileManager.default.fileExists(atPath: spool.file("again.mp3.partial").path))
+        }
+    }
+
+    @Test(
+        "A14: ranges as in HTTP, clipped at the end, to standard output",
+        arguments: [
+            ("0-0", 0..<1), ("100-199", 100..<200), ("2999990-", 2_999_990..<3_000_001),
+            ("-500", 2_999_501..<3_000_001), ("2999999-9999999", 2_999_999..<3_000_001),
+            ("-9999999999", 0..<3_000_001), ("65535-65536", 65535..<65537),
+        ] as [(String, Range<Int64>)])
+    func range(text: String, range: Range<Int64>) async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let url = origin.url("/song.mp3").absoluteString
+            let result = try await spool.run("get", url, "--range", text, "--output", "-")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.output == Data(Self.media.bytes(range)))
+            let answer: GetAnswer = try await spool.run("get", url, "--range", text, "--json").json()
+            #expect(answer.range == [range.lowerBound, range.upperBound] && answer.bytes == Int64(range.count))
+            #expect(answer.bytesFromOrigin == 0)
+        }
+    }
+
+    @Test(
+        "A13, A14: a range that has no byte is an error in one line",
+        arguments: ["3000001-", "9000000-9000001", "-0", "9223372036854775807-"])
+    func unsatisfiable(text: String) async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let result = try await spool.run(
+                "get", origin.url("/song.mp3").absoluteString, "--range", text, "--output", "part")
+            #expect(result.status == 1 && result.output.isEmpty)
+            #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
+        }
+    }
+
+    @Test("An empty file is no error")
+    func empty() async throws {
+        try await withOrigin(["/empty": .pattern(0)]) { origin, spool in
+            let result = try await spool.run("get", origin.url("/empty").absoluteString, "--output", "empty", "--json")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try result.json(GetAnswer.self).range == [0, 0])
+            #expect(try Data(contentsOf: spool.file("empty")).isEmpty)
+        }
+    }
+
+    @Test("Any order of ranges, one process after another: no byte is sent twice, and none is wrong")
+    func eachByteOnce() async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let url = origin.url("/song.mp3").absoluteString
+            let ranges: [Range<Int64>] = [
+                1_000_000..<1_200_000, 5..<6, 1_150_000..<1_700_000, 0..<70_000, 2_990_000..<3_000_001,
+                900_000..<1_000_001, 0..<3_000_001,
+            ]
+            for range in ranges {
+                let text = "\(range.lowerBound)-\(range.upperBound - 1)"
+                let result = try await spool.run("get", url, "--range", text, "--output", "-")
+                #expect(result.output == Data(Self.media.bytes(range)))
+            }
+            try await origin.log.untilQuiet()
+            #expect(origin.log.bytesSent() == origin.log.distinctBytesSent("/song.mp3"))
+            #expect(origin.log.distinctBytesSent("/song.mp3") == Self.media.length)
+        }
+    }
+
+    @Test("Header fields go to the origin")
+    func headers() async throws {
+        try await withOrigin(origin(.requiresField("Authorization", "Bearer a:b", else: 401))) { origin, spool in
+            let url = origin.url("/song.mp3").absoluteString
+            #expect(try await spool.run("get", url).status == 1)
+            let result = try await spool.run(
+                "get", url, "--header", "Authorization: Bearer a:b", "--header", "X-Other: 1", "--output", "-")
+            #expect(result.output == Self.media.data)
+            #expect(origin.log.exchanges.last?.fields[.init("X-Other")!] == "1")  // a literal that is a name
+        }
+    }
+
+    @Test("A22: an origin without a length or ranges is fetched all the same")
+    func sequential() async throws {
+        try await withOrigin(origin(.ignoresRanges(), .noLength(.chunked))) { origin, spool in
+            let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--output", "-")
+            #expect(result.output == Self.media.data)
+        }
+    }
+
+    @Test(
+        "What cannot be understood ends with 64 and one line",
+        arguments: [
+            ["get"], ["get", "song.mp3"], ["get", "ftp://h/a"], ["get", "http://h/a", "--range", "5-2"],
+            ["get", "http://h/a", "--range", "x"], ["get", "http://h/a", "--header", "none"],
+            ["get", "http://h/a", "--capacity", "much"], ["get", "http://h/a", "--json", "--output", "-"],
+            ["get", "http://h/a", "--unknown"], ["frobnicate"], ["rm"], ["rm", "--all", "http://h/a"],
+            ["play", "http://h/a", "--speed", "0"], ["play", "http://h/a", "--seek", "5"], ["gc", "--to", "-1"],
+        ])
+    func usage(arguments: [String]) async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let result = try await spool.run(arguments)
+        #expect(result.status == 64)
+        #expect(result.output.isEmpty)
+        #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
+    }
+
+    @Test("An origin that refuses, or does not answer, is an error in one line that names the address")
+    func refused() async throws {
+        try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
+            let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)
+            #expect(gone.status == 1)
+            #expect(gone.complaints.count == 1 && gone.errors.contains("/gone") && !gone.errors.contains("secret"))
+        }
+    }
+
+    @Test("A file that can't be written is an error in one line; nothing is fetched for it")
+    func unwritable() async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let result = try await spool.run(
+                "get", origin.url("/song.mp3").absoluteString, "--output", "no/such/folder/song.mp3")
+            #expect(result.status == 1 && result.complaints.count == 1 && result.errors.contains("no/such/folder"))
+            #expect(origin.log.exchanges.isEmpty)
+        }
+    }
+
+    @Test("The log goes to standard error, and only when asked for")
+    func verbose() async throws {
+        try await withOrigin(origin()) { origin, spool in
+            let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--verbose", "--json")
+            #expect(result.complaints.count > 1)
+            _ = try result.json(GetAnswer.self)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@Suite("spool play and spool demo", .timeLimit(.minutes(1)), .serialized)
+struct PlayTests {
+    @Test(
+        "D50: real media plays to its end with jumps; the second time with the origin gone",
+        arguments: [SampleMedia.mp3, .mp4MoovAtEnd])
+    func plays(media: SampleMedia) async throws {
+        let file = try await media.file()
+        let path = "/\(media.rawValue)"
+        let resource = OriginResource(.file(file), contentType: media.mediaType)
+        try await withOrigin([path: resource]) { origin, spool in
+            let url = origin.url(path + "?sig=secret").absoluteString
+            let first = try await spool.run(
+                "play", url, "--headless", "--speed", "10", "--seek", "2:8", "--seek", "9:1", "--json")
+            #expect(first.status == 0 && first.errors.isEmpty, "\(first.errors)")
+            let answer: PlayAnswer = try first.json()
+            #expect(answer.ended && abs((answer.duration ?? 0) - 12) < 0.5)
+            #expect(answer.url == origin.url(path).absoluteString)
+            let landed = answer.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] }
+            #expect(answer.bytesFromOrigin == landed && landed > 0 && answer.originRequests > 0)
+            #if os(Linux)
+            let information = try #require(answer.loadingRequests.first)
+            #expect(information.kind == "contentInformation" && information.offset == 0)
+            #expect(answer.loadingRequests.dropFirst().allSatisfy { $0.kind == "data" })
+            #expect(answer.loadingRequests.contains { $0.toEnd })
+            #endif
+
+            await origin.stop()
+            let second: PlayAnswer = try await spool.run("play", url, "--headless", "--speed", "50", "--json").json()
+            #expect(second.ended && second.bytesFromOrigin == 0 && second.originRequests == 0)
+            #expect(second.bytesFromCache > 0)
+        }
+    }
+
+    @Test("--until stops there; a jump past the end ends the play")
+    func until() async throws {
+        let file = try await SampleMedia.mp3.file()
+        try await withOrigin(["/a.mp3": OriginResource(.file(file))]) { origin, spool in
+            let url = origin.url("/a.mp3").absoluteString
+            let part: PlayAnswer = try await spool.run(
+                "play", url, "--headless", "--speed", "10", "--until", "4", "--json"
+            ).json()
+            #expect(!part.ended)
+            let end: PlayAnswer = try await spool.run("play", url, "--headless", "--seek", "0:100", "--json").json()
+            #expect(end.ended)
+        }
+    }
+
+    @Test("D48: a file plays without a cache")
+    func plain() async throws {
+        let file = try await SampleMedia.wav.file()
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let result = try await spool.run("play", file.path, "--headless", "--speed", "100", "--json")
+        let answer: PlayAnswer = try result.json()
+        #expect(answer.ended && answer.bytesFromCache == 0 && answer.cachedRanges.isEmpty && answer.url == file.path)
+        #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
+    }
+
+    @Test("What is no media, or not there, is an error in one line")
+    func unplayable() async throws {
+        try await withOrigin(["/noise": .pattern(50_000), "/gone": .pattern(1, .status(404))]) { origin, spool in
+            for target in [
+                origin.url("/noise").absoluteString, origin.url("/gone").absoluteString, "/no/such/file.mp3",
+            ] {
+                let result = try await spool.run("play", target, "--headless", "--json")
+                #expect(result.status == 1 && result.output.isEmpty)
+                #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
+            }
+        }
+    }
+
+    @Test("The demonstration keeps its promises, in at most twenty lines and one of JSON")
+    func demo() async throws {
+        let file = try await SampleMedia.mp4MoovAtEnd.file(seconds: 30)
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let result = try await spool.run("demo", file.path)
+        #expect(result.status == 0, "\(result.errors)\n\(result.text)")
+        let lines = result.text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        #expect(lines.count <= 21)
+        let answer = try JSONDecoder().decode(DemoAnswer.self, from: Data(try #require(lines.last).utf8))
+        #expect(answer.first.ended && answer.second.ended)
+        #expect(answer.first.bytesFromOrigin == answer.first.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] })
+        #expect(answer.second.bytesFromOrigin == 0 && answer.second.originRequests == 0)
+        #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
+    }
+}

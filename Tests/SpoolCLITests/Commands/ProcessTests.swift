@@ -1,0 +1,125 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+/// A limit for how much an interrupted transfer may have sent in vain.
+private let block: Int64 = 64 << 10
+
+@Suite("Processes that meet, and processes that die", .timeLimit(.minutes(1)))
+struct ProcessTests {
+    private static let media = PatternBytes(seed: 3, length: 6_000_000)
+    private let path = "/film.mp4"
+
+    private func resource(_ behaviours: OriginBehaviour...) -> [String: OriginResource] {
+        [path: OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
+    }
+
+    @Test("C36: ls and info look on while another process fetches")
+    func looksOn() async throws {
+        try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let busy = try spool.start("get", url)
+            _ = try await origin.log.first { $0.isStalled }
+            for verb in [["ls"], ["info", url]] {
+                let result = try await spool.run(verb)
+                // Before anything is written down there is nothing to see; what counts is that nobody waits.
+                #expect(result.status == 0 || result.errors.contains("holds nothing"), "\(result.errors)")
+            }
+            busy.send(SIGTERM)
+            #expect(await busy.end().status == 1)
+        }
+    }
+
+    @Test("C36: a second process waits for the directory and goes on when it is free")
+    func waits() async throws {
+        try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let busy = try spool.start("get", url, "--output", "first")
+            _ = try await origin.log.first { $0.isStalled }
+            let second = try spool.start("get", url, "--output", "second")
+            origin.update(path) { $0.rules = [] }
+            origin.release()
+            #expect(await busy.end().status == 0)
+            let result = await second.end()
+            #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
+            for name in ["first", "second"] { #expect(try Data(contentsOf: spool.file(name)) == Self.media.data) }
+            try await origin.log.untilQuiet()
+            #expect(origin.log.bytesSent() == Self.media.length)
+        }
+    }
+
+    @Test("C36: a directory that stays in use is an error that names the process")
+    func inUse() async throws {
+        try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let busy = try spool.start("get", url)
+            _ = try await origin.log.first { $0.isStalled }
+            let result = try await spool.run("gc", "--to", "0")
+            #expect(result.status == 1 && result.complaints.count == 1)
+            #expect(result.errors.contains("in use by process") && result.errors.contains("spool"))
+            busy.send(SIGTERM)
+            _ = await busy.end()
+        }
+    }
+
+    @Test("An interrupt ends with 130, leaves no half file, and keeps what has landed")
+    func interrupt() async throws {
+        try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let busy = try spool.start("get", url, "--output", "film.mp4")
+            let stalled = try await origin.log.first { $0.isStalled }
+            busy.send(SIGINT)
+            let result = await busy.end()
+            #expect(result.status == 130 && result.complaints.count == 1, "\(result.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
+
+            origin.update(path) { $0.rules = [] }
+            #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)
+            try await origin.log.untilQuiet()
+            let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
+            #expect(again <= block * 2, "\(again) bytes again; stalled at \(stalled.rangeSent)")
+        }
+    }
+
+    @Test("C33: after kill -9, no byte comes again but what arrived in the last quarter of a second")
+    func killed() async throws {
+        let rate = 2_000_000
+        try await withOrigin(resource(.rate(rate))) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let first = try spool.start("get", url, "--output", "film.mp4")
+            try await origin.log.until { $0.reduce(0) { $0 + $1.bytesSent } > 1_500_000 }
+            first.send(SIGKILL)
+            #expect(await first.end().status == 128 + SIGKILL)
+            origin.update(path) { $0.rules = [] }
+
+            let second = try await spool.run("get", url, "--output", "film.mp4", "--json")
+            #expect(second.status == 0, "\(second.errors)")
+            let answer: GetAnswer = try second.json()
+            #expect(answer.bytesFromCache > 0 && answer.complete)
+            #expect(try Data(contentsOf: spool.file("film.mp4")) == Self.media.data)
+            try await origin.log.untilQuiet()
+            let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
+            let interrupted = origin.log.exchanges.count { $0.ending != .finished }
+            #expect(again <= Int64(rate / 4) + block * Int64(interrupted), "\(again) bytes again")
+            #expect(try await spool.run("verify").status == 0)
+        }
+    }
+
+    @Test("A reader of standard output that goes away is an error, not a crash")
+    func brokenPipe() async throws {
+        try await withOrigin(resource()) { origin, spool in
+            let shell = Process()
+            shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+            let command = "'\(SpoolProcess.executable.path)' get '\(origin.url(path))' --cache cache --output -"
+            shell.arguments = ["-c", "{ \(command); echo $? >status; } | head -c 10 >part"]
+            shell.currentDirectoryURL = spool.folder
+            shell.standardError = FileHandle.nullDevice
+            let (ends, end) = AsyncStream<Void>.makeStream()
+            shell.terminationHandler = { _ in end.finish() }
+            try shell.run()
+            for await _ in ends {}
+            #expect(try String(contentsOf: spool.file("status"), encoding: .utf8) == "1\n")
+            #expect(try Data(contentsOf: spool.file("part")) == Data(Self.media.bytes(0..<10)))
+        }
+    }
+}

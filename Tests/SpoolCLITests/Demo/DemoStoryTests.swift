@@ -1,0 +1,61 @@
+import ByteRanges
+import Foundation
+import Testing
+
+@testable import SpoolCLI
+
+@Suite("The demonstration's story")
+struct DemoStoryTests {
+    private func story(
+        fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, isIdentical: Bool? = true, ended: Bool = true
+    ) throws -> DemoStory {
+        let url = try #require(URL(string: "http://h/film.mp4"))
+        var (first, last) = (
+            PlayReport(.init(duration: 60, ended: ended), of: url),
+            PlayReport(.init(duration: 60, ended: true), of: url)
+        )
+        first.bytesFromOrigin = fromOrigin
+        first.cachedRanges = [[0, 600], [600, 1000]]
+        last.bytesFromOrigin = second
+        var arrivals = ArrivalMap()
+        arrivals.landed(0..<300)
+        arrivals.beginStage()
+        arrivals.landed(600..<1000)
+        return DemoStory(
+            name: "film.mp4", length: 1000, first: first, second: last, arrivals: arrivals,
+            jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, 0), isIdentical: isIdentical)
+    }
+
+    @Test("It has at most twenty lines of at most a terminal's width")
+    func short() throws {
+        let lines = try story().text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count <= 20)
+        #expect(lines.allSatisfy { $0.count <= 100 })
+    }
+
+    @Test("Each broken promise is found")
+    func broken() throws {
+        #expect(try story().promises.allSatisfy(\.isKept))
+        for broken in [
+            try story(fromOrigin: 1001), try story(second: 1), try story(sentTwice: 1), try story(isIdentical: false),
+            try story(ended: false),
+        ] {
+            #expect(broken.promises.count { !$0.isKept } == 1)
+            #expect(broken.text.contains("✗ BROKEN"))
+        }
+    }
+
+    @Test("The map tells in which part of the play most of each piece came")
+    func map() {
+        var map = ArrivalMap()
+        map.landed(0..<25)
+        map.beginStage()
+        map.landed(20..<25)
+        map.landed(60..<100)
+        map.beginStage()
+        map.landed(50..<75)
+        #expect(map.text(length: 100, cells: 4) == "1·32")
+        #expect(map.all == [0..<25, 50..<100])
+        #expect(map.text(length: 0, cells: 4) == "")
+    }
+}
