@@ -9,7 +9,8 @@ public import Spool
 /// (`spool+https://…`); ``originalURL`` is the one that it was made with. What can't be cached plays plainly, as an
 /// `AVURLAsset` of the same address would: files, other schemes than `http` and `https`, and playlists (`.m3u8`),
 /// whose segments AVFoundation never asks a loader for. A playlist without that ending, and on Apple platforms a
-/// stream without a length, are found out when they are loaded, and the player is sent to the origin.
+/// stream without a length, are found out when they are loaded, and the player is sent to ``originalURL``, without
+/// what a `MediaSource` would have added to the request.
 ///
 /// ```swift
 /// let asset = CachingURLAsset(url: url, cache: cache)

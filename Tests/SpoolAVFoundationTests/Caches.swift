@@ -20,10 +20,17 @@ final class ScratchFolder: Sendable {
         _ upstream: any Upstream, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
+        configuration.retry.retries = 0
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
         return try await MediaCache(directory: url, upstream: upstream, configuration: configuration)
     }
+}
+
+/// What nobody wants any more is cut at once, so that a test needs no time.
+func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
+    configuration.readAhead.grace = .zero
+    configuration.readAhead.letIn = .zero
 }
 
 /// An address that nobody asks for, since a ``MemoryUpstream`` answers.

@@ -8,68 +8,88 @@ import Synchronization
 ///
 /// Knows bounded and open ranges; nothing else that HTTP has.
 final class MemoryUpstream: Upstream {
+    /// What stands at an address.
+    struct File: Sendable {
+        var bytes: Data
+        var contentType: String?
+        var status = 200
+        var hasRanges = true
+        var hasLength = true
+
+        init(_ bytes: Data, contentType: String? = "audio/mpeg") {
+            self.bytes = bytes
+            self.contentType = contentType
+        }
+
+        /// A pattern of so many bytes.
+        static func pattern(_ length: Int64, contentType: String? = "audio/mpeg") -> File {
+            File(PatternBytes(seed: 7, length: length).data, contentType: contentType)
+        }
+    }
+
     private struct State {
-        var limit: Int64 = .max
-        var asked: [Range<Int64>] = []
-        var open = 0
-        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var limits: [String: Int64] = [:]
+        var asked: [(path: String, range: Range<Int64>)] = []
+        var open: [String: Int] = [:]
+        var waiters: [Int: (path: String, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var lastWaiter = 0
         var watchers: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    let bytes: PatternBytes
-    private let head: @Sendable (inout HTTPResponse) -> Void
-    private let hasLength: Bool
+    private let files: [String: File]
     private let state = Mutex(State())
 
-    init(
-        length: Int64, contentType: String? = "audio/mpeg", hasLength: Bool = true,
-        head: @escaping @Sendable (inout HTTPResponse) -> Void = { _ in }
-    ) {
-        bytes = PatternBytes(seed: 7, length: length)
-        self.hasLength = hasLength
-        self.head = { response in
-            response.headerFields[.contentType] = contentType
-            head(&response)
-        }
-    }
+    /// An origin of files by path; others are 404.
+    init(_ files: [String: File]) { self.files = files }
 
-    /// Bytes from here on wait until this is called with a higher limit.
-    func hold(from offset: Int64) {
+    /// Bytes of a path from here on wait until this is called with a higher limit.
+    func hold(_ path: String = "/song.mp3", from offset: Int64) {
         let (waiters, watchers) = state.withLock { state in
-            state.limit = offset
+            state.limits[path] = offset
             defer { state.waiters = [:] }
             return (Array(state.waiters.values), Self.ready(&state))
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.continuation.resume() }
         for watcher in watchers { watcher.resume() }
     }
 
-    /// The ranges that were asked for, in order.
-    var asked: [Range<Int64>] { state.withLock { $0.asked } }
+    /// The ranges of a path that were asked for, in order.
+    func asked(_ path: String = "/song.mp3") -> [Range<Int64>] {
+        state.withLock { $0.asked.filter { $0.path == path }.map(\.range) }
+    }
 
     /// Waits until a transfer stands at what is held back.
-    func isHeld() async { await until { !$0.waiters.isEmpty } }
+    func isHeld(_ path: String = "/song.mp3") async {
+        await until { $0.waiters.values.contains { $0.path == path } }
+    }
 
     /// Waits until no transfer is open.
-    func isQuiet() async { await until { $0.open == 0 } }
+    func isQuiet(_ path: String = "/song.mp3") async { await until { $0.open[path, default: 0] == 0 } }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        let length = bytes.length
-        let range = hasLength ? Self.range(request.fields[.range], length: length) : nil
-        var response = HTTPResponse(status: range == nil ? .ok : .partialContent)
-        response.headerFields[.eTag] = "\"a\""
+        let path = request.url.path
+        guard let file = files[path], file.status == 200 else {
+            let status = HTTPResponse.Status(code: files[path]?.status ?? 404)
+            let none = AsyncStream<Data> { $0.finish() }
+            return UpstreamResponse(head: HTTPResponse(status: status), url: request.url, body: UpstreamBody(none))
+        }
+        let length = Int64(file.bytes.count)
+        let range = file.hasRanges ? Self.range(request.fields[.range], length: length) : nil
+        var head = HTTPResponse(status: range == nil ? .ok : .partialContent)
+        head.headerFields[.eTag] = "\"a\""
+        head.headerFields[.contentType] = file.contentType
         if let range {
-            response.headerFields[.contentRange] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
-            response.headerFields[.contentLength] = "\(range.count)"
+            head.headerFields[.contentRange] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
         }
-        head(&response)
+        let body = range ?? 0..<length
+        if file.hasLength { head.headerFields[.contentLength] = "\(body.count)" }
         change { state in
-            state.asked.append(range ?? 0..<length)
-            state.open += 1
+            state.asked.append((path, body))
+            state.open[path, default: 0] += 1
         }
-        let body = Body(range: range ?? 0..<length, session: Session(upstream: self))
-        return UpstreamResponse(head: response, url: request.url, body: UpstreamBody(body))
+        let session = Session(upstream: self, path: path, bytes: file.bytes)
+        return UpstreamResponse(
+            head: head, url: request.url, body: UpstreamBody(Body(range: body, session: session)))
     }
 
     private static func range(_ field: String?, length: Int64) -> Range<Int64>? {
@@ -83,8 +103,19 @@ final class MemoryUpstream: Upstream {
     /// Counts as open until the last reference to it goes.
     private final class Session: Sendable {
         let upstream: MemoryUpstream
-        init(upstream: MemoryUpstream) { self.upstream = upstream }
-        deinit { upstream.change { $0.open -= 1 } }
+        let path: String
+        let bytes: Data
+
+        init(upstream: MemoryUpstream, path: String, bytes: Data) {
+            self.upstream = upstream
+            self.path = path
+            self.bytes = bytes
+        }
+
+        deinit {
+            let path = path
+            upstream.change { $0.open[path, default: 0] -= 1 }
+        }
     }
 
     private struct Body: AsyncSequence, Sendable {
@@ -102,18 +133,18 @@ final class MemoryUpstream: Upstream {
 
             mutating func next() async throws -> Data? {
                 guard next < end else { return nil }
-                let limit = try await session.upstream.limit(beyond: next)
+                let limit = try await session.upstream.limit(beyond: next, of: session.path)
                 let upper = Swift.min(end, limit, next + (16 << 10))
                 defer { next = upper }
-                return Data(session.upstream.bytes.bytes(next..<upper))
+                return session.bytes.subdata(in: Int(next)..<Int(upper))
             }
         }
     }
 
-    private func limit(beyond offset: Int64) async throws -> Int64 {
+    private func limit(beyond offset: Int64, of path: String) async throws -> Int64 {
         while true {
             try Task.checkCancellation()
-            let limit = state.withLock { $0.limit }
+            let limit = state.withLock { $0.limits[path] ?? .max }
             if limit > offset { return limit }
             let id = state.withLock { state in
                 state.lastWaiter += 1
@@ -123,8 +154,8 @@ final class MemoryUpstream: Upstream {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                     if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
                     let isHeld = change { state in
-                        guard state.limit <= offset else { return false }
-                        state.waiters[id] = continuation
+                        guard let limit = state.limits[path], limit <= offset else { return false }
+                        state.waiters[id] = (path, continuation)
                         return true
                     }
                     if !isHeld { continuation.resume() }
@@ -137,7 +168,7 @@ final class MemoryUpstream: Upstream {
     }
 
     private func cancelWait(_ id: Int) {
-        state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+        state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume(throwing: CancellationError())
     }
 
     // MARK: Watching

@@ -16,7 +16,7 @@ extension AVPlayer {
     /// - Returns: What plays on after a stall, as long as it is kept; without it, listen to
     ///   `AVPlayerItem.playbackStalledNotification` and call `play()`.
     @discardableResult
-    public func prepareForCaching() -> StallRecovery {
+    @MainActor public func prepareForCaching() -> StallRecovery {
         automaticallyWaitsToMinimizeStalling = false
         return StallRecovery(self)
     }

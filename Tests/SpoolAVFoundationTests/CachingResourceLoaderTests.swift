@@ -1,0 +1,398 @@
+#if os(Linux)
+@_spi(Testing) import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Loading requests through the cache", .timeLimit(.minutes(1)))
+struct CachingResourceLoaderTests {
+    private static let length: Int64 = 3_000_000
+
+    private let folder: ScratchFolder
+    private let upstream = MemoryUpstream([
+        "/song.mp3": .pattern(Self.length), "/song.m4a": .pattern(100_000, contentType: "audio/mp4"),
+        "/stream": .pattern(400_000, contentType: "application/vnd.apple.mpegurl"),
+    ])
+    private let pattern = PatternBytes(seed: 7, length: Self.length)
+
+    init() throws { folder = try ScratchFolder() }
+
+    private func bytes(_ range: Range<Int64>) -> Data { Data(pattern.bytes(range)) }
+
+    // MARK: Information
+
+    @Test("D42: length, type as UTI and ranges; the two probe bytes are not handed over")
+    func information() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let request = ResourceLoaderDriver(asset).requestContentInformation()
+        guard case .finished(let type, let length, let hasRanges) = await request.outcome() else {
+            return failed("not finished")
+        }
+        #expect(type == "public.mp3" && length == Self.length && hasRanges)
+        #expect(request.data.isEmpty)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D42: a later launch needs no network for it")
+    func informationIsKept() async throws {
+        for launch in 0..<2 {
+            let cache = try await folder.cache(upstream, cuttingAtOnce)
+            let asset = CachingURLAsset(url: address(), cache: cache)
+            let driver = ResourceLoaderDriver(asset)
+            guard case .finished(_, Self.length, true) = await driver.requestContentInformation().outcome()
+            else { return failed("not finished in launch \(launch)") }
+            await cache.close()
+        }
+        #expect(upstream.asked().count == 1)
+    }
+
+    @Test(
+        "D42: the type comes from those allowed",
+        arguments: [["com.apple.m4a-audio", "public.mp3"], ["public.mpeg-4"], []])
+    func allowedTypes(allowed: [String]) async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address("song.m4a"), cache: cache)
+        asset.resourceLoader.allowedContentTypes = allowed
+        guard case .finished(let type?, _, _) = await ResourceLoaderDriver(asset).requestContentInformation().outcome()
+        else { return failed("not finished") }
+        #expect(type == allowed.first ?? "public.mpeg-4-audio")
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D42: where no type fits that is allowed, the request fails instead of raising an exception")
+    func noAllowedType() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        asset.resourceLoader.allowedContentTypes = ["com.apple.quicktime-movie"]
+        let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
+        #expect(error?.code == NSURLErrorCannotDecodeContentData)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("A22, D42: an origin without ranges has them through the cache, by waiting")
+    func originWithoutRanges() async throws {
+        var file = MemoryUpstream.File.pattern(600_000)
+        file.hasRanges = false
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        guard case .finished(_, 600_000, true) = await driver.requestContentInformation().outcome()
+        else { return failed("not finished") }
+        let tail = driver.requestData(offset: 500_000, knownLength: 600_000)
+        _ = await tail.outcome()
+        #expect(tail.data == Data(PatternBytes(seed: 7, length: 600_000).bytes(500_000..<600_000)))
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("A22: without a length it is read in order to its end, and no ranges are promised")
+    func unknownLength() async throws {
+        var file = MemoryUpstream.File.pattern(600_000)
+        (file.hasRanges, file.hasLength) = (false, false)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        guard case .finished("public.mp3", nil, false) = await driver.requestContentInformation().outcome()
+        else { return failed("not finished") }
+        let all = driver.requestData(offset: 0)
+        _ = await all.outcome()
+        #expect(all.data == file.bytes)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("Z1: a playlist that is known by its type only is left to the player: it is sent to the origin")
+    func playlistByType() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address("stream"), cache: cache)
+        let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
+        // The stand-in follows no redirect and says so.
+        #expect(error?.code == NSURLErrorUnsupportedURL)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("Where the player is to go to the origin for a stream without a length, it is sent there")
+    func unknownLengthRedirects() async throws {
+        var file = MemoryUpstream.File.pattern(600_000)
+        (file.hasRanges, file.hasLength) = (false, false)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let loader = CachingResourceLoader(
+            source: MediaSource(url: address()), cache: cache, unknownLength: .redirect)
+        let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+        asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+        let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
+        #expect(error?.code == NSURLErrorUnsupportedURL)
+        await cache.close()
+    }
+
+    @Test("N11: the whole is available on demand as soon as every byte is there")
+    func completeOnDemand() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let media = cache.media(for: address("song.m4a"))
+        #expect(try await !ResourceDescription(of: cache.media(for: address()), unknownLength: .platform).isComplete)
+        for try await _ in media.reader() {}
+        #expect(try await ResourceDescription(of: media, unknownLength: .platform).isComplete)
+        await cache.close()
+    }
+
+    // MARK: Bytes
+
+    @Test("D43: to the end, whatever the length says, from where the request stands", arguments: [false, true])
+    func toEnd(currentOffsetStartsAtZero: Bool) async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        driver.currentOffsetStartsAtZero = currentOffsetStartsAtZero
+        _ = await driver.requestContentInformation().outcome()
+        let requests = [
+            (driver.requestData(offset: 0), Int64(0)), (driver.requestData(offset: 2_000_001), 2_000_001),
+            (driver.requestData(offset: 70_000, knownLength: Self.length), 70_000),
+        ]
+        for (request, offset) in requests {
+            _ = await request.outcome()
+            #expect(request.data == bytes(offset..<Self.length))
+        }
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D43: bounded requests bring what was asked, clipped at the end")
+    func bounded() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        _ = await driver.requestContentInformation().outcome()
+        for range in [0..<Int64(2), 65_535..<65_537, 1_000_000..<1_300_000, Self.length - 10..<Self.length] {
+            let request = driver.requestData(offset: range.lowerBound, length: Int64(range.count))
+            _ = await request.outcome()
+            #expect(request.data == bytes(range))
+        }
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D44: bytes are handed over as they land, while the rest has not come")
+    func progressive() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        upstream.hold(from: 300_000)
+        _ = await driver.requestContentInformation().outcome()
+        let request = driver.requestData(offset: 0)
+        #expect(await request.bytes(atLeast: 300_000) == bytes(0..<300_000))
+        upstream.hold(from: 700_000)
+        #expect(await request.bytes(atLeast: 700_000) == bytes(0..<700_000))
+        upstream.hold(from: .max)
+        _ = await request.outcome()
+        #expect(request.data == bytes(0..<Self.length))
+        #expect(asset.requestLog.last?.isFinished == true)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    // MARK: Cancelling
+
+    @Test("D45, Z6: nothing after a cancel; what arrived before it is kept")
+    func cancel() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        upstream.hold(from: 300_000)
+        _ = await driver.requestContentInformation().outcome()
+        let request = driver.requestData(offset: 0)
+        _ = await request.bytes(atLeast: 300_000)
+        request.cancel()
+        await upstream.isQuiet()
+        let again = driver.requestData(offset: 100, length: 290_000)
+        _ = await again.outcome()
+        #expect(again.data == bytes(100..<290_100))
+        upstream.hold(from: .max)
+        #expect(request.data.count == 300_000)
+        #expect(asset.requestLog.map(\.isCancelled) == [false, true, false])
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D45: a cancel before the information has come leaves the others alone")
+    func cancelEarly() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        upstream.hold(from: 0)
+        let first = driver.requestContentInformation()
+        let second = driver.requestContentInformation()
+        await upstream.isHeld()
+        first.cancel()
+        upstream.hold(from: .max)
+        guard case .finished(_, Self.length, true) = await second.outcome() else {
+            return failed("not finished")
+        }
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("B25, Z3: a new request may come before the old one's cancel, and each byte is fetched once")
+    func newBeforeCancel() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        upstream.hold(from: 300_000)
+        _ = await driver.requestContentInformation().outcome()
+        let old = driver.requestData(offset: 0)
+        _ = await old.bytes(atLeast: 300_000)
+        let new = driver.requestData(offset: 200_000)
+        _ = await new.bytes(atLeast: 100_000)
+        old.cancel()
+        upstream.hold(from: .max)
+        _ = await new.outcome()
+        #expect(new.data == bytes(200_000..<Self.length))
+        let sent = upstream.asked().sorted { $0.lowerBound < $1.lowerBound }
+        #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "\(sent)")
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("A storm of requests and cancels hands over right bytes only, and breaks no rule", arguments: 1...8)
+    func storm(seed: UInt64) async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        var random = SplitMix(state: seed)
+        _ = await driver.requestContentInformation().outcome()
+        var open: [(ResourceLoaderDriver.Request, Int64)] = []
+        for _ in 0..<40 {
+            let offset = Int64.random(in: 0..<Self.length, using: &random)
+            open.append((driver.requestData(offset: offset), offset))
+            if Bool.random(using: &random), let (request, _) = open.randomElement(using: &random) { request.cancel() }
+            if open.count > 3 {
+                let (request, _) = open[Int.random(in: 0..<open.count, using: &random)]
+                _ = await request.bytes(atLeast: Int.random(in: 1..<200_000, using: &random))
+            }
+        }
+        for (request, _) in open.dropLast() { request.cancel() }
+        if let (request, offset) = open.last, case .finished = await request.outcome() {
+            #expect(request.data.count == Int(Self.length - offset))
+        }
+        for (request, offset) in open {
+            #expect(request.data == bytes(offset..<offset + Int64(request.data.count)))
+        }
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    // MARK: Life
+
+    @Test("D46: the loader lives as long as its asset; letting the asset go ends its readers and keeps what landed")
+    func lifetime() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 300_000)
+        var asset: CachingURLAsset? = CachingURLAsset(url: address(), cache: cache)
+        let loader = try #require(asset?.resourceLoader)
+        weak let own = asset?.loader
+        let driver = ResourceLoaderDriver(try #require(asset))
+        _ = await driver.requestContentInformation().outcome()
+        let request = driver.requestData(offset: 0)
+        _ = await request.bytes(atLeast: 300_000)
+        #expect(own != nil && loader.delegate === own)
+        asset = nil
+        await upstream.isQuiet()
+        // The queue has done what the end of the asset left to it.
+        if let queue = loader.delegateQueue { await queue.run {} }
+        #expect(loader.contractViolations == [])
+        #expect(loader.requestLog.last?.isCancelled == true)
+
+        let next = CachingURLAsset(url: address(), cache: cache)
+        let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
+        _ = await again.outcome()
+        #expect(again.data == bytes(0..<300_000))
+        await cache.close()
+    }
+
+    @Test("Resting ends the readers and leaves the requests open; going on brings the rest")
+    func restAndGoOn() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        upstream.hold(from: 300_000)
+        _ = await driver.requestContentInformation().outcome()
+        let request = driver.requestData(offset: 0)
+        _ = await request.bytes(atLeast: 300_000)
+        asset.loader?.suspend()
+        await upstream.isQuiet()
+        #expect(asset.requestLog.last?.isFinished == false && asset.requestLog.last?.isCancelled == false)
+        asset.loader?.resume()
+        upstream.hold(from: .max)
+        _ = await request.outcome()
+        #expect(request.data == bytes(0..<Self.length))
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    // MARK: What cannot be cached, what fails
+
+    @Test(
+        "Z1: what can't be cached is a plain asset",
+        arguments: ["file:///tmp/a.mp3", "https://host/live.m3u8", "rtsp://host/a"])
+    func plain(text: String) async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let url = try #require(URL(string: text))
+        let asset = CachingURLAsset(url: url, cache: cache)
+        #expect(asset.url == url && asset.originalURL == url)
+        #expect(asset.loader == nil && asset.resourceLoader.delegate == nil && asset.cacheKey == nil)
+        await cache.close()
+    }
+
+    @Test("Z1: an asset keeps the original address and the cache key; Z2: one call chooses the class")
+    func keeps() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)
+        #expect(asset.originalURL == address() && asset.url.scheme == "spool+https")
+        #expect(asset.cacheKey == cache.key(for: address()))
+        let file = AVURLAsset.caching(URL(fileURLWithPath: "/tmp/a.mp3"), in: cache)
+        #expect(!(file is CachingURLAsset) && file.url.isFileURL)
+        await cache.close()
+    }
+
+    @Test("An origin's refusal is the player's error, in the words of NSURLErrorDomain, with the cause beneath")
+    func refused() async throws {
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address("none.mp3"), cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        let error = await failure(of: driver.requestContentInformation())
+        #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
+        #expect((error?.userInfo[NSUnderlyingErrorKey] as? CacheError)?.code == .originRefused)
+        // Asked again, it is tried again.
+        #expect(await failure(of: driver.requestData(offset: 0)) != nil)
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    private func failed(_ what: Comment) { Issue.record(what) }
+
+    private func failure(of request: ResourceLoaderDriver.Request) async -> NSError? {
+        guard case .failed(let error) = await request.outcome() else { return nil }
+        return error as NSError
+    }
+}
+
+/// Random numbers that come out the same in every run.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+#endif

@@ -1,0 +1,121 @@
+#if os(Linux)
+@_spi(Testing) import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Queues and stalls", .timeLimit(.minutes(1)))
+@MainActor
+struct QueueLoadingTests {
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    private func upstream() async throws -> MemoryUpstream {
+        MemoryUpstream([
+            "/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60)),
+            "/next.mp3": .init(try await SampleMedia.mp3.bytes()),
+        ])
+    }
+
+    @Test("D47: when a queue moves on, the former item's loading ends and the next gets the line; it can come back")
+    func movesOn() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let items = ["song.mp3", "next.mp3"].map { AVPlayerItem(caching: address($0), in: cache) }
+        let former = try #require(items[0].cachingAsset)
+        // Held far enough on that the first item is ready and waits for more.
+        upstream.hold(from: 600_000)
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        let coordinator = QueueLoadingCoordinator(player)
+        for item in items { player.insert(item, after: nil) }
+        coordinator.update()
+        _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
+        await upstream.isHeld()
+        let open = former.requestLog.last
+        #expect(open?.isFinished == false && open?.isCancelled == false)
+
+        let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[1]) {
+            player.advanceToNextItem()
+            player.play()
+        }
+        #expect(end == .AVPlayerItemDidPlayToEndTime)
+        // Nobody cancelled it but the coordinator, which said nothing to the player.
+        await upstream.isQuiet()
+        #expect(former.requestLog.last == open)
+        #expect(former.contractViolations == [])
+
+        // What rests goes on when its item comes back.
+        upstream.hold(from: .max)
+        let back = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[0]) {
+            player.insert(items[0], after: nil)
+            player.play()
+        }
+        #expect(back == .AVPlayerItemDidPlayToEndTime)
+        #expect(former.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("D47: without a coordinator nobody ends it: what the coordinator is for")
+    func withoutCoordinator() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let items = ["song.mp3", "next.mp3"].map { AVPlayerItem(caching: address($0), in: cache) }
+        upstream.hold(from: 600_000)
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        for item in items { player.insert(item, after: nil) }
+        _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
+        await upstream.isHeld()
+        _ = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[1]) {
+            player.advanceToNextItem()
+            player.play()
+        }
+        await upstream.isHeld()
+        #expect(items[0].cachingAsset?.requestLog.last?.isFinished == false)
+        await cache.close()
+    }
+
+    @Test("Z14: the queue's next item loads ahead by a small range while the first plays")
+    func loadsAhead() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let items = ["next.mp3", "song.mp3"].map { AVPlayerItem(caching: address($0), in: cache) }
+        let player = AVQueuePlayer()
+        player.headless = .untimed
+        let coordinator = QueueLoadingCoordinator(player)
+        for item in items { player.insert(item, after: nil) }
+        for item in items {
+            let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], item) { player.play() }
+            #expect(end == .AVPlayerItemDidPlayToEndTime)
+        }
+        let second = try #require(items[1].cachingAsset)
+        #expect(second.requestLog.dropFirst().first?.toEnd == false)
+        #expect(items.allSatisfy { $0.cachingAsset?.contractViolations == [] })
+        withExtendedLifetime(coordinator) {}
+        await cache.close()
+    }
+
+    @Test("An item that runs dry plays on when bytes come again")
+    func recovers() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 1_000_000)
+        let play = HeadlessPlay(AVPlayerItem(caching: address(), in: cache), speed: 50)
+        let recovery = play.player.prepareForCaching()
+        #expect(!play.player.automaticallyWaitsToMinimizeStalling)
+        await play.load()
+        let stall = await Listening.first(of: [.AVPlayerItemPlaybackStalled], play.item) { play.player.play() }
+        #expect(stall == .AVPlayerItemPlaybackStalled && play.player.rate == 0)
+        let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], play.item) { upstream.hold(from: .max) }
+        #expect(end == .AVPlayerItemDidPlayToEndTime)
+        #expect(!recovery.isWaiting)
+        #expect(play.item.cachingAsset?.contractViolations == [])
+        await cache.close()
+    }
+}
+#endif

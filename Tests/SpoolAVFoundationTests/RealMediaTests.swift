@@ -1,0 +1,111 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+@Suite("Real media in a real player, through the cache", .timeLimit(.minutes(2)), .serialized)
+@MainActor
+struct RealMediaTests {
+    private static let seconds = 12
+
+    private func expectPlays(_ asset: CachingURLAsset, seeks: [Double], _ note: Comment) async {
+        let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 30)
+        await play.load()
+        #expect(play.item.status == .readyToPlay, note)
+        #expect(abs(play.item.duration.seconds - Double(Self.seconds)) < 0.5, note)
+        play.player.play()
+        for target in seeks { #expect(await play.seek(to: target), note) }
+        #expect(await play.playToEnd(), note)
+        #expect(play.item.error == nil, note)
+        #expect(asset.contractViolations == [], note)
+        #expect(asset.requestLog.first?.kind == .contentInformation && asset.requestLog.first?.bytes == 0, note)
+        #expect(asset.requestLog.dropFirst().allSatisfy { $0.kind == .data && $0.toEnd }, note)
+    }
+
+    /// Small requests, so that a seek really leaves holes in media of a few hundred kilobytes.
+    private func small(_ configuration: inout MediaCache.Configuration) {
+        configuration.readAhead.firstRequest = 64 << 10
+        configuration.readAhead.largestRequest = 256 << 10
+        configuration.readAhead.window = 256 << 10
+    }
+
+    @Test(
+        "D50: plays to its end with seeks, twice; the second time the origin is gone and the cache reopened",
+        arguments: SampleMedia.allCases)
+    func twice(media: SampleMedia) async throws {
+        let file = try await media.file(seconds: Self.seconds)
+        let length = OriginContent.file(file).length
+        let path = "/\(media.rawValue)"
+        let folder = try ScratchFolder()
+        let origin = try await OriginServer.start([path: OriginResource(.file(file), contentType: media.mediaType)])
+        let url = origin.url(path)
+
+        var cache = try await folder.cache(HTTPUpstream.standard(), small)
+        let first = CachingURLAsset(url: url, cache: cache)
+        await expectPlays(first, seeks: [9, 3, 7, 0], "first play")
+        let statistics = try #require(first.media?.statistics)
+        let landed = try #require(first.media?.landed)
+        #expect(landed.contains(0..<length), "\(landed)")
+        // Each byte came once, as the cache counts and as the origin's socket does.
+        #expect(statistics.bytesFromOrigin == length && statistics.bytesLanded == length)
+        try await origin.log.untilQuiet()
+        let sent = origin.log.exchanges(path).map { "\($0.rangeAsked ?? "all"): \($0.bytesSent) \($0.ending)" }
+        #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(sent)")
+        await cache.close()
+        await origin.stop()
+
+        cache = try await folder.cache(HTTPUpstream.standard(), small)
+        let second = CachingURLAsset(url: url, cache: cache)
+        await expectPlays(second, seeks: [3, 9, 0], "second play")
+        #expect(second.media?.statistics.originRequests == 0)
+        #expect(second.media?.statistics.bytesFromOrigin == 0)
+        await cache.close()
+    }
+
+    @Test("A22, D50: an origin without ranges is played with seeks, and again without it")
+    func originWithoutRanges() async throws {
+        let media = SampleMedia.mp3
+        let folder = try ScratchFolder()
+        let resource = OriginResource(
+            .file(try await media.file(seconds: Self.seconds)), contentType: media.mediaType,
+            rules: [.always(.ignoresRanges())])
+        let origin = try await OriginServer.start(["/a.mp3": resource])
+        let url = origin.url("/a.mp3")
+        for play in ["first play", "second play"] {
+            let cache = try await folder.cache(HTTPUpstream.standard())
+            await expectPlays(CachingURLAsset(url: url, cache: cache), seeks: [9, 3, 0], "\(play)")
+            await cache.close()
+            await origin.stop()
+        }
+        #expect(origin.log.exchanges.count == 1)
+    }
+
+    @Test("Z1, D48: a file through the same class plays plainly, without a loader")
+    func file() async throws {
+        let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
+        let item = AVPlayerItem(caching: try await SampleMedia.mp3.file(seconds: Self.seconds), in: cache)
+        #expect(item.cachingAsset == nil)
+        let play = HeadlessPlay(item)
+        await play.load()
+        #expect(await play.playToEnd())
+        #expect((item.asset as? CachingURLAsset)?.requestLog == [])
+        await cache.close()
+    }
+
+    @Test("I1: one line makes an item that plays through the cache; an origin's refusal is its error")
+    func refusal() async throws {
+        let origin = try await OriginServer.start([:])
+        let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
+        let play = HeadlessPlay(AVPlayerItem(caching: origin.url("/none.mp3"), in: cache))
+        await play.load()
+        #expect(play.item.status == .failed)
+        #expect((play.item.error as NSError?)?.code == NSURLErrorFileDoesNotExist)
+        await cache.close()
+        await origin.stop()
+    }
+}
+#endif
