@@ -6,13 +6,19 @@ let package = Package(
     name: "SpoolBenchmarks",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "Spool", path: "..")
+        .package(name: "Spool", path: ".."),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
     ],
     targets: [
         .executableTarget(
             name: "SpoolBenchmarks",
             dependencies: [
-                .product(name: "ByteRanges", package: "Spool")
+                .product(name: "ByteRanges", package: "Spool"),
+                .product(name: "Spool", package: "Spool"),
+                .product(name: "SpoolHTTP", package: "Spool"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         )
     ]

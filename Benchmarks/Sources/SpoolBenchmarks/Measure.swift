@@ -1,3 +1,5 @@
+import Foundation
+
 /// Nanoseconds for each operation: the median of five rounds, each of which `body` makes of `operations` operations.
 ///
 /// A round that has become too slow ends the series, so that something a thousand times slower than the rest is measured
@@ -16,7 +18,55 @@ func nanoseconds<Subject>(
         blackHole(subject)
         rounds.append(duration / .nanoseconds(1) / Double(operations))
     }
-    return rounds.sorted()[rounds.count / 2]
+    return median(rounds)
+}
+
+/// The same figure of Spool and of its peer, round by round.
+struct Pair: Sendable {
+    var spool: [Double] = []
+    var peer: [Double] = []
+
+    /// The median of each round's own ratio, so that what else the machine does falls on both sides of it.
+    var ratio: Double { median(zip(spool, peer).map { $0 / $1 }) }
+
+    /// Measures Spool and its peer by turns, the one first in even rounds, the other in odd ones.
+    ///
+    /// One round before, of both, is not counted: it fills caches and connections.
+    static func alternating(
+        rounds: Int, spool: () async throws -> Double, peer: () async throws -> Double
+    ) async throws -> Pair {
+        var pair = Pair()
+        _ = try await (spool(), peer())
+        for round in 0..<rounds {
+            if round.isMultiple(of: 2) {
+                pair.spool.append(try await spool())
+                pair.peer.append(try await peer())
+            } else {
+                pair.peer.append(try await peer())
+                pair.spool.append(try await spool())
+            }
+        }
+        return pair
+    }
+}
+
+/// The value in the middle; the upper of the two where the number is even.
+func median(_ values: [Double]) -> Double {
+    values.isEmpty ? .nan : values.sorted()[values.count / 2]
+}
+
+/// Seconds that `body` takes.
+func seconds(_ body: () async throws -> Void) async throws -> Double {
+    let begin = ContinuousClock.now
+    try await body()
+    return (ContinuousClock.now - begin) / .seconds(1)
+}
+
+/// The machine's load over one, five and fifteen minutes: what else was going on while figures were taken.
+func loadAverage() -> String {
+    var loads = [Double](repeating: 0, count: 3)
+    guard getloadavg(&loads, 3) == 3 else { return "unknown" }
+    return loads.map { "\(($0 * 10).rounded() / 10)" }.joined(separator: ", ")
 }
 
 /// Uses a value in a way that the optimiser can't see through, so that what made it is not left out.

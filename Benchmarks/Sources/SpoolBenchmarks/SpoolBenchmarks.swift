@@ -5,13 +5,14 @@ import Foundation
 enum SpoolBenchmarks {
     /// A benchmark is a file with one of these; add it here.
     static let all: [Benchmark] = [
-        .ranges
+        .ranges, .hit, .get, .firstByte, .opening,
     ]
 
     static func main() async throws {
-        let names = CommandLine.arguments.dropFirst()
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let errand = Errand(arguments) { return try await errand.run() }
         let known = Set(all.map(\.name))
-        if let unknown = names.first(where: { !known.contains($0) }) {
+        if let unknown = arguments.first(where: { !known.contains($0) }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()
             FileHandle.standardError.write(Data("error: no benchmark '\(unknown)'; there are:\n\(list)".utf8))
             exit(64)
@@ -19,13 +20,18 @@ enum SpoolBenchmarks {
         #if DEBUG
         print("(a debug build: the figures say nothing; run with -c release)\n")
         #endif
-        for benchmark in all where names.isEmpty || names.contains(benchmark.name) {
+        var promises = Table("promise", "Spool", "peer", "ratio", "goal", "met")
+        for benchmark in all where arguments.isEmpty || arguments.contains(benchmark.name) {
             print("## \(benchmark.name): \(benchmark.summary)\n")
-            for table in try await benchmark.run() {
-                print(table)
-                print()
-            }
+            let report = try await benchmark.run()
+            for table in report.tables { print("\(table)\n") }
+            for promise in report.promises { promises.rows.append(promise.cells) }
+            print("(load average afterwards: \(loadAverage()))\n")
         }
+        promises.note =
+            "\(ProcessInfo.processInfo.activeProcessorCount) cores. "
+            + "Medians of alternating rounds; a ratio is the median of the rounds' own ratios."
+        print("## promises\n\n\(promises)")
     }
 }
 
@@ -33,5 +39,24 @@ enum SpoolBenchmarks {
 struct Benchmark: Sendable {
     var name: String
     var summary: String
-    var run: @Sendable () async throws -> [Table]
+    var run: @Sendable () async throws -> Report
+}
+
+/// What a benchmark found: its own tables, and its lines in the table of promises that ends a run.
+struct Report: Sendable {
+    var tables: [Table] = []
+    var promises: [Promise] = []
+}
+
+/// One line of the closing table: what the project promises, beside what was measured.
+struct Promise: Sendable {
+    var name: String
+    var spool: String
+    /// What Spool is held against, measured in alternation with it; empty where the goal is a number by itself.
+    var peer = ""
+    var ratio = ""
+    var goal: String
+    var isMet: Bool
+
+    var cells: [String] { [name, spool, peer, ratio, goal, isMet ? "yes" : "NO"] }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Rows of text under headings, printed as Markdown, so that a terminal shows columns and `docs/` takes them as they are.
 ///
 /// The first column stands left, all others right; each has a heading of two letters or more.
@@ -43,6 +45,7 @@ struct Table: CustomStringConvertible, Sendable {
 
 /// A whole number with a comma between thousands: `16,226,484`. Below 10 it keeps one decimal.
 func figure(_ value: Double) -> String {
+    guard value.isFinite else { return "–" }
     if value < 10 { return "\((value * 10).rounded() / 10)" }
     var digits = String(Int(value.rounded()))
     var groups: [Substring] = []
@@ -52,4 +55,9 @@ func figure(_ value: Double) -> String {
     }
     groups.insert(digits[...], at: 0)
     return groups.joined(separator: ",")
+}
+
+/// A number with two decimals.
+func decimal(_ value: Double) -> String {
+    value.isFinite ? String(format: "%.2f", value) : "–"
 }

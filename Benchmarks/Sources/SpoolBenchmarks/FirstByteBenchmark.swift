@@ -1,0 +1,61 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolHTTP
+
+extension Benchmark {
+    /// How long a player waits for the first byte of what the cache has never seen, beside asking the origin directly.
+    static let firstByte = Benchmark(
+        name: "first-byte",
+        summary: "ms from asking to the first bytes of a resource that is not kept; lower is better"
+    ) {
+        let origin = try await LocalOrigin()
+        _ = try origin.makeFile("song.bin", byteCount: 1 << 20)
+        let folder = try TemporaryFolder("first-byte")
+        let cache = try await MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let client = HTTPUpstream.standard()
+        var number = 0
+
+        // The query makes each address a resource of its own; nginx serves the same file for all of them.
+        let pair = try await Pair.alternating(rounds: 400) {
+            number += 1
+            let media = cache.media(for: try origin.url("song.bin", query: "n=\(number)"))
+            let reader = media.reader()
+            let time = try await seconds { blackHole(try await reader.next()) }
+            for try await chunk in reader { blackHole(chunk) }
+            return time * 1000
+        } peer: {
+            var request = UpstreamRequest(url: try origin.url("song.bin", query: "n=\(number)"))
+            request.fields[.range] = "bytes=0-1048575"
+            let begin = ContinuousClock.now
+            var body = try await client.open(request).body.makeAsyncIterator()
+            blackHole(try await body.next())
+            let time = (ContinuousClock.now - begin) / .milliseconds(1)
+            while let chunk = try await body.next() { blackHole(chunk) }
+            return time
+        }
+        await cache.close()
+
+        let (spool, peer) = (median(pair.spool), median(pair.peer))
+        var table = Table("way", "median", "90 of 100", "99 of 100")
+        table.add("Spool, a miss", decimal(spool), decimal(part(0.9, pair.spool)), decimal(part(0.99, pair.spool)))
+        table.add(
+            "the HTTP client alone", decimal(peer), decimal(part(0.9, pair.peer)), decimal(part(0.99, pair.peer)))
+        table.note = "400 requests each by turns, connections kept alive, nginx on loopback."
+        let goal = peer * 1.1 + 1
+        return Report(
+            tables: [table],
+            promises: [
+                Promise(
+                    name: "first byte on a miss, beside the HTTP client", spool: "\(decimal(spool)) ms",
+                    peer: "\(decimal(peer)) ms", ratio: decimal(pair.ratio),
+                    goal: "≤ 1.1 × + 1 ms = \(decimal(goal)) ms", isMet: spool <= goal)
+            ])
+    }
+}
+
+/// The value below which the given part of all lie.
+private func part(_ part: Double, _ values: [Double]) -> Double {
+    let sorted = values.sorted()
+    return sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]
+}
