@@ -11,7 +11,7 @@ struct ExchangeState<Chunk: Sendable> {
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
     /// Bytes (or chunks) that wait for the consumer before the transport is told to pause.
-    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 256) }
+    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
     private var headWaiter: HeadWaiter?
