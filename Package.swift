@@ -125,13 +125,19 @@ let package = Package(
         .testTarget(
             name: "SpoolHTTPTests",
             dependencies: [
-                "Spool", "SpoolHTTP", "SpoolTesting", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "Spool", "SpoolHTTP", "SpoolTesting",
+                .product(
+                    name: "AsyncHTTPClient", package: "async-http-client", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
         .testTarget(
             name: "SpoolTestingTests",
             dependencies: [
-                "HTTPRanges", "Spool", "SpoolTesting", .product(name: "HTTPTypes", package: "swift-http-types"),
+                "HTTPRanges", "Spool", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),
         .testTarget(
