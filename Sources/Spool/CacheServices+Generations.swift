@@ -15,6 +15,8 @@ extension CacheServices {
     /// Opens what is stored of the resource; nil if nothing usable is.
     func stored(_ scheduler: Scheduler, requestFields: HTTPFields) -> Stored? {
         do {
+            // What a former opening in this process landed may not have been written down yet.
+            flusher.write()
             guard let record = try catalog.resource(key: scheduler.key.hash)?.generation else { return nil }
             let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(record.fields.utf8))
             guard

@@ -14,6 +14,8 @@ final class Flusher: Sendable {
     }
 
     private let state = Mutex(State())
+    /// One writer at a time, so that what a call of ``write()`` has found done is in the catalog.
+    private let writing = Mutex(())
     private let catalog: Catalog
     private let executor: BlockingExecutor
     private let time: Timekeeper
@@ -60,6 +62,10 @@ final class Flusher: Sendable {
 
     /// Writes all that is pending; blocks.
     func write() {
+        writing.withLock { _ in writePending() }
+    }
+
+    private func writePending() {
         let (dirty, used) = state.withLock { state in
             defer {
                 state.dirty = [:]
