@@ -1,4 +1,5 @@
 public import Foundation
+import HTTPTypes
 public import Logging
 import Synchronization
 
@@ -65,13 +66,26 @@ public final class MediaCache: Sendable {
 
     /// Opens a media file through the cache.
     public func media(for source: MediaSource) -> Media {
-        let key = services.configuration.keyPolicy.key(for: source.url)
+        let key = key(for: source)
         let scheduler = resources.acquire(key) { Scheduler(key: key, source: source, services: services) }
         return Media(key: key, source: source, scheduler: scheduler, registry: resources)
     }
 
     /// Opens the media file at `url` through the cache.
     public func media(for url: URL) -> Media { media(for: MediaSource(url: url)) }
+
+    /// The key under which the media file of `source` is kept.
+    ///
+    /// Under ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares its bytes only
+    /// with sources that send the same ones (RFC 9111 §3.5).
+    public func key(for source: MediaSource) -> CacheKey {
+        let key = key(for: source.url)
+        let credentials = [HTTPField.Name.authorization, .cookie].flatMap { name in
+            source.fields[values: name].map { "\(name.canonicalName): \($0)" }
+        }
+        guard services.configuration.freshness == .http, !credentials.isEmpty else { return key }
+        return CacheKey(name: ([key.hash] + credentials).joined(separator: "\n"))
+    }
 
     /// The key under which the media file at `url` is kept.
     public func key(for url: URL) -> CacheKey { services.configuration.keyPolicy.key(for: url) }

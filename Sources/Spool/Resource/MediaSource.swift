@@ -31,6 +31,8 @@ public struct MediaSource: Sendable {
 
     /// The resource, as a player sees it.
     public let url: URL
+    /// What is sent along from the first request on, where that is known beforehand.
+    let fields: HTTPFields
     let resolve: @Sendable (Reason) async throws -> Address
     let canRefresh: Bool
 
@@ -38,6 +40,7 @@ public struct MediaSource: Sendable {
     public init(url: URL, fields: HTTPFields = [:]) {
         let address = Address(url: url, fields: fields)
         self.url = url
+        self.fields = fields
         self.resolve = { _ in address }
         self.canRefresh = false
     }
@@ -48,6 +51,7 @@ public struct MediaSource: Sendable {
     ///   from any task. What it throws ends the play with that error.
     public init(url: URL, resolve: @escaping @Sendable (Reason) async throws -> Address) {
         self.url = url
+        self.fields = [:]
         self.resolve = resolve
         self.canRefresh = true
     }
