@@ -5,6 +5,8 @@ final class OpenResources: Sendable {
     private struct Entry {
         let scheduler: Scheduler
         var holders: Int
+        /// How often it has been opened, to tell a closing that has been overtaken by an opening.
+        var openings = 1
     }
 
     private struct State {
@@ -17,16 +19,18 @@ final class OpenResources: Sendable {
 
     /// The scheduler of the resource, made if it is not open; to be given back with ``release(_:)``.
     func acquire(_ key: CacheKey, make: () -> Scheduler) -> Scheduler {
-        let scheduler = state.withLock { state in
-            if let entry = state.entries[key] {
-                state.entries[key]?.holders += 1
-                return entry.scheduler
+        let (scheduler, opening) = state.withLock { state in
+            if var entry = state.entries[key] {
+                entry.holders += 1
+                entry.openings += 1
+                state.entries[key] = entry
+                return (entry.scheduler, entry.openings)
             }
             let scheduler = make()
             state.entries[key] = Entry(scheduler: scheduler, holders: 1)
-            return scheduler
+            return (scheduler, 1)
         }
-        scheduler.reopen()
+        scheduler.reopen(opening)
         return scheduler
     }
 
@@ -52,7 +56,7 @@ final class OpenResources: Sendable {
             state.entries[scheduler.key]?.holders = 0
             let id = ObjectIdentifier(scheduler)
             state.closing[id] = Task {
-                await scheduler.close()
+                await scheduler.close(opening: entry.openings)
                 self.state.withLock { state in
                     state.closing[id] = nil
                     if state.entries[scheduler.key]?.holders == 0 { state.entries[scheduler.key] = nil }

@@ -28,7 +28,7 @@ extension Scheduler {
     private func open() async throws {
         let policy = services.configuration.freshness
         // Only a policy that tells variants apart needs the request's fields before the first request.
-        let fields = policy == .http ? try await sourceAddress().fields : [:]
+        let fields = policy == .http ? try await sourceAddress().address.fields : [:]
         let stored = try? await services.executor.run { self.services.stored(self, requestFields: fields) }
         feed { state in
             state.isLoaded = true
@@ -53,10 +53,9 @@ extension Scheduler {
     /// What is known of the content without asking; nil while the length is not known.
     var contentInformation: ContentInformation? {
         state.withLock { state in
-            guard !state.machine.needsValidation, let version = state.generation?.version, let length = version.length
-            else { return nil }
+            guard !state.machine.needsValidation, let length = state.machine.length else { return nil }
             return ContentInformation(
-                length: length, contentType: version.contentType,
+                length: length, contentType: state.generation?.version.contentType,
                 supportsByteRanges: state.machine.rangeSupport != .unsupported)
         }
     }
@@ -69,8 +68,13 @@ extension Scheduler {
     /// Whether every byte is there.
     var isComplete: Bool { state.withLock { $0.isComplete } }
 
-    /// A resource that was closing is wanted again.
-    func reopen() { state.withLock { $0.machine.reopen() } }
+    /// A resource that was closing is wanted again, for the `opening`th time.
+    func reopen(_ opening: Int) {
+        state.withLock { state in
+            state.opening = max(state.opening, opening)
+            state.machine.reopen()
+        }
+    }
 
     /// Stored blocks that may be evicted now: outside every reader's window. They are holes from here on.
     func release(_ count: Int64) -> (generation: Generation, ranges: [Range<Int64>])? {

@@ -14,7 +14,7 @@ extension Scheduler {
     /// Begins a reader of `start ..< end`; nil end: to the end of the resource.
     func openReader(at start: Int64, end: Int64?, priority: Priority) -> ReaderID {
         services.flusher.noteUse(of: key, at: services.time.now())
-        return feed { state in
+        return ask { state in
             let (id, actions) = state.machine.openReader(at: start, end: end, priority: priority)
             state.readers[id] = ReaderBinding(position: start, end: end)
             return (id, actions)
@@ -23,7 +23,7 @@ extension Scheduler {
 
     /// Ends a reader; one that waits is woken and finds its end.
     func closeReader(_ id: ReaderID) {
-        let waiter = feed { state in
+        let waiter = ask { state in
             let binding = state.readers.removeValue(forKey: id)
             return (binding?.waiter, state.machine.closeReader(id))
         }
@@ -39,7 +39,7 @@ extension Scheduler {
         while true {
             if let find = find(id, limit: limit) { return find }
             await withCheckedContinuation { continuation in
-                let mustLookAgain = feed { state in
+                let mustLookAgain = ask { state in
                     guard state.readers[id] != nil, state.readers[id]?.former == nil else { return (true, []) }
                     let (look, actions) = state.machine.look(id, limit: limit)
                     guard look == .wait else { return (true, actions) }
@@ -53,7 +53,7 @@ extension Scheduler {
 
     /// Looks without waiting; nil: nothing yet.
     private func find(_ id: ReaderID, limit: Int64) -> Find? {
-        feed { state in
+        ask { state in
             guard let binding = state.readers[id] else { return (.end, []) }
             if let former = binding.former { return (self.find(in: former, for: binding, limit: limit), []) }
             let (look, actions) = state.machine.look(id, limit: limit)
@@ -108,7 +108,7 @@ extension Scheduler {
             send(.blocksDropped(bad.range))
             services.forget(bad.indices, of: generation)
         }
-        let bytes = feed { state -> (Int64, [StateMachine.Action]) in
+        let bytes = ask { state -> (Int64, [StateMachine.Action]) in
             guard state.generation === generation else { return (0, []) }
             state.isComplete = false
             var bytes: Int64 = 0

@@ -73,7 +73,7 @@ extension Scheduler {
             var priority: Priority
             /// Ascending tickets order those that wait; nil: not waiting.
             var ticket: Int?
-            /// Whether it has been handed bytes of the current generation.
+            /// Whether it has found bytes of the current generation, which it may hand out any time.
             var hasRead = false
         }
 
@@ -84,6 +84,7 @@ extension Scheduler {
             var end: Int64?
             var size: Int64
             var isStreaming = false
+            var hasLanded = false
             var isHeld = false
             var lacksSpace = false
             var spaceTicket = 0
@@ -192,7 +193,8 @@ extension Scheduler.StateMachine {
         // What has landed begins at block starts, and so does what is free of it.
         func take(_ range: Range<Int64>) {
             guard remaining > 0, !range.isEmpty else { return }
-            let upper = min(range.upperBound, Block.roundUp(range.lowerBound + remaining))
+            let size = min(remaining, range.upperBound - range.lowerBound)
+            let upper = min(range.upperBound, Block.roundUp(range.lowerBound + size))
             released.append(range.lowerBound..<upper)
             remaining -= upper - range.lowerBound
         }
@@ -264,7 +266,6 @@ extension Scheduler.StateMachine {
     package mutating func advance(_ id: ReaderID, to position: Int64) -> [Action] {
         guard var reader = readers[id], position > reader.position else { return [] }
         reader.position = position
-        reader.hasRead = true
         readers[id] = reader
         ticket += 1
         return plan()
@@ -279,8 +280,9 @@ extension Scheduler.StateMachine {
             if reader.position >= end { return (.end, []) }
             if let found = landed.prefix(at: reader.position) {
                 reader.ticket = nil
+                reader.hasRead = true
                 readers[id] = reader
-                let upper = min(found.upperBound, end, reader.position + limit)
+                let upper = min(min(found.upperBound, end) - reader.position, limit) + reader.position
                 return (.landed(reader.position..<upper), [])
             }
         }
@@ -310,9 +312,7 @@ extension Scheduler.StateMachine {
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
         guard var transfer = transfers[id], !transfer.isCut else { return [] }
-        if isSequential, transfers.contains(where: { $0.key != id && $0.value.isSequential && !$0.value.isCut }) {
-            return cut(id) + plan()
-        }
+        if isSequential, !needsBody(beside: id) { return cut(id) + plan() }
         transfer.isStreaming = true
         transfer.isSequential = isSequential
         transfer.position = offset
@@ -321,11 +321,22 @@ extension Scheduler.StateMachine {
         return plan()
     }
 
+    /// Whether another whole body is of use: not where the one on its way will come to all that is waited for.
+    private func needsBody(beside id: TransferID) -> Bool {
+        let others = transfers.filter { $0.key != id && $0.value.isSequential && !$0.value.isCut }
+        guard let first = others.values.map(\.position).min() else { return true }
+        return readers.values.contains { reader in
+            guard reader.ticket != nil, !wantedRange(of: reader).isEmpty else { return false }
+            return landed.firstHole(in: wantedRange(of: reader)).map { $0.lowerBound < first } ?? false
+        }
+    }
+
     /// What the transfer may do before it pulls its next chunk.
     package mutating func permission(_ id: TransferID) -> Permission {
         guard var transfer = transfers[id], !transfer.isCut else { return .stop }
         let limit = limit(of: id, transfer)
         if transfer.position >= limit { return .stop }
+        if transfer.isSequential, landed.contains(transfer.position..<min(limit, length ?? .max)) { return .stop }
         if !mayGo(transfer) {
             transfer.isHeld = true
             transfers[id] = transfer
@@ -343,6 +354,12 @@ extension Scheduler.StateMachine {
     /// Whether the transfer was told to hold, and not yet to resume.
     package func isHeld(_ id: TransferID) -> Bool { transfers[id].map { $0.isHeld && !$0.isCut } ?? false }
 
+    /// Whether what has landed, or what the origin is sending by its own word, ends exactly at `offset`.
+    package func reaches(_ offset: Int64) -> Bool {
+        let coming = transfers.values.filter { $0.isStreaming && !$0.isCut }.compactMap(\.end).max() ?? 0
+        return offset > 0 && max(coming, landed.bounds?.upperBound ?? 0) == offset
+    }
+
     /// Whether retries are spent, or no retry would help.
     package var hasGivenUp: Bool { hasFailed }
 
@@ -354,33 +371,40 @@ extension Scheduler.StateMachine {
         hasFailed = false
         if var transfer = transfers[id] {
             transfer.position = max(transfer.position, range.upperBound)
+            transfer.hasLanded = true
             transfers[id] = transfer
         }
         return plan(waking: .within(range))
     }
 
-    /// There was no room for the transfer's next bytes; it holds until a reader moves on.
-    package mutating func transferLacksSpace(_ id: TransferID) -> Permission {
-        guard var transfer = transfers[id], !transfer.isCut else { return .stop }
+    /// There was no room for the transfer's next bytes; it holds until a reader moves on, unless one waits for them.
+    package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
+        guard var transfer = transfers[id], !transfer.isCut else { return (.stop, []) }
+        guard !isAwaited(transfer) else { return (.go(upTo: limit(of: id, transfer)), []) }
         transfer.lacksSpace = true
         transfer.isHeld = true
         transfer.spaceTicket = ticket
         transfers[id] = transfer
-        return .hold
+        return (.hold, plan())
     }
 
-    /// Whether somebody waits for the very bytes that the transfer brings next.
-    package func isAwaited(_ id: TransferID) -> Bool {
-        guard let transfer = transfers[id] else { return false }
-        return readers.values.contains { reader in
-            reader.ticket != nil && reader.position >= Block.roundDown(transfer.position)
-                && (transfer.isSequential || reader.position < blockEnd(at: transfer.position))
+    /// Whether somebody waits for bytes that the transfer brings next, or on its way.
+    package func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0) } ?? false }
+
+    private func isAwaited(_ transfer: TransferState, by priority: Priority = .preload) -> Bool {
+        readers.values.contains { reader in
+            reader.ticket != nil && reader.priority >= priority
+                && reader.position >= Block.roundDown(transfer.position)
+                && reader.position < transfer.end ?? .max
         }
     }
 
-    /// The transfer is over and its last byte has landed.
+    /// The transfer is over: its last byte has landed, or it had nothing to bring.
     package mutating func transferEnded(_ id: TransferID) -> [Action] {
-        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        guard let transfer = transfers[id] else { return [] }
+        // An answer that brings nothing may lead to the same request again, and so for ever.
+        guard transfer.isCut || transfer.hasLanded else { return transferRestarts(id) }
+        transfers[id] = nil
         note(run: transfer)
         return plan(waking: .all)
     }
@@ -409,7 +433,7 @@ extension Scheduler.StateMachine {
     package mutating func transferRestarts(_ id: TransferID) -> [Action] {
         guard transfers.removeValue(forKey: id) != nil else { return [] }
         restarts += 1
-        return restarts > retryPolicy.retries ? fail() : plan(waking: .all)
+        return restarts > retryPolicy.retries + policy.transfersPerResource ? fail() : plan(waking: .all)
     }
 
     /// The time of ``Action/retry(epoch:after:)`` has come.
@@ -441,7 +465,8 @@ extension Scheduler.StateMachine {
 
     private mutating func note(run transfer: TransferState) {
         runs.removeAll { $0.end == transfer.position }
-        runs.append(Run(end: transfer.position, nextSize: grown(transfer.size)))
+        // One that brought nothing is no reason to ask for more next time.
+        runs.append(Run(end: transfer.position, nextSize: transfer.hasLanded ? grown(transfer.size) : transfer.size))
         if runs.count > 16 { runs.removeFirst() }
     }
 }
@@ -460,11 +485,15 @@ extension Scheduler.StateMachine {
         guard !isClosing, retryEpoch == nil, !hasFailed else { return actions }
         if needsValidation {
             if let reader = readers.values.first(where: { $0.ticket != nil }), transfers.isEmpty {
-                actions.append(start(at: 0, upper: Block.size, priority: reader.priority))
+                let upper = rangeSupport == .unsupported ? nil : Block.size
+                actions.append(start(at: 0, upper: upper, priority: reader.priority))
             }
             return actions
         }
-        for id in readersInOrder() { actions += serve(id) }
+        for id in readersInOrder() {
+            guard let started = serve(id) else { break }
+            actions += started
+        }
         return actions
     }
 
@@ -502,7 +531,9 @@ extension Scheduler.StateMachine {
     }
 
     /// Starts what the reader needs: at its first hole, and behind a transfer that is about to end.
-    private mutating func serve(_ id: ReaderID) -> [Action] {
+    ///
+    /// - Returns: Nil if there is no place for a further transfer, and none can be made.
+    private mutating func serve(_ id: ReaderID) -> [Action]? {
         guard let reader = readers[id] else { return [] }
         var actions: [Action] = []
         let wanted = wantedRange(of: reader)
@@ -511,14 +542,21 @@ extension Scheduler.StateMachine {
             guard cursor < wanted.upperBound, let hole = landed.firstHole(in: cursor..<wanted.upperBound) else { break }
             guard !dropping.contains(hole.lowerBound) else { break }
             if let carrier = carrier(of: hole.lowerBound, waiting: reader.ticket != nil) {
-                guard let end = carrier.end, end - carrier.position <= lead else { break }
+                // Bytes land at a block's start or behind what has landed of it: inside a block nothing can be sent ahead.
+                guard let end = carrier.end, end % Block.size == 0, end - carrier.position <= lead else { break }
                 cursor = end
                 continue
             }
-            guard transfers.values.filter({ !$0.isCut }).count < policy.transfersPerResource else { break }
-            // An origin without ranges sends everything from the start; one such transfer serves all readers.
+            if transfers.values.count(where: { !$0.isCut }) >= policy.transfersPerResource {
+                // Only for what is waited for now, not for what comes after it.
+                guard reader.ticket != nil, cursor == wanted.lowerBound else { break }
+                guard let idle = idleTransfer(for: reader.priority) else { return nil }
+                actions += cut(idle)
+            }
+            // An origin without ranges sends everything from the start. One such transfer serves all readers, unless one
+            // waits for what is behind it and no longer there.
             if rangeSupport == .unsupported {
-                guard !transfers.values.contains(where: { !$0.isCut }) else { break }
+                guard reader.ticket != nil || !transfers.values.contains(where: { !$0.isCut }) else { break }
                 actions.append(start(at: 0, upper: nil, priority: reader.priority))
                 break
             }
@@ -532,11 +570,20 @@ extension Scheduler.StateMachine {
         return actions
     }
 
+    /// A transfer that a waiting reader may have the place of: one that is held, or that nobody wants any more.
+    private func idleTransfer(for priority: Priority) -> TransferID? {
+        transfers.filter { _, transfer in
+            !transfer.isCut && !transfer.isSequential && !isAwaited(transfer, by: priority)
+                && (transfer.unwantedEpoch != nil || !mayGo(transfer))
+        }.keys.min()
+    }
+
     private mutating func start(at lower: Int64, upper: Int64?, priority: Priority) -> Action {
         counter += 1
         let id = TransferID(number: counter)
         let size = upper.map { $0 - lower } ?? policy.largestRequest
-        transfers[id] = TransferState(position: lower, end: upper, size: size)
+        transfers[id] = TransferState(
+            position: lower, end: upper, size: size, isSequential: upper == nil && rangeSupport == .unsupported)
         return .start(id, lower: lower, upper: upper)
     }
 
@@ -560,7 +607,7 @@ extension Scheduler.StateMachine {
         let (ahead, overflow) = reader.position.addingReportingOverflow(window)
         if !overflow { upper = min(upper, ahead) }
         if reader.position >= upper { return lower..<lower }
-        upper = Block.roundUp(upper)
+        upper = Block.roundUp(min(upper, Block.offsetLimit))
         if let length { upper = min(upper, length) }
         return lower..<max(lower, upper)
     }
@@ -581,7 +628,11 @@ extension Scheduler.StateMachine {
         let limit = limit(of: id, transfer)
         return readers.values.contains { reader in
             let wanted = wantedRange(of: reader)
-            return !wanted.isEmpty && wanted.upperBound > transfer.position && wanted.lowerBound < limit
+            guard !wanted.isEmpty, wanted.lowerBound < limit else { return false }
+            if transfer.position < wanted.upperBound { return true }
+            // One that has come to the end of the window is held, not given up; least of all where it can't be had again.
+            guard isWindowed(wanted, of: reader) else { return false }
+            return transfer.isSequential || transfer.position - wanted.upperBound < window / 2
         }
     }
 
@@ -594,7 +645,7 @@ extension Scheduler.StateMachine {
         }
         guard let best else { return nil }
         // Only a reader that waits is worth a second request inside what is on its way.
-        if best.isSequential && rangeSupport == .unsupported { return best }
+        if rangeSupport == .unsupported { return best }
         if waiting, offset - best.position > joinDistance { return nil }
         return best
     }
@@ -605,8 +656,10 @@ extension Scheduler.StateMachine {
         var size = policy.firstRequest
         if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
         if let former = transfers.values.first(where: { $0.end == lower && !$0.isCut }) { size = grown(former.size) }
-        var upper = min(lower + size, wanted.upperBound)
-        if upper < wanted.upperBound { upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound)) }
+        var upper = lower + min(size, wanted.upperBound - lower)
+        if upper < wanted.upperBound {
+            upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound))
+        }
         upper = min(upper, hole.upperBound)
         for transfer in transfers.values where !transfer.isCut && transfer.position > lower {
             upper = min(upper, Block.roundDown(transfer.position))
@@ -615,30 +668,36 @@ extension Scheduler.StateMachine {
     }
 
     /// Where the transfer has to stop: at its end, or where landed bytes or another transfer begin.
-    private func limit(of id: TransferID, _ transfer: TransferState) -> Int64 {
+    func limit(of id: TransferID, _ transfer: TransferState) -> Int64 {
         var limit = transfer.end ?? .max
-        guard !transfer.isSequential else { return limit }
-        if transfer.position < limit {
+        if !transfer.isSequential, transfer.position < limit {
             let hole = landed.firstHole(in: transfer.position..<limit)
-            limit = hole.map { $0.lowerBound == transfer.position ? $0.upperBound : transfer.position }
+            limit =
+                hole.map { $0.lowerBound == transfer.position ? $0.upperBound : transfer.position }
                 ?? transfer.position
         }
-        for (other, state) in transfers where other != id && !state.isCut && !state.isSequential {
+        for (other, state) in transfers where other != id && !state.isCut && state.isSequential == transfer.isSequential
+        {
             if state.position > transfer.position { limit = min(limit, Block.roundDown(state.position)) }
-            if state.position == transfer.position, other < id { limit = min(limit, transfer.position) }
+            // Where they meet, the one that comes from behind ends; of two that begin together, the younger.
+            let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
+            if state.position == transfer.position, !isFirst { limit = min(limit, transfer.position) }
         }
         return max(limit, transfer.position)
     }
 
-    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves.
+    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves, and one that only preloads
+    /// does not run while a player waits.
     private func mayGo(_ transfer: TransferState) -> Bool {
         if transfer.lacksSpace { return transfer.spaceTicket != ticket }
         if isClosing || needsValidation { return true }
+        let isPlayerWaiting = readers.values.contains { $0.priority == .playback && $0.ticket != nil }
         var isServing = false
         for reader in readers.values {
             let wanted = wantedRange(of: reader)
             guard !wanted.isEmpty, wanted.lowerBound < transfer.end ?? .max else { continue }
             isServing = true
+            if isPlayerWaiting, reader.priority == .preload { continue }
             if transfer.position < wanted.upperBound { return true }
         }
         return !isServing
@@ -650,7 +709,13 @@ extension Scheduler.StateMachine {
     }
 
     /// How near a transfer has to be for a waiting reader to join it rather than have its own.
-    private var joinDistance: Int64 { max(256 << 10, link.bytes(inRoundTrips: 2) ?? 0) }
+    ///
+    /// What the line brings in ``ReadAheadPolicy/letIn``: a request inside what is on its way makes the origin send
+    /// bytes that nobody takes, so it has to be worth it. Being longer than ``ReadAheadPolicy/grace``, it also sees to
+    /// it that a transfer which is overtaken and left is cut before it reaches the place where it was overtaken.
+    private var joinDistance: Int64 {
+        max(256 << 10, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.letIn) ?? 0)
+    }
 
     /// How much of a request may be outstanding when the next one is sent.
     private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? (256 << 10)) }

@@ -20,29 +20,41 @@ extension Scheduler {
         }
     }
 
-    /// The address to ask, resolved once and kept until the origin refuses it.
-    func sourceAddress() async throws -> MediaSource.Address {
-        if let known = state.withLock({ $0.source }) { return known }
+    /// The address to ask, resolved once and kept until the origin refuses it, and its number.
+    func sourceAddress() async throws -> (address: MediaSource.Address, number: Int) {
+        if let known = state.withLock({ state in state.source.map { ($0, state.sourceNumber) } }) { return known }
         let resolved = try await source.resolve(.first)
         return state.withLock { state in
-            state.source = state.source ?? resolved
-            return state.source ?? resolved
+            let address = state.source ?? resolved
+            state.source = address
+            return (address, state.sourceNumber)
         }
     }
 
-    /// The origin refused the address or the credentials: asks the source for fresh ones, once in a row.
+    /// The origin refused the address or the credentials with this number: asks the source for fresh ones, once in a
+    /// row, however many transfers were refused.
     ///
     /// - Returns: Whether there is something new to try.
-    func refreshAddress(status: Int) async throws -> Bool {
-        let mayRefresh = state.withLock { state in
-            guard source.canRefresh, !state.hasRefreshed else { return false }
+    func refreshAddress(_ number: Int, status: Int) async throws -> Bool {
+        let (isWorthwhile, refreshing) = state.withLock { state -> (Bool, Task<Void, any Error>?) in
+            if state.sourceNumber > number { return (true, nil) }
+            if let refreshing = state.refreshing { return (true, refreshing) }
+            guard source.canRefresh, !state.hasRefreshed else { return (false, nil) }
             state.hasRefreshed = true
-            return true
+            state.refreshing = Task { try await self.resolveAnew(status: status) }
+            return (true, state.refreshing)
         }
-        guard mayRefresh else { return false }
+        try await refreshing?.value
+        return isWorthwhile
+    }
+
+    private func resolveAnew(status: Int) async throws {
+        defer { state.withLock { $0.refreshing = nil } }
         let fresh = try await source.resolve(.refused(status: status))
-        state.withLock { $0.source = fresh }
-        return true
+        state.withLock { state in
+            state.source = fresh
+            state.sourceNumber += 1
+        }
     }
 
     /// Judges an answer against what is stored, and takes over the version that it brings. Blocks.
@@ -94,7 +106,9 @@ extension Scheduler {
         }
         feed { state in
             state.hasRefreshed = false
-            return version.length.map { state.machine.lengthLearnt($0) } ?? []
+            let actions = version.length.map { state.machine.lengthLearnt($0) } ?? []
+            // An origin that sends the stored version although it was asked conditionally has confirmed it, too.
+            return actions + (state.machine.needsValidation ? state.machine.validated() : [])
         }
     }
 
@@ -143,6 +157,13 @@ extension Scheduler {
         feed { $0.machine.validated() }
     }
 
+    /// The origin has nothing from `offset` on, and does not say how long the resource is; whether that tells it.
+    func learnEnd(at offset: Int64) -> Bool {
+        guard state.withLock({ $0.machine.reaches(offset) }) else { return false }
+        learn(length: offset)
+        return true
+    }
+
     func learn(length: Int64) {
         guard length <= Block.offsetLimit else { return }
         let generation = state.withLock { $0.generation }
@@ -155,13 +176,13 @@ extension Scheduler {
     }
 
     /// The head of an answer has come and its body follows.
-    func streams(
-        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, sentRange: Bool, acceptsRanges: Bool?
-    ) {
+    ///
+    /// - Parameter ignoredRange: Whether the whole came although a part of the very same version was asked for.
+    func streams(_ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, ignoredRange: Bool) {
         feed { state in
             if !isWhole {
                 state.machine.rangeSupport = .supported
-            } else if sentRange, acceptsRanges != true {
+            } else if ignoredRange {
                 state.machine.rangeSupport = .unsupported
             }
             let isSequential = state.machine.rangeSupport == .unsupported
@@ -195,9 +216,11 @@ extension Scheduler {
 
     /// There is no room; waits until readers have moved on. False: the transfer has been cut.
     func waitForSpace(_ id: TransferID) async -> Bool {
-        let permission = state.withLock { $0.machine.transferLacksSpace(id) }
-        guard permission == .hold else { return false }
-        await hold(id)
+        switch ask({ $0.machine.transferLacksSpace(id) }) {
+        case .stop: return false
+        case .go: return true
+        case .hold: await hold(id)
+        }
         return state.withLock { !$0.machine.isCut(id) }
     }
 
@@ -260,7 +283,9 @@ extension Scheduler {
         let ranges = state.withLock { state in
             state.generation === generation ? state.machine.release(excess, within: generation.memory.landed) : []
         }
-        for range in ranges { _ = generation.memory.drop(Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)) }
+        for range in ranges {
+            _ = generation.memory.drop(Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound))
+        }
         released(ranges, of: generation)
     }
 

@@ -28,8 +28,13 @@ package final class Scheduler: Sendable {
         var failure: CacheError?
         var loading: Task<Void, any Error>?
         var isLoaded = false
+        /// The address to ask, and how many have been resolved.
         var source: MediaSource.Address?
+        var sourceNumber = 0
+        var refreshing: Task<Void, any Error>?
         var hasRefreshed = false
+        /// The opening that is under way; see ``OpenResources``.
+        var opening = 1
         var unserved = ByteRangeSet()
         var statistics = Statistics()
         var isComplete = false
@@ -61,9 +66,8 @@ package final class Scheduler: Sendable {
 
     // MARK: - Feeding the machine
 
-    /// Feeds the machine under the lock and acts on its answer afterwards.
-    @discardableResult
-    func feed<R: Sendable>(_ input: (inout State) -> (R, [StateMachine.Action])) -> R {
+    /// As ``feed(_:)``, for an input that answers something beside what is to be done.
+    func ask<R: Sendable>(_ input: (inout State) -> (R, [StateMachine.Action])) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
             return (result, Effects(actions, &state, self))
@@ -72,8 +76,9 @@ package final class Scheduler: Sendable {
         return result
     }
 
+    /// Feeds the machine under the lock and acts on its answer afterwards.
     func feed(_ input: (inout State) -> [StateMachine.Action]) {
-        feed { ((), input(&$0)) }
+        ask { ((), input(&$0)) }
     }
 
     /// What is left to do after unlocking.
@@ -165,11 +170,15 @@ package final class Scheduler: Sendable {
         feed { state in
             state.tasks[id] = nil
             switch outcome {
-            case .ended:
-                return state.machine.transferEnded(id)
-            case .restart:
-                state.failure = CacheError(.originAnswerMalformed, "\(address): the origin's answers contradict each other")
-                return state.machine.transferRestarts(id)
+            case .ended, .restart:
+                let isRestart = if case .restart = outcome { true } else { false }
+                let actions = isRestart ? state.machine.transferRestarts(id) : state.machine.transferEnded(id)
+                if state.machine.hasGivenUp {
+                    let error = CacheError(.originAnswerMalformed, "\(address): the origin's answers lead nowhere")
+                    state.failure = error
+                    event = .failed(error)
+                }
+                return actions
             case .failed(let error, let delay):
                 let isCut = state.machine.isCut(id)
                 state.failure = error
@@ -210,8 +219,14 @@ package final class Scheduler: Sendable {
     }
 
     /// Lets in what is nearly done, within twice the time that this may take, cuts the rest, and waits for both.
-    func close() async {
-        feed { $0.machine.close() }
+    ///
+    /// - Parameter opening: The opening that ends; does nothing if a later one has begun. Nil: whichever.
+    func close(opening: Int? = nil) async {
+        let isOvertaken = ask { state in
+            if let opening, state.opening > opening { return (true, []) }
+            return (false, state.machine.close())
+        }
+        guard !isOvertaken else { return }
         let deadline = Task {
             try await services.time.sleep(services.configuration.readAhead.letIn * 2)
             self.feed { $0.machine.cutAll() }

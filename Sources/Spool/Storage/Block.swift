@@ -26,7 +26,7 @@ package enum Block {
     }
 
     /// The smallest block start at or after `offset`, which must be at most ``offsetLimit``.
-    package static func roundUp(_ offset: Int64) -> Int64 { (offset + size - 1) / size * size }
+    package static func roundUp(_ offset: Int64) -> Int64 { (offset + (size - 1)) / size * size }
 
     /// The greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }

@@ -43,7 +43,7 @@ struct Transfer {
 
     private func exchange() async throws -> Outcome {
         let basis = scheduler.basis()
-        let source = try await scheduler.sourceAddress()
+        let (source, sourceNumber) = try await scheduler.sourceAddress()
         var request = UpstreamRequest(url: source.url, fields: source.fields)
         request.fields[.acceptEncoding] = "identity"
         if let upper {
@@ -71,9 +71,10 @@ struct Transfer {
             facts: facts)
         switch verdict {
         case .land(let landing):
-            return try await stream(response, landing, asked: lower)
+            return try await stream(response, landing, asked: lower, isProof: true)
         case .newGeneration(let landing):
-            return try await stream(response, landing, asked: landing.offset == 0 ? 0 : nil)
+            let isProof = request.fields[.ifRange] == nil
+            return try await stream(response, landing, asked: landing.offset == 0 ? 0 : nil, isProof: isProof)
         case .restart(let reason):
             scheduler.forgetGeneration(reason: reason, keeping: id)
             return .restart
@@ -82,24 +83,26 @@ struct Transfer {
             return .restart
         case .unsatisfiable(let length):
             guard let length else {
+                if scheduler.learnEnd(at: lower) { return .restart }
                 let text = "\(place): the origin says that the range lies past the end"
                 return .refused(CacheError(.unsatisfiableRange, text, status: 416))
             }
             scheduler.learn(length: length)
             return .restart
         case .refuse(let refusal):
-            return try await handle(refusal)
+            return try await handle(refusal, sourceNumber)
         case nil:
             return .restart
         }
     }
 
-    private func handle(_ refusal: PartialResponse.Refusal) async throws -> Outcome {
+    private func handle(_ refusal: PartialResponse.Refusal, _ sourceNumber: Int) async throws -> Outcome {
         let text = "\(place): the origin answered \(refusal.status): \(refusal.reason)"
         switch refusal.kind {
         case .credentials:
             let error = CacheError(.originRefused, text, status: refusal.status)
-            return try await scheduler.refreshAddress(status: refusal.status) ? .restart : .refused(error)
+            let isFresh = try await scheduler.refreshAddress(sourceNumber, status: refusal.status)
+            return isFresh ? .restart : .refused(error)
         case .retry(let after):
             let delay = after.map { $0.delay(now: services.time.secondsSince1970()) }
             return .failed(CacheError(.originUnavailable, text, status: refusal.status), retryAfter: delay)
@@ -112,13 +115,17 @@ struct Transfer {
 
     // MARK: - The body
 
+    /// - Parameter isProof: Whether a whole body shows that the origin takes no notice of ranges; it does not where
+    ///   `If-Range` asked for it.
     private func stream(
-        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, asked: Int64?
+        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, asked: Int64?, isProof: Bool
     ) async throws -> Outcome {
         var machine = StateMachine(offset: landing.offset, end: landing.end, asked: asked)
+        let length = landing.version.length
+        let isPart = lower > 0 || upper.map { $0 < length ?? .max } ?? false
         scheduler.streams(
             id, at: machine.firstLanding, end: landing.end, isWhole: response.head.status.code == 200,
-            sentRange: upper != nil || lower > 0, acceptsRanges: landing.version.acceptsRanges)
+            ignoredRange: isPart && isProof || landing.version.acceptsRanges == false)
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: services.time.elapsed())
         while let limit = await scheduler.permission(id) {

@@ -1,0 +1,246 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES A, 1–7: versions that change, and answers that are not what was asked.
+@Suite(.timeLimit(.minutes(1)))
+struct PartialContentVersionCases {
+    static let v1 = PatternBytes(seed: 1, length: 5_000_000)
+    static let v2 = PatternBytes(seed: 2, length: 5_000_000)
+
+    private func change(_ stage: CaseStage, to pattern: PatternBytes = v2, etag: String? = "\"v2\"") {
+        stage.origin.update("/a") {
+            $0.content = .pattern(pattern)
+            $0.etag = etag
+        }
+    }
+
+    @Test("A1: a hole's 206 with another strong ETag begins a new generation; never a mix")
+    func a1() async throws {
+        try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<1_000_000), Self.v1)
+                change(stage)
+                try await media.check(.bytes(4_000_000..<4_500_000), Self.v2)
+                try await media.check(.all, Self.v2, covers: 0..<5_000_000)
+            }
+            try await stage.session { cache in
+                let before = stage.origin.log.exchanges.count
+                try await cache.media(for: stage.url()).check(.all, Self.v2, covers: 0..<5_000_000)
+                #expect(stage.origin.log.exchanges.count == before)
+            }
+        }
+    }
+
+    @Test("A1: bytes of the former version stay for the reader that is in it")
+    func a1Former() async throws {
+        try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<1_000_000), Self.v1)
+                let inside = media.reader(.bytes(0..<1_000_000), chunkSize: 100_000)
+                #expect(try await inside.check(Self.v1, upTo: 100_000) == 100_000)
+                change(stage)
+                try await media.check(.bytes(4_000_000..<4_500_000), Self.v2)
+                var position: Int64 = 100_000
+                while let chunk = try await inside.next() {
+                    try Self.v1.verify(chunk.data, at: chunk.offset)
+                    position = chunk.range.upperBound
+                }
+                #expect(position == 1_000_000)
+            }
+        }
+    }
+
+    @Test("A2: a read that holds bytes of the former version ends with resourceChanged; the next is all new")
+    func a2() async throws {
+        try await onStage(["/a": .pattern(5_000_000, .stall(after: 1_000_000))]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let inside = media.reader()
+                try await inside.check(Self.v1, upTo: 500_000)
+                stage.origin.update("/a") {
+                    $0.content = .pattern(Self.v2)
+                    $0.etag = "\"v2\""
+                    $0.rules = []
+                }
+                try await media.check(.bytes(4_000_000..<4_500_000), Self.v2)
+                let error = await #expect(throws: CacheError.self) {
+                    while let chunk = try await inside.next() { try Self.v1.verify(chunk.data, at: chunk.offset) }
+                }
+                #expect(error?.code == .resourceChanged)
+                try await media.check(.all, Self.v2, covers: 0..<5_000_000)
+            }
+        }
+    }
+
+    @Test("A2: a reader whose first chunk is of the former version gets none of the next")
+    func a2FirstChunk() async throws {
+        try await onStage(
+            ["/a": .pattern(5_000_000, .ignoresIfRange)], configure: { $0.readAhead.window = 1 << 20 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100_000), Self.v1)
+                let inside = media.reader(chunkSize: 50_000)
+                let first = try #require(await inside.next())
+                try Self.v1.verify(first.data, at: 0)
+                change(stage)
+                try await media.check(.bytes(4_000_000..<4_500_000), Self.v2)
+                let error = await #expect(throws: CacheError.self) {
+                    while let chunk = try await inside.next() { try Self.v1.verify(chunk.data, at: chunk.offset) }
+                }
+                #expect(error?.code == .resourceChanged)
+            }
+        }
+    }
+
+    @Test("A3: without a strong validator parts are never combined under http", arguments: ["W/\"w\"", nil])
+    func a3HTTP(_ etag: String?) async throws {
+        try await onStage(["/a": .pattern(5_000_000, etag: etag)], freshness: .http) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(2_000_000..<2_100_000), Self.v1)
+                try await media.check(.all, Self.v1, covers: 0..<5_000_000)
+            }
+            #expect(stage.origin.log.exchanges.filter { $0.status == 200 }.count == 1)
+            change(stage, etag: etag.map { _ in "W/\"w2\"" })
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(3_000_000..<3_100_000), Self.v2)
+                try await media.check(.all, Self.v2, covers: 0..<5_000_000)
+            }
+        }
+    }
+
+    @Test("A3: under immutable they are, while nothing contradicts", arguments: ["W/\"w\"", nil])
+    func a3Immutable(_ etag: String?) async throws {
+        try await onStage(["/a": .pattern(5_000_000, etag: etag)]) { stage in
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.bytes(2_000_000..<2_100_000), Self.v1)
+            }
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.all, Self.v1, covers: 0..<5_000_000)
+            }
+            try await stage.expectSent(5_000_000)
+        }
+    }
+
+    @Test("A3: another length is another version under immutable too")
+    func a3Length() async throws {
+        let longer = PatternBytes(seed: 2, length: 6_000_000)
+        try await onStage(["/a": .pattern(5_000_000, etag: nil)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<1_000_000), Self.v1)
+                change(stage, to: longer, etag: nil)
+                try await media.check(.bytes(4_000_000..<4_100_000), longer)
+                try await media.check(.all, longer, covers: 0..<6_000_000)
+            }
+        }
+    }
+
+    @Test("A4: a hole's fetch with If-Range that gets 200 begins a new generation from byte 0")
+    func a4() async throws {
+        try await onStage(["/a": .pattern(5_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<1_000_000), Self.v1)
+                change(stage)
+                try await media.check(.bytes(3_000_000..<3_500_000), Self.v2)
+                let asked = try #require(stage.origin.log.exchanges.first { $0.fields[.ifRange] != nil })
+                #expect(asked.fields[.ifRange] == "\"v1\"")
+                #expect(asked.status == 200)
+                try await media.check(.all, Self.v2, covers: 0..<5_000_000)
+            }
+        }
+    }
+
+    @Test(
+        "A5: a range answered by 200 of the same version lands from 0 at true offsets",
+        arguments: ["bytes", "none", nil])
+    func a5(_ acceptRanges: String?) async throws {
+        let behaviour = OriginBehaviour.ignoresRanges(acceptRanges: acceptRanges)
+        try await onStage([
+            "/a": OriginResource(.pattern(Self.v1), rules: [.from(1, behaviour)])
+        ]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100_000), Self.v1)
+                try await media.check(.bytes(3_000_000..<3_200_000), Self.v1, covers: 3_000_000..<3_200_000)
+                try await media.check(.all, Self.v1, covers: 0..<5_000_000)
+                #expect(stage.origin.log.exchanges.count <= 3)
+            }
+        }
+    }
+
+    @Test("A6: a 206 of another range lands where it says, never where was asked", arguments: [-1, 1] as [Int64])
+    func a6(_ direction: Int64) async throws {
+        // The answer is true to its Content-Range: it holds other bytes than those asked for.
+        let shift = 131_072 * direction
+        var moved = PatternBytes(seed: 1, length: 8_000_000).bytes(0..<8_000_000)
+        if shift > 0 {
+            moved.removeFirst(Int(shift))
+        } else {
+            moved.insert(contentsOf: repeatElement(0, count: Int(-shift)), at: 0)
+        }
+        try await onStage([
+            "/a": OriginResource(
+                .pattern(Self.v1),
+                rules: [
+                    .request(1, .version(.data(Data(moved)), etag: "\"v1\"")),
+                    .request(1, .contentRangeShifted(by: shift)),
+                    .request(1, .contentRangeTotal(5_000_000)),
+                ])
+        ]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<10), Self.v1)
+                try await media.check(.bytes(2_000_000..<3_000_000), Self.v1)
+                #expect(stage.origin.log.exchanges.count > 2)
+                try await media.check(.all, Self.v1, covers: 0..<5_000_000)
+            }
+        }
+    }
+
+    @Test("A6: a 206 of a range that was not asked for is refused, and the reader told")
+    func a6Refused() async throws {
+        try await onStage(
+            [
+                "/a": OriginResource(.pattern(Self.v1), rules: [.from(1, .contentRange("bytes 0-99/5000000"))])
+            ], configure: { $0.retry.retries = 0 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<10), Self.v1)
+                let error = try await media.failure(.bytes(3_000_000..<3_000_010)) { _ in
+                    Issue.record("bytes were handed out")
+                }
+                #expect(error?.code == .originAnswerMalformed)
+                try await media.check(.bytes(0..<10), Self.v1)
+            }
+        }
+    }
+
+    @Test(
+        "A7: Content-Range and body of different lengths: what holds either way is kept, and an event says so",
+        arguments: [-1000, 1000] as [Int64])
+    func a7(_ difference: Int64) async throws {
+        try await onStage([
+            "/a": OriginResource(.pattern(Self.v1), rules: [.request(0, .bodyLonger(by: difference))])
+        ]) { stage in
+            try await stage.session { cache in
+                let events = EventLog(cache)
+                let media = cache.media(for: stage.url())
+                try await stage.flowing { try await media.check(.all, Self.v1, covers: 0..<5_000_000) }
+                let text = await events.first { if case .discrepancy(let text) = $0 { text } else { nil } }
+                #expect(text?.contains("Content-Length") == true)
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES A, 8–14: bodies that end early, lengths that are unknown or change, and ranges at the end.
+@Suite(.timeLimit(.minutes(1)))
+struct PartialContentLengthCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+
+    @Test("A8: a body that is cut leaves a hole; the length stays")
+    func a8() async throws {
+        try await onStage(
+            ["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .cut(after: 300_000))])],
+            configure: { $0.retry.retries = 0 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let error = try await media.failure { try Self.song.verify($0.data, at: $0.offset) }
+                #expect(error?.code == .originUnavailable)
+                #expect(media.landed == ByteRangeSet(0..<300_000))
+                #expect(try await media.contentInformation().length == 3_000_000)
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.expectSent(3_000_000)
+            #expect(stage.origin.log.exchanges[1].rangeAsked?.hasPrefix("bytes=300000-") == true)
+        }
+    }
+
+    @Test("A9: the length is not learnt from a chunked body that is cut")
+    func a9() async throws {
+        try await onStage(
+            ["/a": .pattern(3_000_000, .ignoresRanges(), .noLength(.chunked), .cut(after: 300_000))],
+            configure: { $0.retry.retries = 0 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let error = try await media.failure { try Self.song.verify($0.data, at: $0.offset) }
+                #expect(error?.code == .originUnavailable)
+                #expect(try await media.contentInformation().length == nil)
+                #expect(try await cache.contents().first?.length == nil)
+            }
+        }
+    }
+
+    @Test("A10: Content-Range without a total leaves it unknown until an answer tells it")
+    func a10() async throws {
+        try await onStage([
+            "/a": OriginResource(
+                .pattern(Self.song), rules: [.first(2, .contentRangeTotal(nil)), .first(1, .rangeLimit(100))])
+        ]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100), Self.song)
+                await media.scheduler.settle()
+                #expect(media.scheduler.contentInformation == nil)
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+                #expect(try await media.contentInformation().length == 3_000_000)
+            }
+        }
+    }
+
+    @Test("A10: and where none ever does, the end is where the origin has no more")
+    func a10Never() async throws {
+        try await onStage(["/a": .pattern(3_000_000, .contentRangeTotal(nil))]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.expectSent(3_000_000)
+        }
+    }
+
+    @Test("A11: another total under the same ETag is another version")
+    func a11() async throws {
+        let longer = PatternBytes(seed: 2, length: 4_000_000)
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100_000), Self.song)
+                stage.origin.update("/a") { $0.content = .pattern(longer) }
+                try await media.check(.bytes(2_000_000..<2_100_000), longer)
+                try await media.check(.all, longer, covers: 0..<4_000_000)
+            }
+        }
+    }
+
+    @Test("A12: 416 with a total below what is stored means changed")
+    func a12Changed() async throws {
+        let shorter = PatternBytes(seed: 2, length: 1_000_000)
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(1_500_000..<1_600_000), Self.song)
+                stage.origin.update("/a") {
+                    $0.content = .pattern(shorter)
+                    $0.rules = [.always(.ignoresIfRange)]
+                }
+                let error = try await media.failure(.bytes(2_900_000..<2_900_100))
+                #expect(error?.code == .unsatisfiableRange)
+                #expect(error?.status == 416)
+                try await media.check(.all, shorter, covers: 0..<1_000_000)
+            }
+        }
+    }
+
+    @Test("A12: 416 with our own length is passed on, and nothing is dropped")
+    func a12Same() async throws {
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let error = try await media.failure(.from(3_000_000))
+                #expect(error?.code == .unsatisfiableRange)
+                #expect(error?.status == 416)
+                try await media.check(.bytes(0..<100_000), Self.song)
+                #expect(try await media.failure(.from(3_000_000))?.status == 416)
+                #expect(media.landed.contains(0..<100_000))
+            }
+        }
+    }
+
+    @Test("A13: the last bytes of a resource of unknown length are found by asking; the last none are 416")
+    func a13() async throws {
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.suffix(500), Self.song, covers: 2_999_500..<3_000_000)
+                try await media.check(.suffix(.max), Self.song, covers: 0..<3_000_000)
+                #expect(try await media.failure(.suffix(0))?.status == 416)
+            }
+            try await stage.expectSent(3_000_000)
+        }
+    }
+
+    @Test("A14: a range past the end is clipped; one that begins at or past the end is 416, with the length")
+    func a14() async throws {
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(2_999_000..<9_000_000), Self.song, covers: 2_999_000..<3_000_000)
+                for start in [3_000_000, 3_000_001, 1 << 40] as [Int64] {
+                    let error = try await media.failure(.from(start))
+                    #expect(error?.status == 416)
+                    #expect(error?.message.contains("3000000") == true)
+                }
+            }
+        }
+    }
+
+    @Test("A14: an empty resource has no first byte, and reads as empty from 0")
+    func a14Empty() async throws {
+        try await onStage(["/a": .pattern(0)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.all, Self.song, covers: 0..<0)
+                #expect(try await media.contentInformation().length == 0)
+                #expect(try await media.failure(.from(1))?.status == 416)
+            }
+        }
+    }
+
+    @Test(
+        "A17: any numbers as a range are read or refused, never a trap",
+        arguments: [
+            .from(.max), .from(.max - 1), .from(-1), .from(.min), .suffix(.min), .suffix(-1),
+            .bytes(Int64.max - 1..<Int64.max), .bytes(-5 ..< -1), .bytes(Int64.min..<Int64.max), .bytes(7..<7),
+            .from(Block.offsetLimit - Block.size), .bytes(2_999_999..<Int64.max),
+        ] as [MediaRange])
+    func a17(_ range: MediaRange) async throws {
+        try await onStage(["/a": .pattern(3_000_000)]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let first = try await media.failure(range) { try Self.song.verify($0.data, at: $0.offset) }
+                if let first { #expect(first.status == 416) }
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+                let second = try await media.failure(range) { try Self.song.verify($0.data, at: $0.offset) }
+                #expect(second?.status == first?.status || range == .bytes(7..<7))
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// CASES A, 18–22: header fields, policies, redirects, and origins without ranges.
+@Suite(.timeLimit(.minutes(1)))
+struct PartialContentPolicyCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+
+    @Test(
+        "A18: Accept-Ranges absent, none or in other letters does not keep ranges from being asked",
+        arguments: [nil, "none", "Bytes", "bytes"])
+    func a18(_ value: String?) async throws {
+        try await onStage(["/a": .pattern(3_000_000, .field("Accept-Ranges", value))]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(2_000_000..<2_000_100), Self.song)
+                try await media.check(.bytes(100..<200), Self.song)
+                #expect(try await media.contentInformation().supportsByteRanges)
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.expectSent(3_000_000)
+        }
+    }
+
+    @Test("A18: field names in any case")
+    func a18Names() async throws {
+        try await onStage([
+            "/a": .pattern(3_000_000, .field("ETag", nil), .field("eTAG", "\"x\""), .field("content-TYPE", "audio/mp4"))
+        ]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100), Self.song)
+                try await media.check(.bytes(2_000_000..<2_000_100), Self.song)
+                #expect(stage.origin.log.exchanges.last?.fields[.ifRange] == "\"x\"")
+                #expect(try await cache.contents().first?.validator == "\"x\"")
+            }
+        }
+    }
+
+    @Test("A19: identity is asked for, and an encoded answer is not mixed with others")
+    func a19() async throws {
+        try await onStage(
+            ["/a": OriginResource(.pattern(Self.song), rules: [.from(1, .gzip)])],
+            configure: { $0.retry.retries = 0 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<500_000), Self.song)
+                let error = try await media.failure(.bytes(2_000_000..<2_000_100)) { _ in
+                    Issue.record("encoded bytes were handed out")
+                }
+                #expect(error?.code == .originAnswerMalformed)
+                try await media.check(.bytes(0..<500_000), Self.song)
+            }
+            #expect(stage.origin.log.exchanges.allSatisfy { $0.fields[.acceptEncoding] == "identity" })
+        }
+    }
+
+    @Test(
+        "A20: under http, no-store leaves nothing on disk and private is not shared",
+        arguments: ["no-store", "private"])
+    func a20NoStore(_ control: String) async throws {
+        try await onStage(["/a": .pattern(3_000_000, .field("Cache-Control", control))], freshness: .http) { stage in
+            for _ in 0..<2 {
+                try await stage.session { cache in
+                    try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+                    #expect(try await cache.contents().isEmpty)
+                    #expect(cache.storedBytes == 0)
+                }
+            }
+            try await stage.origin.log.untilQuiet()
+            #expect(stage.origin.log.bytesSent("/a") == 6_000_000)
+        }
+    }
+
+    @Test("A20: under http, another variant by Vary is not served")
+    func a20Vary() async throws {
+        try await onStage(
+            [
+                "/a": .pattern(3_000_000, .field("Vary", "Accept-Language"), .field("Cache-Control", "max-age=1000"))
+            ], freshness: .http
+        ) { stage in
+            try await stage.session { cache in
+                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "de"])
+                try await cache.media(for: source).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            let french = PatternBytes(seed: 2, length: 3_000_000)
+            stage.origin.update("/a") {
+                $0.content = .pattern(french)
+                $0.etag = "\"fr\""
+            }
+            try await stage.session { cache in
+                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "fr"])
+                try await cache.media(for: source).check(.all, french, covers: 0..<3_000_000)
+            }
+            let count = stage.origin.log.exchanges.count
+            try await stage.session { cache in
+                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "fr"])
+                try await cache.media(for: source).check(.all, french, covers: 0..<3_000_000)
+            }
+            #expect(stage.origin.log.exchanges.count == count)
+        }
+    }
+
+    @Test("A20: under http, what one user gets with credentials is not another's, also at the same time")
+    func a20Users() async throws {
+        try await onStage(
+            [
+                "/a": .pattern(3_000_000, .requiresField("Authorization", "Bearer a", else: 401))
+            ], freshness: .http
+        ) { stage in
+            try await stage.session { cache in
+                let mine = cache.media(for: MediaSource(url: stage.url(), fields: [.authorization: "Bearer a"]))
+                try await mine.check(.bytes(0..<100_000), Self.song)
+                #expect(cache.storedBytes == 0)
+                for field in ["Bearer b", nil] as [String?] {
+                    var fields = HTTPFields()
+                    fields[.authorization] = field
+                    let others = cache.media(for: MediaSource(url: stage.url(), fields: fields))
+                    let error = try await others.failure(.bytes(0..<100)) { _ in Issue.record("handed to another") }
+                    #expect(error?.status == 401)
+                }
+            }
+        }
+    }
+
+    @Test("A20: under http, what is fresh is served without asking, what is stale is validated first")
+    func a20Freshness() async throws {
+        try await onStage(["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http) {
+            stage in
+            for _ in 0..<2 {
+                try await stage.session {
+                    try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+                }
+            }
+            try await stage.expectSent(3_000_000)
+            let count = stage.origin.log.exchanges.count
+            stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
+            try await stage.session { cache in
+                try await cache.remove(cache.key(for: stage.url()))
+                try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            #expect(stage.origin.log.exchanges.count > count)
+            #expect(stage.origin.log.exchanges.last?.status == 304)
+        }
+    }
+
+    @Test("A20: validation by an origin that knows no conditions ends, and nothing stored is sent again")
+    func validationWithoutConditions() async throws {
+        try await onStage(["/a": .pattern(3_000_000, .etag("\"v1\""))], freshness: .revalidate) { stage in
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            // Answers 206 with the stored tag, whatever If-None-Match says.
+            stage.origin.update("/a") {
+                $0.etag = nil
+                $0.rules = [.always(.field("ETag", "\"v1\""))]
+            }
+            stage.origin.log.forget()
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.origin.log.untilQuiet()
+            #expect(stage.origin.log.exchanges.count == 1)
+            #expect(stage.origin.log.bytesSent("/a") <= 65536)
+        }
+    }
+
+    @Test("A20: under revalidate, a changed resource is new at the next opening")
+    func revalidate() async throws {
+        let changed = PatternBytes(seed: 2, length: 2_500_000)
+        try await onStage(["/a": .pattern(3_000_000)], freshness: .revalidate) { stage in
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.expectSent(3_000_000)
+            stage.origin.update("/a") {
+                $0.content = .pattern(changed)
+                $0.etag = "\"v2\""
+            }
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, changed, covers: 0..<2_500_000)
+            }
+        }
+    }
+
+    @Test("A21: redirects are followed afresh for each fetch; the key is the asked address")
+    func a21() async throws {
+        try await onStage([
+            "/a": .redirect(to: "/real?sig=1"), "/real": .pattern(3_000_000, .requiresQuery("sig=1", else: 403)),
+        ]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.bytes(0..<100), Self.song)
+                // The target has expired, and the asked address leads to a fresh one.
+                stage.origin.set("/a", .redirect(to: "/real?sig=2"))
+                stage.origin.update("/real") { $0.rules = [.always(.requiresQuery("sig=2", else: 403))] }
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+                #expect(try await cache.contents().map(\.address) == [stage.url().absoluteString])
+            }
+            let log = stage.origin.log
+            #expect(log.exchanges("/a").count == log.exchanges("/real").count)
+        }
+    }
+
+    @Test("A21: credentials do not follow a redirect to another host")
+    func a21Credentials() async throws {
+        try await onStage(["/real": .pattern(3_000_000)]) { stage in
+            stage.origin.set("/a", .redirect(to: stage.origin.url("/real", host: "localhost").absoluteString))
+            try await stage.session { cache in
+                let source = MediaSource(url: stage.url(), fields: [.authorization: "Bearer secret", .cookie: "a=b"])
+                try await cache.media(for: source).check(.bytes(0..<100), Self.song)
+            }
+            let log = stage.origin.log
+            #expect(log.exchanges("/a").first?.fields[.authorization] == "Bearer secret")
+            #expect(log.exchanges("/real").allSatisfy { $0.fields[.authorization] == nil && $0.fields[.cookie] == nil })
+            #expect(!log.exchanges("/real").isEmpty)
+        }
+    }
+
+    static let unranged: [[OriginBehaviour]] = [
+        [.ignoresRanges()], [.ignoresRanges(acceptRanges: nil)],
+        [.ignoresRanges(acceptRanges: nil), .noLength(.chunked)],
+        [.ignoresRanges(acceptRanges: nil), .noLength(.close)],
+    ]
+
+    @Test(
+        "A22: an origin without ranges or length plays from its one body; a seek ahead waits, one back is served",
+        arguments: 0..<4)
+    func a22(_ index: Int) async throws {
+        let resource = OriginResource(.pattern(Self.song), rules: Self.unranged[index].map { .always($0) })
+        try await onStage(["/a": resource]) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let player = media.reader()
+                try await player.check(Self.song, upTo: 100_000)
+                try await media.check(.bytes(2_500_000..<2_600_000), Self.song)
+                try await media.check(.bytes(50_000..<60_000), Self.song)
+                try await player.check(Self.song)
+                try await media.check(.all, Self.song, covers: 0..<3_000_000)
+                #expect(try await media.contentInformation().length == 3_000_000)
+            }
+            try await stage.session {
+                try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
+            }
+            try await stage.expectSent(3_000_000)
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test("A22: a player slower than such an origin holds its one body, and gets all of it, sent once")
+    func a22Slow() async throws {
+        let film = PatternBytes(seed: 1, length: 12_000_000)
+        try await onStage(
+            ["/a": .pattern(12_000_000, .ignoresRanges())], configure: { $0.readAhead.window = 2 << 20 }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                let player = media.reader()
+                var position: Int64 = 0
+                while let chunk = try await player.next() {
+                    try film.verify(chunk.data, at: chunk.offset)
+                    position = chunk.range.upperBound
+                    // Long pauses: whatever grace there is ends.
+                    stage.clock.advance(by: .seconds(10))
+                    let ahead = (media.landed.bounds?.upperBound ?? 0) - position
+                    #expect(ahead <= 2 << 20 + 2 * Block.size)
+                }
+                #expect(position == 12_000_000)
+            }
+            try await stage.expectSent(12_000_000)
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import ByteRanges
+import Foundation
+import Logging
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// A cache before a real origin on this machine, on a clock that stands still unless the test moves it.
+final class CaseStage: Sendable {
+    let origin: OriginServer
+    /// The cache's time: back-off, grace periods, rounds of writing down.
+    let clock = ManualClock()
+    /// The network's time: time-outs.
+    let networkClock = ManualClock()
+    let scratch: ScratchDirectory
+    let upstream: any Upstream
+    private let configuration: MediaCache.Configuration
+
+    init(
+        _ resources: [String: OriginResource], freshness: FreshnessPolicy,
+        configure: (inout MediaCache.Configuration) -> Void
+    ) async throws {
+        origin = try await OriginServer.start(resources)
+        scratch = try ScratchDirectory()
+        var settings = HTTPUpstreamConfiguration()
+        settings.clock = networkClock
+        upstream = AsyncHTTPClientUpstream(settings)
+        var configuration = MediaCache.Configuration()
+        configuration.freshness = freshness
+        configuration.logger = Logger(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
+        configure(&configuration)
+        self.configuration = configuration
+    }
+
+    /// A cache in the stage's folder; closed by the caller, before another one is opened.
+    func open() async throws -> MediaCache {
+        try await MediaCache(
+            directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
+            fileSystem: SystemFileSystem(), time: Timekeeper(clock: clock))
+    }
+
+    /// One life of the cache: what the next one finds is what this one has kept.
+    func session<R>(_ body: (MediaCache) async throws -> R) async throws -> R {
+        let cache = try await open()
+        do {
+            let result = try await body(cache)
+            await cache.close()
+            return result
+        } catch {
+            await cache.close()
+            throw error
+        }
+    }
+
+    func url(_ path: String = "/a") -> URL { origin.url(path) }
+
+    /// Lets time go by as fast as somebody waits for it, while `body` runs.
+    func flowing<R>(_ body: () async throws -> R) async throws -> R {
+        let clock = clock
+        let driver = Task {
+            while true {
+                try await clock.waitForSleepers(1)
+                if let next = clock.nextDeadline { clock.advance(to: next) }
+                await Task.yield()
+            }
+        }
+        defer { driver.cancel() }
+        return try await body()
+    }
+
+    /// Waits until all answers are over, and checks that each byte was sent once, `count` in all, but for `spare`.
+    func expectSent(
+        _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await origin.log.untilQuiet()
+        #expect(origin.log.bytesSent(path) >= count, sourceLocation: location)
+        #expect(origin.log.bytesSent(path) <= count + spare, sourceLocation: location)
+        #expect(origin.log.distinctBytesSent(path) == count, sourceLocation: location)
+    }
+}
+
+/// Runs a case on a stage of its own.
+func onStage(
+    _ resources: [String: OriginResource], freshness: FreshnessPolicy = .immutable,
+    configure: (inout MediaCache.Configuration) -> Void = { _ in }, _ body: (CaseStage) async throws -> Void
+) async throws {
+    let stage = try await CaseStage(resources, freshness: freshness, configure: configure)
+    do {
+        try await body(stage)
+        await stage.origin.stop()
+    } catch {
+        await stage.origin.stop()
+        throw error
+    }
+}
+
+extension Media {
+    /// Reads a range and checks that all of it comes, in order and without a gap, and is what `pattern` has there.
+    ///
+    /// - Parameter covered: The bytes to come, where the range alone does not say it.
+    func check(_ range: MediaRange = .all, _ pattern: PatternBytes, covers covered: Range<Int64>? = nil) async throws {
+        var position: Int64?
+        var count: Int64 = 0
+        for try await chunk in reader(range) {
+            try #require(position ?? chunk.offset == chunk.offset)
+            try pattern.verify(chunk.data, at: chunk.offset)
+            position = chunk.range.upperBound
+            count += Int64(chunk.data.count)
+        }
+        guard let expected = covered ?? range.bytes else { return }
+        try #require(count == expected.upperBound - expected.lowerBound)
+        try #require(expected.isEmpty || position == expected.upperBound)
+    }
+
+    /// The error that a read ends with; nil if it ends well.
+    func failure(
+        _ range: MediaRange = .all, after check: (MediaChunk) throws -> Void = { _ in }
+    ) async throws -> CacheError? {
+        do {
+            for try await chunk in reader(range) { try check(chunk) }
+            return nil
+        } catch let error as CacheError {
+            return error
+        }
+    }
+}
+
+extension Reader {
+    /// Reads until `offset` or the end, checking each byte; where it is then.
+    @discardableResult
+    func check(_ pattern: PatternBytes, upTo offset: Int64 = .max) async throws -> Int64 {
+        var position: Int64 = -1
+        while position < offset, let chunk = try await next() {
+            try pattern.verify(chunk.data, at: chunk.offset)
+            if position >= 0 { try #require(chunk.offset == position) }
+            position = chunk.range.upperBound
+        }
+        return position
+    }
+}
+
+/// The events of a cache, kept for a look afterwards.
+final class EventLog: Sendable {
+    private let stream: AsyncStream<CacheEvent>
+
+    init(_ cache: MediaCache) { stream = cache.events }
+
+    /// The first event that `pick` takes, waiting for it.
+    func first<T>(_ pick: (CacheEvent.Kind) -> T?) async -> T? {
+        for await event in stream {
+            if let picked = pick(event.kind) { return picked }
+        }
+        return nil
+    }
+}
+
+extension MediaRange {
+    fileprivate var bytes: Range<Int64>? { if case .bytes(let range) = self { range } else { nil } }
+}

@@ -1,0 +1,111 @@
+import ByteRanges
+import Testing
+
+@testable import Spool
+
+/// Who gets a transfer when there are more readers than transfers, and who has to yield.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerFairnessTests {
+    @Test("B28: 200 readers at 200 places all get their bytes, six transfers at a time")
+    func manyReaders() {
+        let bench = SchedulerBench(length: 200 * 4 * mib)
+        var positions: [ReaderID: Int64] = [:]
+        for index in 0..<200 as Range<Int64> {
+            positions[bench.open(at: index * 4 * mib, end: index * 4 * mib + mib)] = index * 4 * mib
+        }
+        #expect(bench.live.count == 6)
+        var rounds = 0
+        while !positions.isEmpty, rounds < 300 {
+            rounds += 1
+            for id in bench.liveIDs { bench.finish(id, piece: mib) }
+            #expect(bench.live.count <= 6)
+            for reader in positions.keys.sorted() {
+                bench.read(reader)
+                guard bench.look(reader) == .end else { continue }
+                bench.close(reader)
+                positions[reader] = nil
+            }
+        }
+        #expect(positions.isEmpty)
+        #expect(rounds <= 200)
+        #expect(bench.landed.byteCount == 200 * mib)
+    }
+
+    @Test("B28: first come, first served")
+    func order() {
+        let bench = SchedulerBench(length: 1000 * mib)
+        for index in 0..<20 as Range<Int64> { bench.open(at: index * 40 * mib, end: index * 40 * mib + 1) }
+        for index in 0..<14 as Range<Int64> {
+            guard let id = bench.transfer(at: index * 40 * mib) else {
+                Issue.record("reader \(index) has no transfer when its turn has come")
+                return
+            }
+            bench.finish(id)
+            #expect(bench.transfer(at: (index + 6) * 40 * mib) != nil)
+        }
+    }
+
+    @Test("Playback goes before preload")
+    func priority() {
+        let bench = SchedulerBench(length: 1000 * mib)
+        for index in 0..<10 as Range<Int64> { bench.open(at: index * 40 * mib, end: index * 40 * mib + 1, .preload) }
+        bench.open(at: 800 * mib, end: 800 * mib + 1)
+        bench.finish(bench.liveIDs[0])
+        #expect(bench.transfer(at: 800 * mib) != nil)
+    }
+
+    @Test("A preload yields as soon as a reader waits, and goes on when it does not")
+    func preloadYields() {
+        let bench = SchedulerBench()
+        bench.open(at: 0, .preload)
+        let preload = bench.liveIDs[0]
+        bench.stream(preload)
+        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+        let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
+        #expect(bench.land(preload, 64 * kib) == .hold)
+        bench.finish(bench.transfer(at: 50 * mib) ?? preload)
+        bench.read(reader)
+        #expect(bench.resumed.contains(preload))
+        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+    }
+
+    @Test("A preload does not yield to a reader that waits for its very bytes")
+    func preloadServes() {
+        let bench = SchedulerBench()
+        bench.open(at: 0, .preload)
+        let preload = bench.liveIDs[0]
+        bench.stream(preload)
+        bench.open(at: 100 * kib)
+        #expect(bench.live.count == 1)
+        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+    }
+
+    @Test("B28: transfers that are held give way to a reader that waits")
+    func heldGiveWay() {
+        let bench = SchedulerBench(length: 1000 * mib)
+        for index in 0..<6 as Range<Int64> { bench.open(at: index * 40 * mib) }
+        for id in bench.liveIDs {
+            bench.stream(id)
+            bench.land(id, 64 * kib)
+        }
+        for id in bench.machine.readers.keys.sorted() { bench.look(id) }
+        for id in bench.liveIDs { bench.lackSpace(id) }
+        bench.open(at: 900 * mib)
+        // Held ones look for room once more first, and find none.
+        for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
+        bench.perform(bench.machine.lengthLearnt(999 * mib))
+        #expect(bench.transfer(at: 900 * mib) != nil)
+    }
+
+    @Test("A transfer without room goes on in memory for a reader that it has still to reach")
+    func awaited() {
+        let bench = SchedulerBench()
+        bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.stream(id)
+        bench.land(id, 64 * kib)
+        bench.open(at: 200 * kib)
+        #expect(bench.live.count == 1)
+        #expect(bench.isAwaited(id))
+    }
+}
