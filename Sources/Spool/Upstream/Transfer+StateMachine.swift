@@ -50,7 +50,7 @@ extension Transfer {
             let start = position
             let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)
             guard start < bound else { return .stop }
-            let stop = min(start + Int64(count), bound)
+            let stop = start + min(Int64(count), bound - start)
             position = stop
             let from = max(start, landsFrom)
             guard from < stop else { return .skip }

@@ -1,0 +1,63 @@
+import Testing
+
+@testable import Spool
+
+/// Where an answer's bytes land, piece by piece.
+struct TransferStateMachineTests {
+    typealias Machine = Transfer.StateMachine
+
+    @Test("Pieces land one behind the other, from where was asked")
+    func inOrder() {
+        var machine = Machine(offset: 100, end: 1000, asked: 100)
+        let actions = [machine.chunk(count: 400, limit: .max), machine.chunk(count: 500, limit: .max)]
+        #expect(actions == [.land(skip: 0, count: 400, at: 100), .land(skip: 0, count: 500, at: 500)])
+        let end = machine.bodyEnded()
+        #expect(end == .complete)
+    }
+
+    @Test("A6: an answer that begins elsewhere inside a block lands from the next block on")
+    func elsewhere() {
+        var machine = Machine(offset: 1000, end: 200_000, asked: 0)
+        let first = machine.firstLanding
+        #expect(first == 65_536)
+        let actions = [
+            machine.chunk(count: 60_000, limit: .max), machine.chunk(count: 10_000, limit: .max),
+            machine.chunk(count: 10, limit: .max),
+        ]
+        #expect(actions == [.skip, .land(skip: 4536, count: 5464, at: 65_536), .land(skip: 0, count: 10, at: 71_000)])
+    }
+
+    @Test("A7: what comes beyond the announced end does not land")
+    func tooLong() {
+        var machine = Machine(offset: 0, end: 100, asked: 0)
+        let actions = [machine.chunk(count: 150, limit: .max), machine.chunk(count: 1, limit: .max)]
+        #expect(actions == [.land(skip: 0, count: 100, at: 0), .stop])
+    }
+
+    @Test("No byte lands at or past the limit")
+    func limit() {
+        var machine = Machine(offset: 0, end: nil, asked: 0)
+        let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 60)]
+        #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
+    }
+
+    @Test("A8, A9: a body that ends before its announced end is cut; one without an end ends the resource")
+    func ends() {
+        var short = Machine(offset: 0, end: 100, asked: 0)
+        _ = short.chunk(count: 40, limit: .max)
+        let cut = short.bodyEnded()
+        #expect(cut == .cut(at: 40))
+        var open = Machine(offset: 0, end: nil, asked: 0)
+        _ = open.chunk(count: 40, limit: .max)
+        let end = open.bodyEnded()
+        #expect(end == .endOfResource(at: 40))
+    }
+
+    @Test("Nothing traps at the end of what an offset can address")
+    func extremes() {
+        let last = Block.offsetLimit - 10
+        var machine = Machine(offset: last, end: nil, asked: last)
+        let actions = [machine.chunk(count: .max, limit: .max), machine.chunk(count: .max, limit: .max)]
+        #expect(actions == [.land(skip: 0, count: 10, at: last), .stop])
+    }
+}
