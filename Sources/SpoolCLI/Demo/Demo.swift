@@ -33,7 +33,7 @@ struct Demo: Sendable {
         let upstream = await origin.switchOff()
         Output.remark("second play, with the origin switched off …")
         let (second, _) = try await play(origin, options, upstream: upstream) { duration in
-            PlayPlan(rate: PlayPlan.tour(ofSeconds: duration ?? 0).rate)
+            PlayPlan(rate: 2 * PlayPlan.rate(forSeconds: duration ?? 0))
         }
         let kept = try await options.contents(of: CacheKeyPolicy.url.key(for: origin.url))?.first
         return DemoStory(

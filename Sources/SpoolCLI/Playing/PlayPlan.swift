@@ -46,6 +46,9 @@ extension PlayPlan {
             seeks: [
                 SeekArgument(at: time(0.10), to: time(0.65)), SeekArgument(at: time(0.75), to: time(0.05)),
             ],
-            rate: min(100, max(20, duration / 15)))
+            rate: rate(forSeconds: duration))
     }
+
+    /// How fast a demonstration plays: ten times as fast as recorded, or a film of any length in about fifteen seconds.
+    static func rate(forSeconds duration: Double) -> Double { min(100, max(10, duration / 15)) }
 }

@@ -49,6 +49,6 @@ struct PlayPlanTests {
             return
         }
         #expect(first.at < first.to && second.to <= first.at && second.at > first.to)
-        #expect((20...100).contains(plan.rate))
+        #expect((10...100).contains(plan.rate))
     }
 }
