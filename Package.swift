@@ -149,6 +149,14 @@ let package = Package(
             ] + standInAVFoundation
         ),
         .testTarget(
+            name: "SimulationTests",
+            dependencies: [
+                "ByteRanges", "Spool", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .testTarget(
             name: "SpoolCLITests",
             dependencies: [
                 "ByteRanges", "Spool", "SpoolCLI", "SpoolTesting",

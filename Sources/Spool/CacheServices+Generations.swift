@@ -3,6 +3,7 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Logging
+import Synchronization
 
 /// What the catalog and the disk hold of a resource; all of these block.
 extension CacheServices {
@@ -14,6 +15,10 @@ extension CacheServices {
 
     /// Opens what is stored of the resource; nil if nothing usable is.
     func stored(_ scheduler: Scheduler, requestFields: HTTPFields) -> Stored? {
+        evictor.turns.withLock { _ in openStored(scheduler, requestFields) }
+    }
+
+    private func openStored(_ scheduler: Scheduler, _ requestFields: HTTPFields) -> Stored? {
         do {
             // What a former opening in this process landed may not have been written down yet.
             flusher.write()
@@ -23,7 +28,7 @@ extension CacheServices {
                 let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(record.version.utf8)),
                 freshness?.matches(requestFields) ?? true
             else {
-                remove(key: scheduler.key)
+                if remove(key: scheduler.key) { capacity.release(record.storedBytes) }
                 return nil
             }
             let disk = try directory.openMedia(record, key: scheduler.key.hash)
@@ -88,6 +93,7 @@ extension CacheServices {
     /// Takes blocks out of the catalog.
     func forget(_ indices: [Int64], of generation: Generation) {
         guard let row = generation.row else { return }
+        flusher.waitForRound()
         try? catalog.dropBlocks(row, indices: indices)
     }
 

@@ -17,12 +17,12 @@ extension CacheServices {
         }
         let capacity = Capacity(limit: try catalog.capacity(), used: try catalog.storedBytes())
         let events = EventHub(logger: configuration.logger)
-        let evictor = Evictor(
-            directory: directory, capacity: capacity, policy: configuration.eviction, resources: resources,
-            events: events)
         let flusher = Flusher(catalog: catalog, executor: executor, time: time) { error in
             events.logger.warning("the catalog could not be written: \(error)")
         }
+        let evictor = Evictor(
+            directory: directory, capacity: capacity, policy: configuration.eviction, resources: resources,
+            flusher: flusher, events: events)
         let services = CacheServices(
             configuration: configuration, upstream: upstream, directory: directory, catalog: catalog,
             executor: executor, capacity: capacity, evictor: evictor, flusher: flusher, events: events, time: time)

@@ -88,6 +88,7 @@ extension MediaCache {
     @discardableResult
     public func remove(_ key: CacheKey) async throws -> Bool {
         try await services.executor.run {
+            self.services.flusher.write()
             let record = try self.services.catalog.resource(key: key.hash)
             if let open = self.resources.scheduler(of: key), open.generation != nil {
                 open.detachGeneration()

@@ -65,6 +65,11 @@ final class Flusher: Sendable {
         writing.withLock { _ in writePending() }
     }
 
+    /// Waits for a round that is under way, so that no seal taken before this call is recorded after it; blocks.
+    func waitForRound() {
+        writing.withLock { _ in }
+    }
+
     private func writePending() {
         let (dirty, used) = state.withLock { state in
             defer {

@@ -11,17 +11,21 @@ actor Evictor {
     private let capacity: Capacity
     private let policy: any EvictionPolicy
     private let resources: OpenResources
+    private let flusher: Flusher
     private let events: EventHub
+    /// Held while what is stored of a resource is opened, or evicted because nobody has it open. Both block.
+    nonisolated let turns = Mutex(())
 
     init(
         directory: CacheDirectory, capacity: Capacity, policy: any EvictionPolicy, resources: OpenResources,
-        events: EventHub
+        flusher: Flusher, events: EventHub
     ) {
         self.catalog = directory.catalog
         self.directory = directory
         self.capacity = capacity
         self.policy = policy
         self.resources = resources
+        self.flusher = flusher
         self.events = events
     }
 
@@ -52,6 +56,8 @@ actor Evictor {
 
     /// Evicts resources that nobody has open, page by page from the least recently used.
     private func freeClosed(_ count: Int64) -> Int64 {
+        // What resources that have just been closed have landed counts as theirs.
+        flusher.write()
         let open = Set(resources.keys.map(\.hash))
         var freed: Int64 = 0
         var position: EvictionPosition?
@@ -67,7 +73,9 @@ actor Evictor {
                 })
             for resource in ordered where freed < count {
                 guard let row = rows[resource.key.hash] else { continue }
-                freed += evict(row, atMost: count - freed)
+                freed += turns.withLock { _ in
+                    resources.scheduler(of: resource.key) == nil ? evict(row, atMost: count - freed) : 0
+                }
             }
         }
         return freed
@@ -79,20 +87,22 @@ actor Evictor {
         var freed: Int64 = 0
         do {
             if generation.storedBytes <= count {
-                try directory.removeMedia(try catalog.remove(key: row.key))
+                let gone = try catalog.remove(key: row.key)
                 freed = generation.storedBytes
+                try directory.removeMedia(gone)
             } else {
                 let blocks = try catalog.blocks(of: generation.id)
                 let file = try directory.openMedia(generation, key: row.key)
                 var tail = blocks.endIndex
-                while tail > blocks.startIndex, freed < count {
+                var size: Int64 = 0
+                while tail > blocks.startIndex, size < count {
                     tail -= 1
-                    freed += Int64(blocks[tail].length)
+                    size += Int64(blocks[tail].length)
                 }
                 guard let first = blocks[tail...].first, let last = blocks.last else { return 0 }
                 let dropped = file.drop(Block.start(of: first.index)..<Block.start(of: last.index + 1))
-                try catalog.dropBlocks(generation.id, indices: dropped.indices)
                 freed = dropped.byteCount
+                try catalog.dropBlocks(generation.id, indices: dropped.indices)
             }
         } catch {
             events.logger.warning("eviction failed: \(error)")
@@ -106,9 +116,9 @@ actor Evictor {
     private func freeOpen(_ count: Int64) -> Int64 {
         var freed: Int64 = 0
         for scheduler in resources.all where freed < count {
-            guard let (generation, ranges) = scheduler.release(count - freed), let disk = generation.disk else {
-                continue
-            }
+            guard (try? catalog.resource(key: scheduler.key.hash))?.isPinned != true,
+                let (generation, ranges) = scheduler.release(count - freed), let disk = generation.disk
+            else { continue }
             var bytes: Int64 = 0
             var indices: [Int64] = []
             for range in ranges {
@@ -116,6 +126,7 @@ actor Evictor {
                 bytes += dropped.byteCount
                 indices += dropped.indices
             }
+            flusher.waitForRound()
             if let row = generation.row { try? catalog.dropBlocks(row, indices: indices) }
             capacity.release(generation.unclaim(bytes))
             scheduler.released(ranges, of: generation)

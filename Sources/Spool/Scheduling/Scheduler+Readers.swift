@@ -108,18 +108,17 @@ extension Scheduler {
             send(.blocksDropped(bad.range))
             services.forget(bad.indices, of: generation)
         }
+        let present = generation.landed
         let bytes = ask { state -> (Int64, [StateMachine.Action]) in
             guard state.generation === generation else { return (0, []) }
             state.isComplete = false
-            var bytes: Int64 = 0
-            var actions: [StateMachine.Action] = []
-            for range in ranges {
-                bytes += state.machine.landed.intersection(range).byteCount
-                actions += state.machine.lost(range)
-            }
-            return (bytes, actions)
+            var gone = ByteRangeSet()
+            for range in ranges { gone.formUnion(state.machine.landed.intersection(range)) }
+            gone.subtract(present)
+            return (gone.byteCount, gone.flatMap { state.machine.lost($0) })
         }
-        services.capacity.release(generation.unclaim(bytes))
+        // What was evicted under a reader has been given back by whoever evicted it.
+        if !bad.indices.isEmpty { services.capacity.release(generation.unclaim(bytes)) }
     }
 }
 
@@ -128,7 +127,15 @@ extension Scheduler {
     func unreadable(_ range: Range<Int64>, of generation: Generation, cause: any Error) {
         stopKeeping(generation, cause: cause)
         let blocks = Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
-        if let disk = generation.disk { services.forget(disk.drop(blocks).indices, of: generation) }
-        lost(BadBlocks(range: blocks), of: generation)
+        if let disk = generation.disk {
+            let dropped = disk.drop(blocks)
+            services.forget(dropped.indices, of: generation)
+            services.capacity.release(generation.unclaim(dropped.byteCount))
+        }
+        feed { state in
+            guard state.generation === generation else { return [] }
+            state.isComplete = false
+            return state.machine.lost(blocks)
+        }
     }
 }

@@ -14,17 +14,28 @@ extension MediaFile {
     ///   block is dropped, and its bytes have to be fetched from its start;
     ///   ``BadBlocks`` without indices if bytes of the block before `offset` are missing.
     package func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+        _ = try land(bytes, at: offset, room: .max)
+    }
+
+    /// As ``land(_:at:)``, for bytes of which at most `room` may be new, since so much room has been reserved.
+    ///
+    /// - Returns: How many of the bytes were new; nil, and nothing is written, if they are more than `room`: some that
+    ///   were there when it was reserved have gone since.
+    package func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: Int64) throws -> Int64? {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
             throw CacheError(.invalidArgument, "\(bytes.count) bytes can't land at \(offset).")
         }
-        guard !bytes.isEmpty else { return }
-        try writer.withLock { writer in
+        guard !bytes.isEmpty else { return 0 }
+        return try writer.withLock { writer in
             let stretches = try map.withLock { map in try map.planLanding(offset..<end) }
+            let count = stretches.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+            guard count <= room else { return nil }
             for stretch in stretches {
                 let part = bytes[Int(stretch.lowerBound - offset)..<Int(stretch.upperBound - offset)]
                 try land(UnsafeRawBufferPointer(rebasing: part), stretch, &writer)
             }
+            return count
         }
     }
 

@@ -187,21 +187,29 @@ struct Transfer {
             }
             let first = skip + Int(part.lowerBound - offset)
             do {
-                try chunk.withUnsafeBytes { bytes in
+                let hasLanded = try chunk.withUnsafeBytes { bytes in
                     let bytes = UnsafeRawBufferPointer(rebasing: bytes[first..<first + part.count])
                     switch place {
-                    case .disk(let disk, _): try disk.land(bytes, at: part.lowerBound)
-                    case .memory: try generation.landInMemory(bytes, at: part.lowerBound)
+                    case .disk(let disk, let reserved):
+                        // Another transfer may have landed some of it since the room was reserved, or eviction have
+                        // made more of it missing.
+                        let landed = try disk.land(bytes, at: part.lowerBound, room: reserved)
+                        services.capacity.release(generation.unclaim(reserved - (landed ?? 0)))
+                        return landed != nil
+                    case .memory:
+                        try generation.landInMemory(bytes, at: part.lowerBound)
+                        return true
                     }
                 }
+                guard hasLanded else { continue }
             } catch let bad as BadBlocks {
                 // The stored beginning of this block is damaged: it has to come again, before its end.
-                if case .disk(_, let reserved) = place { services.capacity.release(generation.unclaim(reserved)) }
+                if case .disk(let disk, let reserved) = place { giveBack(reserved, of: part, disk, generation) }
                 scheduler.lost(bad, of: generation)
                 return false
             } catch {
-                guard case .disk(_, let reserved) = place else { throw error }
-                services.capacity.release(generation.unclaim(reserved))
+                guard case .disk(let disk, let reserved) = place else { throw error }
+                giveBack(reserved, of: part, disk, generation)
                 scheduler.stopKeeping(generation, cause: error)
                 continue
             }
@@ -211,6 +219,11 @@ struct Transfer {
             position = part.upperBound
         }
         return true
+    }
+
+    /// Landing failed: gives back the room of what has not landed after all.
+    private func giveBack(_ reserved: Int64, of range: Range<Int64>, _ disk: MediaFile, _ generation: Generation) {
+        services.capacity.release(generation.unclaim(min(reserved, disk.missingByteCount(in: range))))
     }
 
     private enum Place {

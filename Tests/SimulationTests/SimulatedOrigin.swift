@@ -1,0 +1,159 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// An origin in memory that serves patterns, fails now and then by a seeded draw, and counts every byte that it sends.
+final class SimulatedOrigin: Upstream {
+    /// What it does wrong, each once in so many times; 0: never.
+    struct Faults: Sendable {
+        var unreachable = 0
+        var busy = 0
+        /// Of its pieces, so many end the body.
+        var cut = 0
+    }
+
+    /// What was sent of one version of one resource.
+    struct Sent: Sendable {
+        var bytes: Int64 = 0
+        var distinct = ByteRangeSet()
+    }
+
+    private struct State {
+        var random: SplitMix
+        var faults: Faults
+        var versions: [String: PatternBytes]
+        var sent: [PatternBytes: Sent] = [:]
+        var unfinished = 0
+        var requests = 0
+    }
+
+    let largestPiece: Int
+    private let hasRanges: Bool
+    private let state: Mutex<State>
+
+    init(_ media: [String: PatternBytes], seed: UInt64, faults: Faults, hasRanges: Bool, largestPiece: Int = 60_000) {
+        self.largestPiece = largestPiece
+        self.hasRanges = hasRanges
+        state = Mutex(State(random: SplitMix(seed), faults: faults, versions: media))
+    }
+
+    /// What it has sent of a version.
+    func sent(_ pattern: PatternBytes) -> Sent { state.withLock { $0.sent[pattern] ?? Sent() } }
+
+    /// Bodies that were given up, or cut, before their end: each may have brought one piece in vain.
+    var unfinished: Int { state.withLock { $0.unfinished } }
+
+    var requests: Int { state.withLock { $0.requests } }
+
+    /// Serves another version from now on.
+    func change(_ path: String, to pattern: PatternBytes) { state.withLock { $0.versions[path] = pattern } }
+
+    /// Fails no more.
+    func heal() { state.withLock { $0.faults = Faults() } }
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        enum Fate { case unreachable, busy, served(PatternBytes), missing }
+        let fate: Fate = state.withLock { state in
+            state.requests += 1
+            if state.random.chance(state.faults.unreachable) { return .unreachable }
+            if state.random.chance(state.faults.busy) { return .busy }
+            return state.versions[request.url.path].map { .served($0) } ?? .missing
+        }
+        switch fate {
+        case .unreachable: throw UpstreamError(.unreachable, "no connection to \(request.url.path)")
+        case .busy: return answer(503, [:], request, nil)
+        case .missing: return answer(404, [:], request, nil)
+        case .served(let pattern): return serve(pattern, request)
+        }
+    }
+
+    private func serve(_ pattern: PatternBytes, _ request: UpstreamRequest) -> UpstreamResponse {
+        let tag = "\"\(pattern.seed)-\(pattern.length)\""
+        var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
+        if request.fields[.ifNoneMatch] == tag { return answer(304, fields, request, nil) }
+        let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
+        guard hasRanges, isCurrent, let asked = request.fields[.range] else {
+            fields[.contentLength] = "\(pattern.length)"
+            return answer(200, fields, request, (pattern, 0..<pattern.length))
+        }
+        let bounds = asked.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
+        let lower = bounds.first ?? 0
+        guard lower < pattern.length else {
+            return answer(416, [.contentRange: "bytes */\(pattern.length)"], request, nil)
+        }
+        let upper = min(pattern.length, bounds.count > 1 ? bounds[1] + 1 : pattern.length)
+        fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(pattern.length)"
+        fields[.contentLength] = "\(upper - lower)"
+        return answer(206, fields, request, (pattern, lower..<upper))
+    }
+
+    private func answer(
+        _ status: Int, _ fields: HTTPFields, _ request: UpstreamRequest, _ body: (PatternBytes, Range<Int64>)?
+    ) -> UpstreamResponse {
+        let (pattern, range) = body ?? (PatternBytes(length: 0), 0..<0)
+        let sending = Sending(self, pattern, range)
+        let pieces = AsyncThrowingStream<[UInt8], any Error>(unfolding: { try sending.next() })
+        return UpstreamResponse(
+            head: HTTPResponse(status: .init(code: status), headerFields: fields), url: request.url,
+            body: UpstreamBody(pieces))
+    }
+
+    /// One body on its way.
+    private final class Sending: Sendable {
+        let origin: SimulatedOrigin
+        let pattern: PatternBytes
+        let rest: Mutex<Range<Int64>>
+
+        init(_ origin: SimulatedOrigin, _ pattern: PatternBytes, _ range: Range<Int64>) {
+            self.origin = origin
+            self.pattern = pattern
+            rest = Mutex(range)
+        }
+
+        deinit {
+            if rest.withLock({ !$0.isEmpty }) { origin.state.withLock { $0.unfinished += 1 } }
+        }
+
+        func next() throws -> [UInt8]? {
+            try rest.withLock { rest in
+                guard !rest.isEmpty else { return nil }
+                let piece = try origin.state.withLock { state in
+                    if state.random.chance(state.faults.cut) { throw UpstreamError(.cut, "the line was cut") }
+                    let count = Int64(1 + state.random.below(origin.largestPiece))
+                    let piece = rest.lowerBound..<min(rest.upperBound, rest.lowerBound + count)
+                    var sent = state.sent[pattern] ?? Sent()
+                    sent.bytes += piece.upperBound - piece.lowerBound
+                    sent.distinct.insert(piece)
+                    state.sent[pattern] = sent
+                    return piece
+                }
+                rest = piece.upperBound..<rest.upperBound
+                return pattern.bytes(piece)
+            }
+        }
+    }
+}
+
+/// Seeded random numbers: what was drawn can be drawn again from the seed.
+struct SplitMix: Sendable {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    /// A number from 0 to below `bound`.
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+    /// True once in `count` times; never for 0.
+    mutating func chance(_ count: Int) -> Bool { count > 0 && below(count) == 0 }
+}

@@ -1,0 +1,247 @@
+import ByteRanges
+import Foundation
+import Logging
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// Random plays over an origin that fails at random: players that open, seek, cancel, several at once, over several
+/// lives of the cache. What is random follows from the seed; what the threads make of it does not.
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct SimulationTests {
+    @Test("Without a capacity every byte is right and sent once", arguments: 0..<5 as Range<UInt64>)
+    func unlimited(_ seed: UInt64) async throws {
+        let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(), hasRanges: true)
+        try await play.run(sessions: 2)
+        try await play.finish()
+        play.checkSentOnce()
+    }
+
+    @Test(
+        "Over an origin that fails, every byte is right and next to none is sent twice",
+        arguments: 100..<105 as Range<UInt64>)
+    func failing(_ seed: UInt64) async throws {
+        let play = SimulatedPlay(
+            seed: seed, capacity: nil, faults: .init(unreachable: 12, busy: 12, cut: 60), hasRanges: true)
+        try await play.run(sessions: 2)
+        try await play.finish()
+        play.checkSentOnce()
+    }
+
+    @Test("Over an origin without ranges every byte is right", arguments: 200..<203 as Range<UInt64>)
+    func sequential(_ seed: UInt64) async throws {
+        let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(busy: 20), hasRanges: false)
+        try await play.run(sessions: 2)
+        try await play.finish()
+    }
+
+    @Test(
+        "With a small capacity, or none, every byte is right and the capacity holds at every moment",
+        arguments: 300..<304 as Range<UInt64>)
+    func limited(_ seed: UInt64) async throws {
+        let capacities: [Int64] = [0, 300_000, 2_000_000, 5_000_000]
+        let play = SimulatedPlay(
+            seed: seed, capacity: capacities[Int(seed % 4)], faults: .init(unreachable: 20, cut: 80),
+            hasRanges: seed != 303)
+        try await play.run(sessions: 2)
+        try await play.finish()
+    }
+
+    @Test("While versions change, nobody gets bytes of two of them", arguments: 400..<405 as Range<UInt64>)
+    func changing(_ seed: UInt64) async throws {
+        let play = SimulatedPlay(
+            seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,
+            changes: true)
+        try await play.run(sessions: 2)
+        try await play.finish()
+    }
+}
+
+/// One seeded play of some players over some media.
+final class SimulatedPlay: Sendable {
+    private let seed: UInt64
+    private let capacity: Int64?
+    private let changes: Bool
+    private let origin: SimulatedOrigin
+    /// All versions that each resource ever had.
+    private let versions: [String: [PatternBytes]]
+    private let current: Mutex<[String: Int]>
+    private let directory: URL
+
+    init(seed: UInt64, capacity: Int64?, faults: SimulatedOrigin.Faults, hasRanges: Bool, changes: Bool = false) {
+        self.seed = seed
+        self.capacity = capacity
+        self.changes = changes
+        var random = SplitMix(seed)
+        var versions: [String: [PatternBytes]] = [:]
+        for path in ["/a", "/b"] {
+            let length = Int64(100_000 + random.below(4_000_000))
+            versions[path] = (1...4).map {
+                PatternBytes(seed: seed &* 100 + $0 + (path == "/a" ? 0 : 10), length: length)
+            }
+        }
+        self.versions = versions
+        current = Mutex(versions.mapValues { _ in 0 })
+        origin = SimulatedOrigin(
+            versions.compactMapValues(\.first), seed: seed, faults: faults, hasRanges: hasRanges)
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent("spool-play-\(UUID().uuidString)")
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    private func open() async throws -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.capacity = capacity
+        configuration.logger = Logger(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
+        configuration.readAhead.firstRequest = 256 << 10
+        configuration.readAhead.largestRequest = 1 << 20
+        configuration.readAhead.window = 2 << 20
+        configuration.readAhead.grace = .milliseconds(2)
+        configuration.retry.firstDelay = .microseconds(100)
+        configuration.retry.longestDelay = .milliseconds(1)
+        configuration.retry.retries = 20
+        configuration.memoryLimit = 2 << 20
+        return try await MediaCache(directory: directory, upstream: origin, configuration: configuration)
+    }
+
+    private func url(_ path: String) throws -> URL { try #require(URL(string: "http://media.example\(path)")) }
+
+    /// Several lives of the cache, with players in each.
+    func run(sessions: Int) async throws {
+        for session in 0..<sessions as Range<Int> {
+            let cache = try await open()
+            await withTaskGroup(of: Void.self) { group in
+                for player in 0..<4 as Range<Int> {
+                    group.addTask {
+                        await self.play(in: cache, SplitMix(self.seed &* 1000 &+ UInt64(session * 10 + player)))
+                    }
+                }
+            }
+            await close(cache)
+        }
+    }
+
+    private func close(_ cache: MediaCache) async {
+        await cache.resources.closeAll()
+        await checkStored(in: cache)
+        await cache.close()
+    }
+
+    /// What is counted as kept is what is kept.
+    private func checkStored(in cache: MediaCache) async {
+        do {
+            let kept = try await cache.contents().reduce(0) { $0 + $1.cachedBytes }
+            #expect(cache.storedBytes == kept, "seed \(seed)")
+        } catch {
+            Issue.record("seed \(seed): \(error)")
+        }
+    }
+
+    private func play(in cache: MediaCache, _ start: SplitMix) async {
+        var random = start
+        do {
+            var media = try cache.media(for: url("/a"))
+            for _ in 0..<8 as Range<Int> {
+                let path = random.chance(3) ? "/b" : "/a"
+                if random.chance(2) { media = try cache.media(for: url(path)) }
+                if changes, random.chance(12) { change(path) }
+                try await read(media, in: cache, &random)
+            }
+        } catch {
+            Issue.record("seed \(seed): \(error)")
+        }
+    }
+
+    /// One reader, from opening to cancelling or its end.
+    private func read(_ media: Media, in cache: MediaCache, _ random: inout SplitMix) async throws {
+        let known = versions[media.source.url.path] ?? []
+        let length = known.first?.length ?? 0
+        let start = Int64(random.below(Int(length)))
+        let ranges: [MediaRange] = [
+            .from(start), .bytes(start..<start + Int64(1 + random.below(600_000))),
+            .suffix(Int64(1 + random.below(300_000))),
+            .all,
+        ]
+        let range = ranges[random.below(4)]
+        let reader = media.reader(range, chunkSize: 1 + random.below(400_000))
+        let most = random.chance(2) ? Int.max : 1 + random.below(12)
+        var candidates = known
+        var position: Int64?
+        var chunks = 0
+        do {
+            while chunks < most, let chunk = try await reader.next() {
+                chunks += 1
+                if let position, position != chunk.offset {
+                    Issue.record("seed \(seed): \(range) went on at \(chunk.offset) instead of \(position)")
+                }
+                position = chunk.range.upperBound
+                candidates = candidates.filter { pattern in
+                    chunk.data.withUnsafeBytes { pattern.firstMismatch(in: $0, at: chunk.offset) == nil }
+                }
+                if candidates.isEmpty {
+                    Issue.record("seed \(seed): wrong or mixed bytes in \(chunk.range), chunk \(chunks) of \(range)")
+                    return
+                }
+                if let capacity, cache.storedBytes > capacity {
+                    Issue.record("seed \(seed): \(cache.storedBytes) bytes are kept, \(capacity) may be")
+                }
+                if random.chance(4) { await Task.yield() }
+            }
+        } catch let error as CacheError where changes && error.code == .resourceChanged {
+            return
+        }
+        if chunks < most, position != length, case .bytes(let bytes) = range, position != min(bytes.upperBound, length)
+        {
+            Issue.record("seed \(seed): \(range) ended at \(position ?? -1)")
+        }
+        reader.cancel()
+    }
+
+    private func change(_ path: String) {
+        let next: PatternBytes? = current.withLock { current in
+            let index = (current[path] ?? 0) + 1
+            guard let all = versions[path], index < all.count else { return nil }
+            current[path] = index
+            return all[index]
+        }
+        if let next { origin.change(path, to: next) }
+    }
+
+    /// A last life over a sound origin: everything plays from end to end.
+    func finish() async throws {
+        origin.heal()
+        let cache = try await open()
+        for (path, known) in versions {
+            let media = try cache.media(for: url(path))
+            var position: Int64 = 0
+            var candidates = known
+            do {
+                for try await chunk in media.reader() {
+                    #expect(chunk.offset == position, "seed \(seed)")
+                    position = chunk.range.upperBound
+                    candidates = candidates.filter { pattern in
+                        chunk.data.withUnsafeBytes { pattern.firstMismatch(in: $0, at: chunk.offset) == nil }
+                    }
+                    #expect(!candidates.isEmpty, "seed \(seed): wrong bytes in \(chunk.range)")
+                }
+                #expect(position == known.first?.length, "seed \(seed)")
+            } catch let error as CacheError where changes && error.code == .resourceChanged {
+                continue
+            }
+        }
+        await close(cache)
+    }
+
+    /// Each byte was sent once, but for the piece that each body given up may have had in hand.
+    func checkSentOnce() {
+        var again: Int64 = 0
+        for pattern in versions.values.compactMap(\.first) {
+            let sent = origin.sent(pattern)
+            #expect(sent.distinct == [0..<pattern.length], "seed \(seed)")
+            again += sent.bytes - pattern.length
+        }
+        #expect(again <= Int64(origin.unfinished * origin.largestPiece), "seed \(seed): \(again) bytes were sent again")
+    }
+}
