@@ -29,7 +29,7 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
         let request = ResourceLoaderDriver(asset).requestContentInformation()
-        guard case .finished(let type, let length, let hasRanges) = await request.outcome() else {
+        guard case .finished(let type, let length, let hasRanges) = await request.ending() else {
             return failed("not finished")
         }
         #expect(type == "public.mp3" && length == Self.length && hasRanges)
@@ -44,7 +44,7 @@ struct CachingResourceLoaderTests {
             let cache = try await folder.cache(upstream, cuttingAtOnce)
             let asset = CachingURLAsset(url: address(), cache: cache)
             let driver = ResourceLoaderDriver(asset)
-            guard case .finished(_, Self.length, true) = await driver.requestContentInformation().outcome()
+            guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
             else { return failed("not finished in launch \(launch)") }
             await cache.close()
         }
@@ -58,7 +58,7 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address("song.m4a"), cache: cache)
         asset.resourceLoader.allowedContentTypes = allowed
-        guard case .finished(let type?, _, _) = await ResourceLoaderDriver(asset).requestContentInformation().outcome()
+        guard case .finished(let type?, _, _) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else { return failed("not finished") }
         #expect(type == allowed.first ?? "public.mpeg-4-audio")
         #expect(asset.contractViolations == [])
@@ -83,10 +83,10 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
-        guard case .finished(_, 600_000, true) = await driver.requestContentInformation().outcome()
+        guard case .finished(_, 600_000, true) = await driver.requestContentInformation().ending()
         else { return failed("not finished") }
         let tail = driver.requestData(offset: 500_000, knownLength: 600_000)
-        _ = await tail.outcome()
+        _ = await tail.ending()
         #expect(tail.data == Data(PatternBytes(seed: 7, length: 600_000).bytes(500_000..<600_000)))
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -99,10 +99,10 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
-        guard case .finished("public.mp3", nil, false) = await driver.requestContentInformation().outcome()
+        guard case .finished("public.mp3", nil, false) = await driver.requestContentInformation().ending()
         else { return failed("not finished") }
         let all = driver.requestData(offset: 0)
-        _ = await all.outcome()
+        _ = await all.ending()
         #expect(all.data == file.bytes)
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -151,13 +151,13 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         driver.currentOffsetStartsAtZero = currentOffsetStartsAtZero
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let requests = [
             (driver.requestData(offset: 0), Int64(0)), (driver.requestData(offset: 2_000_001), 2_000_001),
             (driver.requestData(offset: 70_000, knownLength: Self.length), 70_000),
         ]
         for (request, offset) in requests {
-            _ = await request.outcome()
+            _ = await request.ending()
             #expect(request.data == bytes(offset..<Self.length))
         }
         #expect(asset.contractViolations == [])
@@ -169,10 +169,10 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         for range in [0..<Int64(2), 65_535..<65_537, 1_000_000..<1_300_000, Self.length - 10..<Self.length] {
             let request = driver.requestData(offset: range.lowerBound, length: Int64(range.count))
-            _ = await request.outcome()
+            _ = await request.ending()
             #expect(request.data == bytes(range))
         }
         #expect(asset.contractViolations == [])
@@ -185,13 +185,13 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        #expect(await request.bytes(atLeast: 300_000) == bytes(0..<300_000))
+        #expect(await request.delivered(atLeast: 300_000) == bytes(0..<300_000))
         upstream.hold(from: 700_000)
-        #expect(await request.bytes(atLeast: 700_000) == bytes(0..<700_000))
+        #expect(await request.delivered(atLeast: 700_000) == bytes(0..<700_000))
         upstream.hold(from: .max)
-        _ = await request.outcome()
+        _ = await request.ending()
         #expect(request.data == bytes(0..<Self.length))
         #expect(asset.requestLog.last?.isFinished == true)
         #expect(asset.contractViolations == [])
@@ -206,13 +206,13 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        _ = await request.bytes(atLeast: 300_000)
+        _ = await request.delivered(atLeast: 300_000)
         request.cancel()
         await upstream.isQuiet()
         let again = driver.requestData(offset: 100, length: 290_000)
-        _ = await again.outcome()
+        _ = await again.ending()
         #expect(again.data == bytes(100..<290_100))
         upstream.hold(from: .max)
         #expect(request.data.count == 300_000)
@@ -232,7 +232,7 @@ struct CachingResourceLoaderTests {
         await upstream.isHeld()
         first.cancel()
         upstream.hold(from: .max)
-        guard case .finished(_, Self.length, true) = await second.outcome() else {
+        guard case .finished(_, Self.length, true) = await second.ending() else {
             return failed("not finished")
         }
         #expect(asset.contractViolations == [])
@@ -245,14 +245,14 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let old = driver.requestData(offset: 0)
-        _ = await old.bytes(atLeast: 300_000)
+        _ = await old.delivered(atLeast: 300_000)
         let new = driver.requestData(offset: 200_000)
-        _ = await new.bytes(atLeast: 100_000)
+        _ = await new.delivered(atLeast: 100_000)
         old.cancel()
         upstream.hold(from: .max)
-        _ = await new.outcome()
+        _ = await new.ending()
         #expect(new.data == bytes(200_000..<Self.length))
         let sent = upstream.asked().sorted { $0.lowerBound < $1.lowerBound }
         #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "\(sent)")
@@ -266,7 +266,7 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         var random = SplitMix(state: seed)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         var open: [(ResourceLoaderDriver.Request, Int64)] = []
         for _ in 0..<40 {
             let offset = Int64.random(in: 0..<Self.length, using: &random)
@@ -274,11 +274,11 @@ struct CachingResourceLoaderTests {
             if Bool.random(using: &random), let (request, _) = open.randomElement(using: &random) { request.cancel() }
             if open.count > 3 {
                 let (request, _) = open[Int.random(in: 0..<open.count, using: &random)]
-                _ = await request.bytes(atLeast: Int.random(in: 1..<200_000, using: &random))
+                _ = await request.delivered(atLeast: Int.random(in: 1..<200_000, using: &random))
             }
         }
         for (request, _) in open.dropLast() { request.cancel() }
-        if let (request, offset) = open.last, case .finished = await request.outcome() {
+        if let (request, offset) = open.last, case .finished = await request.ending() {
             #expect(request.data.count == Int(Self.length - offset))
         }
         for (request, offset) in open {
@@ -298,9 +298,9 @@ struct CachingResourceLoaderTests {
         let loader = try #require(asset?.resourceLoader)
         weak let own = asset?.loader
         let driver = ResourceLoaderDriver(try #require(asset))
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        _ = await request.bytes(atLeast: 300_000)
+        _ = await request.delivered(atLeast: 300_000)
         #expect(own != nil && loader.delegate === own)
         asset = nil
         await upstream.isQuiet()
@@ -311,7 +311,7 @@ struct CachingResourceLoaderTests {
 
         let next = CachingURLAsset(url: address(), cache: cache)
         let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
-        _ = await again.outcome()
+        _ = await again.ending()
         #expect(again.data == bytes(0..<300_000))
         await cache.close()
     }
@@ -322,15 +322,15 @@ struct CachingResourceLoaderTests {
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
-        _ = await driver.requestContentInformation().outcome()
+        _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        _ = await request.bytes(atLeast: 300_000)
+        _ = await request.delivered(atLeast: 300_000)
         asset.loader?.suspend()
         await upstream.isQuiet()
         #expect(asset.requestLog.last?.isFinished == false && asset.requestLog.last?.isCancelled == false)
         asset.loader?.resume()
         upstream.hold(from: .max)
-        _ = await request.outcome()
+        _ = await request.ending()
         #expect(request.data == bytes(0..<Self.length))
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -378,7 +378,7 @@ struct CachingResourceLoaderTests {
     private func failed(_ what: Comment) { Issue.record(what) }
 
     private func failure(of request: ResourceLoaderDriver.Request) async -> NSError? {
-        guard case .failed(let error) = await request.outcome() else { return nil }
+        guard case .failed(let error) = await request.ending() else { return nil }
         return error as NSError
     }
 }

@@ -27,13 +27,18 @@ final class MemoryUpstream: Upstream {
         }
     }
 
+    private struct Watcher {
+        let condition: @Sendable (State) -> Bool
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
     private struct State {
         var limits: [String: Int64] = [:]
         var asked: [(path: String, range: Range<Int64>)] = []
         var open: [String: Int] = [:]
         var waiters: [Int: (path: String, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var lastWaiter = 0
-        var watchers: [(condition: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        var watchers: [Int: Watcher] = [:]
     }
 
     private let files: [String: File]
@@ -185,18 +190,28 @@ final class MemoryUpstream: Upstream {
 
     private static func ready(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
         let current = state
-        let ready = state.watchers.filter { $0.condition(current) }.map(\.continuation)
-        state.watchers.removeAll { $0.condition(current) }
-        return ready
+        let ready = state.watchers.filter { $0.value.condition(current) }
+        for id in ready.keys { state.watchers[id] = nil }
+        return ready.values.map(\.continuation)
     }
 
+    /// Waits until the condition holds, or the task is cancelled, as a test is that takes too long.
     private func until(_ condition: @escaping @Sendable (State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let holds = state.withLock { state in
-                if !condition(state) { state.watchers.append((condition, continuation)) }
-                return condition(state)
+        let id = state.withLock { state in
+            state.lastWaiter += 1
+            return state.lastWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waits = state.withLock { state in
+                    guard !Task.isCancelled, !condition(state) else { return false }
+                    state.watchers[id] = Watcher(condition: condition, continuation: continuation)
+                    return true
+                }
+                if !waits { continuation.resume() }
             }
-            if holds { continuation.resume() }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: id) }?.continuation.resume()
         }
     }
 }

@@ -36,6 +36,8 @@ struct QueueLoadingTests {
         coordinator.update()
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
         await upstream.isHeld()
+        let byHand = ResourceLoaderDriver(former).requestData(offset: 0)
+        _ = await byHand.delivered(atLeast: 600_000)
         let open = former.requestLog.last
         #expect(open?.isFinished == false && open?.isCancelled == false)
 
@@ -56,6 +58,8 @@ struct QueueLoadingTests {
             player.play()
         }
         #expect(back == .AVPlayerItemDidPlayToEndTime)
+        _ = await byHand.ending()
+        #expect(byHand.data == (try await SampleMedia.mp3.bytes(seconds: 60)))
         #expect(former.contractViolations == [])
         await cache.close()
     }

@@ -46,7 +46,8 @@ public final class Reader: AsyncSequence, Sendable {
     public func next() async throws -> MediaChunk? {
         try await withTaskCancellationHandler {
             try Task.checkCancellation()
-            let chunk = try await pull()
+            // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
+            let chunk = try await scheduler.services.executor.runAsync { try await self.pull() }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
         } onCancel: {
@@ -75,6 +76,7 @@ public final class Reader: AsyncSequence, Sendable {
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }
     }
 
+    /// Finds, reads and counts the next chunk. On the blocking executor, which it blocks while it reads.
     private func pull() async throws -> MediaChunk? {
         guard let id = try await open() else { return nil }
         while true {
@@ -88,7 +90,7 @@ public final class Reader: AsyncSequence, Sendable {
                 throw error
             case .bytes(let generation, let range):
                 do {
-                    let data = try await scheduler.services.executor.run { try generation.read(range) }
+                    let data = try generation.read(range)
                     let taken = range.lowerBound..<range.lowerBound + Int64(data.count)
                     scheduler.served(taken)
                     state.withLock { $0.position = taken.upperBound }
@@ -97,10 +99,7 @@ public final class Reader: AsyncSequence, Sendable {
                     scheduler.lost(bad, of: generation)
                 } catch {
                     // What can't be read is a hole, to be filled from the origin.
-                    let cause = error
-                    try await scheduler.services.executor.run {
-                        self.scheduler.unreadable(range, of: generation, cause: cause)
-                    }
+                    scheduler.unreadable(range, of: generation, cause: error)
                 }
             }
         }

@@ -12,7 +12,7 @@ extension Scheduler {
         let task: Task<Void, any Error>? = state.withLock { state in
             if state.isLoaded { return nil }
             if let loading = state.loading { return loading }
-            let task = Task { try await self.open() }
+            let task = Task(executorPreference: services.executor) { try await self.open() }
             state.loading = task
             return task
         }

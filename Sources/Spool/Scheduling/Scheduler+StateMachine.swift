@@ -286,13 +286,15 @@ extension Scheduler.StateMachine {
                 return (.landed(reader.position..<upper), [])
             }
         }
-        if hasFailed { return (.failed, []) }
-        if isClosing { return (.closed, []) }
-        if reader.ticket == nil {
-            ticket += 1
-            reader.ticket = ticket
-            readers[id] = reader
+        if hasFailed || isClosing {
+            readers[id]?.ticket = nil
+            return (hasFailed ? .failed : .closed, [])
         }
+        // One that waits already is planned for, and with many readers a plan is not for nothing.
+        guard reader.ticket == nil else { return (.wait, []) }
+        ticket += 1
+        reader.ticket = ticket
+        readers[id] = reader
         return (.wait, plan())
     }
 
@@ -406,7 +408,7 @@ extension Scheduler.StateMachine {
         guard transfer.isCut || transfer.hasLanded else { return transferRestarts(id) }
         transfers[id] = nil
         note(run: transfer)
-        return plan(waking: .all)
+        return plan()
     }
 
     /// The transfer failed and may be tried again: no answer, a cut body, a status such as 503.
@@ -433,7 +435,7 @@ extension Scheduler.StateMachine {
     package mutating func transferRestarts(_ id: TransferID) -> [Action] {
         guard transfers.removeValue(forKey: id) != nil else { return [] }
         restarts += 1
-        return restarts > retryPolicy.retries + policy.transfersPerResource ? fail() : plan(waking: .all)
+        return restarts > retryPolicy.retries + policy.transfersPerResource ? fail() : plan()
     }
 
     /// The time of ``Action/retry(epoch:after:)`` has come.
@@ -516,6 +518,10 @@ extension Scheduler.StateMachine {
         var actions: [Action] = []
         if isWanted(id, transfer) {
             transfer.unwantedEpoch = nil
+        } else if limit(of: id, transfer) < transfer.end ?? .max, !transfer.isSequential {
+            // Its readers went on inside what it brings: nobody comes back for the rest, and what reaches the place
+            // where it was overtaken would be sent twice.
+            return cut(id)
         } else if transfer.unwantedEpoch == nil {
             counter += 1
             transfer.unwantedEpoch = counter
@@ -705,8 +711,11 @@ extension Scheduler.StateMachine {
 
     private func isNearlyDone(_ transfer: TransferState) -> Bool {
         guard let end = transfer.end, transfer.isStreaming || !isClosing else { return false }
-        return end - transfer.position <= max(Block.size, link.bytes(in: policy.letIn) ?? 0)
+        return end - transfer.position <= max(Self.inSockets, link.bytes(in: policy.letIn) ?? 0)
     }
+
+    /// About what the buffers of two sockets hold: so much has been sent, though it has not come yet.
+    private static var inSockets: Int64 { 256 << 10 }
 
     /// How near a transfer has to be for a waiting reader to join it rather than have its own.
     ///
@@ -714,11 +723,11 @@ extension Scheduler.StateMachine {
     /// bytes that nobody takes, so it has to be worth it. Being longer than ``ReadAheadPolicy/grace``, it also sees to
     /// it that a transfer which is overtaken and left is cut before it reaches the place where it was overtaken.
     private var joinDistance: Int64 {
-        max(256 << 10, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.letIn) ?? 0)
+        max(Self.inSockets, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.letIn) ?? 0)
     }
 
     /// How much of a request may be outstanding when the next one is sent.
-    private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? (256 << 10)) }
+    private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? Self.inSockets) }
 
     private func blockEnd(at offset: Int64) -> Int64 { Block.roundDown(offset) + Block.size }
 

@@ -16,18 +16,13 @@ struct ProgressLine: Sendable {
     /// The file's length.
     var length: Int64?
 
-    /// The line, in at most `columns` characters: the bar is left out first, then the name.
+    /// The line, in fewer than `columns` characters.
     func text(columns: Int) -> String {
         var facts = [ByteCount(bytes: done).text + (goal.map { " of \(ByteCount(bytes: $0).text)" } ?? "")]
         if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
         if let left = secondsLeft { facts.append(Self.clock(left) + " left") }
         let numbers = facts.joined(separator: "  ")
-        let bar = "▕" + RangeBar.text(landed, length: length, cells: 40) + "▏"
-        for parts in [[name, bar, numbers], [bar, numbers], [numbers]] {
-            let line = parts.joined(separator: " ")
-            if line.count < columns { return line }
-        }
-        return String(numbers.prefix(max(0, columns - 1)))
+        return RangeBar.line(before: name, landed, length: length, after: numbers, columns: columns)
     }
 
     private var secondsLeft: Double? {

@@ -17,6 +17,18 @@ enum RangeBar {
             })
     }
 
+    /// A line of a terminal with a bar of up to 40 cells between two texts, in fewer than `columns` characters: where
+    /// that is too little, the bar gets shorter, then the first text is left out, then the bar.
+    static func line(
+        before: String, _ landed: ByteRangeSet, length: Int64?, after: String, columns: Int
+    ) -> String {
+        for before in [before + " ", ""] {
+            let cells = min(40, columns - before.count - after.count - 4)
+            if cells >= 10 { return before + "▕" + text(landed, length: length, cells: cells) + "▏ " + after }
+        }
+        return String(after.prefix(max(0, columns - 1)))
+    }
+
     /// The bytes that a cell stands for; at least one, also where the file has fewer bytes than the row has cells.
     static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
         let size = Double(length) / Double(cells)

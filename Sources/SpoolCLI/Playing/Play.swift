@@ -62,11 +62,11 @@ struct Play: Sendable {
         guard let media else { return position }
         let counts = media.statistics
         let length = media.landed.bounds == nil ? nil : try? await media.contentInformation().length
-        let bar = "▕" + RangeBar.text(media.landed, length: length ?? nil, cells: 40) + "▏"
         let numbers =
             "\(ByteCount(bytes: counts.bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: counts.bytesFromOrigin).text) from the origin"
-        let whole = "\(position)  \(bar)  \(numbers)"
-        return whole.count < columns ? whole : position
+        let line = RangeBar.line(
+            before: position, media.landed, length: length ?? nil, after: numbers, columns: columns)
+        return line.hasPrefix(position) ? line : String(position.prefix(max(0, columns - 1)))
     }
 }

@@ -51,7 +51,9 @@ struct PlayReport: Encodable, Sendable {
     /// A few words for a person.
     var text: String {
         let length = duration.map { " of \(ProgressLine.clock($0))" } ?? ""
-        return "\(ended ? "played to the end" : "stopped")\(length): "
+        let how = (ended ? "played to the end" : "stopped") + length
+        if bytesFromCache == 0, originRequests == 0 { return how + ", without the cache" }
+        return how + ": "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests) requests"
     }

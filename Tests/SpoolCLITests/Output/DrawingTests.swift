@@ -29,11 +29,13 @@ struct DrawingTests {
             name: "film.mp4", done: 10_000_000, goal: 30_000_000, rate: 4_000_000, landed: [0..<10_000_000],
             length: 30_000_000)
         let text = line.text(columns: 200)
-        for part in ["film.mp4", "▕█████████████", "10.0 MB of 30.0 MB", "4.0 MB/s", "0:05 left"] {
+        for part in ["film.mp4 ▕█████████████", "·▏ ", "10.0 MB of 30.0 MB", "4.0 MB/s", "0:05 left"] {
             #expect(text.contains(part), "\(text)")
         }
-        for columns in [200, 90, 60, 40, 10, 1, 0] { #expect(line.text(columns: columns).count <= columns) }
-        #expect(line.text(columns: 60).hasPrefix("10.0 MB of"))
+        for columns in [200, 90, 60, 40, 10, 1, 0] { #expect(line.text(columns: columns).count <= max(0, columns - 1)) }
+        #expect(line.text(columns: 80).hasPrefix("film.mp4 ▕███"))
+        #expect(line.text(columns: 60).hasPrefix("▕███"))
+        #expect(line.text(columns: 50).hasPrefix("10.0 MB of"))
     }
 
     @Test("Without a goal or a rate the line says no time left")
