@@ -17,6 +17,8 @@ let package = Package(
                 .product(name: "ByteRanges", package: "Spool"),
                 .product(name: "Spool", package: "Spool"),
                 .product(name: "SpoolHTTP", package: "Spool"),
+                // The command itself, so that it is built beside the benchmarks that start it.
+                .product(name: "spool", package: "Spool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
