@@ -127,7 +127,8 @@ let package = Package(
             dependencies: [
                 "Spool", "SpoolHTTP", "SpoolTesting",
                 .product(
-                    name: "AsyncHTTPClient", package: "async-http-client", condition: .when(platforms: [.linux, .macOS])),
+                    name: "AsyncHTTPClient", package: "async-http-client",
+                    condition: .when(platforms: [.linux, .macOS])),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),

@@ -12,7 +12,8 @@ struct CapacityTests {
 
     init() throws { directory = try ScratchDirectory() }
 
-    private func cache(capacity: Int64?, eviction: any EvictionPolicy = LeastRecentlyUsed()) async throws -> MediaCache {
+    private func cache(capacity: Int64?, eviction: any EvictionPolicy = LeastRecentlyUsed()) async throws -> MediaCache
+    {
         var configuration = MediaCache.Configuration()
         configuration.capacity = capacity
         configuration.eviction = eviction
