@@ -279,11 +279,13 @@ extension Scheduler.StateMachine {
             let end = min(reader.end ?? .max, length ?? .max)
             if reader.position >= end { return (.end, []) }
             if let found = landed.prefix(at: reader.position) {
+                let hasWaited = reader.ticket != nil
                 reader.ticket = nil
                 reader.hasRead = true
                 readers[id] = reader
                 let upper = min(min(found.upperBound, end) - reader.position, limit) + reader.position
-                return (.landed(reader.position..<upper), [])
+                // What yielded to it may go on, even if it never moves again.
+                return (.landed(reader.position..<upper), hasWaited ? plan() : [])
             }
         }
         if hasFailed || isClosing {
@@ -579,8 +581,8 @@ extension Scheduler.StateMachine {
     /// A transfer that a waiting reader may have the place of: one that is held, or that nobody wants any more.
     private func idleTransfer(for priority: Priority) -> TransferID? {
         transfers.filter { _, transfer in
-            !transfer.isCut && !transfer.isSequential && !isAwaited(transfer, by: priority)
-                && (transfer.unwantedEpoch != nil || !mayGo(transfer))
+            !transfer.isCut && !isAwaited(transfer, by: priority)
+                && (!mayGo(transfer) || (transfer.unwantedEpoch != nil && !transfer.isSequential))
         }.keys.min()
     }
 

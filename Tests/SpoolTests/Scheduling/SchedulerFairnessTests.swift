@@ -69,6 +69,36 @@ struct SchedulerFairnessTests {
         #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
     }
 
+    @Test("A preload goes on when the player has what it waited for, even if that pauses then")
+    func preloadGoesOn() {
+        let bench = SchedulerBench()
+        bench.open(at: 0, .preload)
+        let preload = bench.liveIDs[0]
+        bench.stream(preload)
+        let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
+        #expect(bench.land(preload, 64 * kib) == .hold)
+        bench.finish(bench.transfer(at: 50 * mib) ?? preload)
+        #expect(bench.look(reader) == .landed(50 * mib..<50 * mib + 64 * kib))
+        #expect(bench.resumed.contains(preload))
+    }
+
+    @Test("A22: a held body gives way to a reader that waits for what it has passed and is no longer there")
+    func heldBodyGivesWay() {
+        var policy = ReadAheadPolicy()
+        policy.transfersPerResource = 1
+        let bench = SchedulerBench(window: 4 * mib, policy: policy)
+        let paused = bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.machine.rangeSupport = .unsupported
+        bench.streamWhole(id, isSequential: true)
+        while case .go = bench.land(id, 256 * kib) { bench.read(paused) }
+        while case .go = bench.land(id, 256 * kib) {}
+        bench.perform(bench.machine.lost(0..<mib))
+        bench.open(at: 0)
+        #expect(bench.isHeld(id) == false)
+        #expect(bench.live == [0..<Int64.max])
+    }
+
     @Test("A preload does not yield to a reader that waits for its very bytes")
     func preloadServes() {
         let bench = SchedulerBench()

@@ -167,7 +167,9 @@ private struct RandomPlay {
 
     private mutating func changeGeneration() {
         history.append("generation")
-        let (left, actions) = bench.machine.generationChanged(length: size, keeping: bench.liveIDs.first)
+        // The one that brings it has just got its head.
+        let kept = bench.liveIDs.first { !streaming.contains($0) }
+        let (left, actions) = bench.machine.generationChanged(length: size, keeping: kept)
         for id in left { waiting.remove(id) }
         released = []
         bench.perform(actions)
@@ -193,7 +195,20 @@ private struct RandomPlay {
 
     mutating func problem() -> String? {
         held.subtract(bench.resumed)
-        return overlap() ?? inVain()
+        return (overlap() ?? inVain()).map { "\($0); \(state)" }
+    }
+
+    /// Readers and live transfers, for whoever has to find out.
+    private var state: String {
+        let readers = bench.machine.readers.sorted { $0.key < $1.key }.map { id, reader in
+            "\(id.number)\(reader.ticket == nil ? "" : "?") \(reader.priority) at \(reader.position)"
+        }
+        let transfers = bench.machine.transfers.filter { !$0.value.isCut }.sorted { $0.key < $1.key }.map { id, state in
+            let marks = (state.isSequential ? "s" : "") + (state.isHeld ? "h" : "") + (state.lacksSpace ? "l" : "")
+            return "\(id.number)\(marks) \(state.position)..<\(state.end ?? -1)"
+        }
+        return "readers \(readers), transfers \(transfers), slots \(slots), window \(bench.machine.window), "
+            + "ranges \(bench.machine.rangeSupport), landed \(bench.machine.landed)"
     }
 
     /// No two live transfers bring the same byte, and none reaches into landed bytes.
@@ -231,7 +246,11 @@ private struct RandomPlay {
                 return "\(id.number) at \(offset) had nothing under way until it looked again"
             }
             let stuck = held.subtracting(bench.resumed)
-            if live.keys.allSatisfy({ stuck.contains($0) }) {
+            // A preload yields to a player that waits, until that has looked.
+            let hasYielded = bench.machine.readers.contains { other, state in
+                reader.priority == .preload && state.priority == .playback && bench.woken.contains(other)
+            }
+            if live.keys.allSatisfy({ stuck.contains($0) }), !hasYielded {
                 return "\(id.number) waits for transfers that are all held"
             }
             if !isCarried, live.count < slots {
