@@ -87,7 +87,8 @@ struct CachingResourceLoaderTests {
         else { return failed("not finished") }
         let tail = driver.requestData(offset: 500_000, knownLength: 600_000)
         _ = await tail.ending()
-        #expect(tail.data == Data(PatternBytes(seed: 7, length: 600_000).bytes(500_000..<600_000)))
+        let expected = Data(PatternBytes(seed: 7, length: 600_000).bytes(500_000..<600_000))
+        #expect(tail.data.mismatch(with: expected) == nil)
         #expect(asset.contractViolations == [])
         await cache.close()
     }
@@ -103,7 +104,7 @@ struct CachingResourceLoaderTests {
         else { return failed("not finished") }
         let all = driver.requestData(offset: 0)
         _ = await all.ending()
-        #expect(all.data == file.bytes)
+        #expect(all.data.mismatch(with: file.bytes) == nil)
         #expect(asset.contractViolations == [])
         await cache.close()
     }
@@ -158,7 +159,7 @@ struct CachingResourceLoaderTests {
         ]
         for (request, offset) in requests {
             _ = await request.ending()
-            #expect(request.data == bytes(offset..<Self.length))
+            #expect(request.data.mismatch(with: bytes(offset..<Self.length)) == nil)
         }
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -173,7 +174,7 @@ struct CachingResourceLoaderTests {
         for range in [0..<Int64(2), 65_535..<65_537, 1_000_000..<1_300_000, Self.length - 10..<Self.length] {
             let request = driver.requestData(offset: range.lowerBound, length: Int64(range.count))
             _ = await request.ending()
-            #expect(request.data == bytes(range))
+            #expect(request.data.mismatch(with: bytes(range)) == nil)
         }
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -187,12 +188,12 @@ struct CachingResourceLoaderTests {
         upstream.hold(from: 300_000)
         _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        #expect(await request.delivered(atLeast: 300_000) == bytes(0..<300_000))
+        #expect(await request.delivered(atLeast: 300_000).mismatch(with: bytes(0..<300_000)) == nil)
         upstream.hold(from: 700_000)
-        #expect(await request.delivered(atLeast: 700_000) == bytes(0..<700_000))
+        #expect(await request.delivered(atLeast: 700_000).mismatch(with: bytes(0..<700_000)) == nil)
         upstream.hold(from: .max)
         _ = await request.ending()
-        #expect(request.data == bytes(0..<Self.length))
+        #expect(request.data.mismatch(with: bytes(0..<Self.length)) == nil)
         #expect(asset.requestLog.last?.isFinished == true)
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -213,7 +214,7 @@ struct CachingResourceLoaderTests {
         await upstream.isQuiet()
         let again = driver.requestData(offset: 100, length: 290_000)
         _ = await again.ending()
-        #expect(again.data == bytes(100..<290_100))
+        #expect(again.data.mismatch(with: bytes(100..<290_100)) == nil)
         upstream.hold(from: .max)
         #expect(request.data.count == 300_000)
         #expect(asset.requestLog.map(\.isCancelled) == [false, true, false])
@@ -253,7 +254,7 @@ struct CachingResourceLoaderTests {
         old.cancel()
         upstream.hold(from: .max)
         _ = await new.ending()
-        #expect(new.data == bytes(200_000..<Self.length))
+        #expect(new.data.mismatch(with: bytes(200_000..<Self.length)) == nil)
         let sent = upstream.asked().sorted { $0.lowerBound < $1.lowerBound }
         #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "\(sent)")
         #expect(asset.contractViolations == [])
@@ -282,7 +283,7 @@ struct CachingResourceLoaderTests {
             #expect(request.data.count == Int(Self.length - offset))
         }
         for (request, offset) in open {
-            #expect(request.data == bytes(offset..<offset + Int64(request.data.count)))
+            #expect(request.data.mismatch(with: bytes(offset..<offset + Int64(request.data.count))) == nil)
         }
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -312,7 +313,7 @@ struct CachingResourceLoaderTests {
         let next = CachingURLAsset(url: address(), cache: cache)
         let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
         _ = await again.ending()
-        #expect(again.data == bytes(0..<300_000))
+        #expect(again.data.mismatch(with: bytes(0..<300_000)) == nil)
         await cache.close()
     }
 
@@ -331,7 +332,7 @@ struct CachingResourceLoaderTests {
         asset.loader?.resume()
         upstream.hold(from: .max)
         _ = await request.ending()
-        #expect(request.data == bytes(0..<Self.length))
+        #expect(request.data.mismatch(with: bytes(0..<Self.length)) == nil)
         #expect(asset.contractViolations == [])
         await cache.close()
     }
