@@ -30,7 +30,8 @@ final class LocalOrigin: Sendable {
     }
 
     deinit {
-        process.terminate()
+        // Not SIGTERM: a process started from one of Swift's threads may inherit it blocked.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
