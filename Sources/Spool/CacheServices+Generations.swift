@@ -20,6 +20,8 @@ extension CacheServices {
 
     private func openStored(_ scheduler: Scheduler, _ requestFields: HTTPFields) -> Stored? {
         do {
+            // What nobody has ever asked for is not there, and its player waits for nothing else.
+            guard try catalog.resource(key: scheduler.key.hash)?.generation != nil else { return nil }
             // What a former opening in this process landed may not have been written down yet.
             flusher.write()
             guard let record = try catalog.resource(key: scheduler.key.hash)?.generation else { return nil }

@@ -120,7 +120,8 @@ package final class CacheDirectory: Sendable {
         blocks.removeAll { $0.range.upperBound > size }
         if isWritable, !lost.isEmpty { try catalog.dropBlocks(generation.id, indices: lost) }
         let media = MediaFile(file: file, sealer: sealer, blocks: blocks, length: generation.length)
-        if isWritable, try catalog.needsTidying(generation.id) {
+        // A file that has just been made holds nothing to tidy, and a player waits for it.
+        if isWritable, size > 0, try catalog.needsTidying(generation.id) {
             try media.freeUnclaimed()
             try catalog.noteTidied(generation.id)
         }

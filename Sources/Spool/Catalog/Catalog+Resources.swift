@@ -33,24 +33,27 @@ extension Catalog {
         let identifier = GenerationIdentifier()
         return try write { db in
             let replaced = try Self.identifiers("WHERE resource.key = ?", [key], db)
-            try db.execute(
+            // Prepared once: a player waits for this.
+            try db.cachedStatement(
                 sql: """
                     INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt) VALUES (?, ?, ?, ?, ?)
                     ON CONFLICT (key) DO UPDATE SET
                         url = excluded.url, contentType = excluded.contentType,
                         lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt)
-                    """,
-                arguments: [key, Self.withoutSecrets(url), contentType, date.microseconds, date.microseconds])
-            try db.execute(
-                sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)", arguments: [key]
-            )
-            try db.execute(
+                    """
+            ).execute(arguments: [key, Self.withoutSecrets(url), contentType, date.microseconds, date.microseconds])
+            if !replaced.isEmpty {
+                try db.cachedStatement(
+                    sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)"
+                ).execute(arguments: [key])
+            }
+            try db.cachedStatement(
                 sql: """
                     INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch)
                     SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch')
                     FROM resource WHERE key = ?
-                    """,
-                arguments: [identifier.data, length, version, fields, key])
+                    """
+            ).execute(arguments: [identifier.data, length, version, fields, key])
             guard let resource = try Self.resource(key: key, db) else {
                 throw CacheError(.storage, "“\(path)” lost the resource \(key) while writing it.")
             }
@@ -169,11 +172,9 @@ extension Catalog {
     private static func identifiers(
         _ condition: String, _ arguments: StatementArguments, _ db: Database
     ) throws -> [GenerationIdentifier] {
-        try Data.fetchAll(
-            db,
-            sql: "SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource \(condition)",
-            arguments: arguments
-        ).compactMap { GenerationIdentifier($0) }
+        let statement = try db.cachedStatement(
+            sql: "SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource \(condition)")
+        return try Data.fetchAll(statement, arguments: arguments).compactMap { GenerationIdentifier($0) }
     }
 
     private func checkKey(_ key: String) throws {
