@@ -14,6 +14,8 @@ SHELL := bash
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 export MEDIA ?=
+# Tests that run at once: more than there are processors only makes those wait that are timed.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
 FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
 
 demo: setup-media

@@ -4,8 +4,8 @@ import SpoolTesting
 
 /// Where the demonstration's bytes come from: a server of its own that serves a file, or an address in the world.
 ///
-/// The own server takes five seconds for the whole file, or 4 MB/s if that is faster, so that what the cache does can be
-/// seen.
+/// The own server sends 4 MB/s, or the whole file in fifteen seconds if that is faster, so that what the cache does can
+/// be seen.
 struct DemoOrigin: Sendable {
     /// What to play.
     let url: URL
@@ -19,12 +19,13 @@ struct DemoOrigin: Sendable {
             throw CommandFailure(message: "\(file.path) can't be read")
         }
         let content = OriginContent.file(file)
-        let bytesPerSecond = Int(max(4_000_000, content.length / 5))
+        let bytesPerSecond = Int(max(4_000_000, content.length / 15))
         let ending = file.pathExtension.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
         let path = ending.isEmpty ? "/media" : "/media.\(ending)"
         let server = try await OriginServer.start([
             path: OriginResource(
-                content, contentType: DemoMedia.contentType(of: file), rules: [.always(.rate(bytesPerSecond))])
+                content, contentType: DemoMedia.contentType(of: file),
+                rules: [.always(.drip(bytesPerSecond / 100, every: .milliseconds(10)))])
         ])
         self.server = server
         self.file = file
