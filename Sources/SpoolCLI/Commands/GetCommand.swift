@@ -28,11 +28,11 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let source = fetching.source(url.url)
-        let target = try OutputTarget(output)
         let (outcome, media, warnings) = try await options.withCache(capacity: fetching.room.capacity) { cache in
             let warnings = Warnings(of: cache)
             let media = cache.media(for: source)
-            return (try await Fetch(media, range?.range ?? .all, to: target).run(), media, warnings)
+            let fetch = Fetch(media, range?.range ?? .all, to: try OutputTarget(output))
+            return (try await fetch.run(), media, warnings)
         }
         await warnings.end()
         let kept = try? await options.contents(of: url.key)?.first

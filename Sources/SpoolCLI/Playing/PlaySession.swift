@@ -29,6 +29,7 @@ import SpoolAVFoundation
     private let jumped: @Sendable (SeekArgument) -> Void
     private let events: AsyncStream<Event>
     private let send: AsyncStream<Event>.Continuation
+    private var recovery: StallRecovery?
     private var plan: PlayPlan?
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
@@ -87,6 +88,7 @@ import SpoolAVFoundation
         player.isMuted = isHeadless
         #endif
         player.replaceCurrentItem(with: item)
+        if item.cachingAsset != nil { recovery = player.prepareForCaching() }
         // The time is looked up when the event is dealt with: what lies in the stream may be from before a jump.
         _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
             send.yield(.time)
@@ -111,7 +113,8 @@ import SpoolAVFoundation
         if plan == nil {
             let plan = makePlan(duration)
             self.plan = plan
-            player.rate = Float(plan.rate)
+            player.defaultRate = Float(plan.rate)
+            player.play()
         }
         switch event {
         case .failed: throw failure

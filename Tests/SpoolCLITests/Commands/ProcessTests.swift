@@ -54,8 +54,9 @@ struct ProcessTests {
             let url = origin.url(path).absoluteString
             let busy = try spool.start("get", url)
             _ = try await origin.log.first { $0.isStalled }
-            let result = try await spool.run("gc", "--to", "0")
+            let result = try await spool.run("get", url, "--output", "film.mp4")
             #expect(result.status == 1 && result.complaints.count == 1)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
             #expect(result.errors.contains("in use by process") && result.errors.contains("spool"))
             busy.send(SIGTERM)
             _ = await busy.end()
