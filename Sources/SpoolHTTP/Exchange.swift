@@ -58,8 +58,14 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         return goesOn
     }
 
-    func finish(_ outcome: Result<Void, UpstreamError>) {
+    /// The transport has ended.
+    func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
+
+    /// Whoever waits is woken last, so that it finds the transport stopped and the place at the host free.
+    private func finish(_ outcome: Result<Void, UpstreamError>, stopping transport: Transport?) {
         let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
+        transport?.cancel()
+        end()
         switch outcome {
         case .success:
             head?.resume(throwing: UpstreamError(.cut, "\(name) ended before an answer"))
@@ -68,7 +74,6 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
             head?.resume(throwing: error)
             chunk?.resume(throwing: error)
         }
-        end()
     }
 
     private func end() {
@@ -84,7 +89,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
 
     /// Waits for the head.
     ///
-    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout, `cancelled` when the task is cancelled.
+    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout, `cancelled` soon after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
             guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
@@ -98,7 +103,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
                 if let result { waiter.resume(with: result) }
             }
         } onCancel: {
-            close()
+            leave()
         }
         watchForSilence()
         return head
@@ -106,10 +111,12 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
 
     /// The next chunk, or nil at the end.
     ///
-    /// - Throws: ``UpstreamError``; `timedOut` after the idle timeout, `cancelled` when the task is cancelled.
+    /// After a cancel it hands out what has been sent already: that would have to be sent again.
+    ///
+    /// - Throws: ``UpstreamError``; `timedOut` after the idle timeout, `cancelled` soon after the task is cancelled.
     func next() async throws -> Chunk? {
         let cancelled = cancelled
-        if Task.isCancelled { close() }
+        if Task.isCancelled { leave() }
         if case .now(let result, let resumes) = state.withLock({ $0.machine.take(cancelled: cancelled) }) {
             if resumes { resumeTransport() }
             return try result.get()
@@ -123,7 +130,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
                 }
             }
         } onCancel: {
-            close()
+            leave()
         }
     }
 
@@ -136,10 +143,20 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         end()
     }
 
+    /// The consumer's task has been cancelled: gives up once nothing comes for a moment, or a few moments later anyway.
+    private func leave() {
+        guard state.withLock({ $0.machine.leave() }) else { return }
+        Task { [clock = configuration.leavingClock, cancelled] in
+            for _ in 0..<5 {
+                try? await clock.sleep(for: .milliseconds(10))
+                guard state.withLock({ $0.machine.stillReceives() }) else { break }
+            }
+            giveUp(cancelled)
+        }
+    }
+
     private func giveUp(_ error: UpstreamError) {
-        let transport = state.withLock { $0.transport }
-        finish(.failure(error))
-        transport?.cancel()
+        finish(.failure(error), stopping: state.withLock { $0.machine.isOver ? nil : $0.transport })
     }
 
     private func resumeTransport() { state.withLock { $0.transport }?.resume() }

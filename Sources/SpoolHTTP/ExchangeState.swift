@@ -24,6 +24,8 @@ struct ExchangeState<Chunk: Sendable> {
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var silentTicks = 0
+    private var isLeaving = false
+    private var hasReceived = false
 
     /// Whether the transport has ended or the consumer has left.
     var isOver: Bool { outcome != nil || isClosed }
@@ -33,6 +35,7 @@ struct ExchangeState<Chunk: Sendable> {
     mutating func receiveHead(_ head: HTTPResponse) -> HeadWaiter? {
         guard !isOver, self.head == nil else { return nil }
         self.head = head
+        hasReceived = true
         defer { headWaiter = nil }
         return headWaiter
     }
@@ -41,6 +44,7 @@ struct ExchangeState<Chunk: Sendable> {
     mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
         guard !isOver else { return (nil, true) }
         silentTicks = 0
+        hasReceived = true
         if let waiter = chunkWaiter {
             chunkWaiter = nil
             return (waiter, true)
@@ -123,6 +127,23 @@ struct ExchangeState<Chunk: Sendable> {
         buffered = 0
         defer { (headWaiter, chunkWaiter) = (nil, nil) }
         return (stops, headWaiter, chunkWaiter)
+    }
+
+    // MARK: After a cancel
+
+    /// The consumer's task has been cancelled: what has been sent already is still handed out. Returns whether this is
+    /// news.
+    mutating func leave() -> Bool {
+        guard !isOver, !isLeaving else { return false }
+        isLeaving = true
+        hasReceived = false
+        return true
+    }
+
+    /// Whether something has come since ``leave()`` or the last call.
+    mutating func stillReceives() -> Bool {
+        defer { hasReceived = false }
+        return !isOver && hasReceived
     }
 
     // MARK: From the clock

@@ -14,6 +14,7 @@ func open<Chunk>(
         let url = walk.request.url
         let origin = url.httpOrigin
         do {
+            try Task.checkCancellation()
             try await slots.acquire(origin)
         } catch {
             throw UpstreamError(.cancelled, "\(url.nameForMessages) was given up", underlying: error)

@@ -33,6 +33,8 @@ public struct HTTPUpstreamConfiguration: Sendable {
     public var maximumRedirects = 5
     /// What the head and idle timeouts are measured on.
     public var clock: any Clock<Duration> = ContinuousClock()
+    /// What the moments are measured on in which a cancelled request hands out what has been sent already.
+    var leavingClock: any Clock<Duration> = ContinuousClock()
 
     /// The values named above.
     public init() {}

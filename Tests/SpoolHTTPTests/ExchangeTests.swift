@@ -21,6 +21,7 @@ import Testing
     private func make() -> Exchange<Data> {
         var configuration = HTTPUpstreamConfiguration()
         configuration.clock = clock
+        configuration.leavingClock = clock
         let exchange = Exchange<Data>("http://h/a", configuration) { [calls] in calls.note("end") }
         exchange.attach(.init(resume: { [calls] in calls.note("resume") }, cancel: { [calls] in calls.note("cancel") }))
         return exchange
@@ -70,6 +71,46 @@ import Testing
         #expect(calls.all == ["cancel", "end"])
         let error = await #expect(throws: UpstreamError.self) { try await exchange.next() }
         #expect(error?.code == .cancelled)
+    }
+
+    @Test func afterACancelWhatIsOnItsWayIsHandedOutUntilNothingComes() async throws {
+        let exchange = try await withHead()
+        _ = exchange.receive(Data([1]), count: 1)
+        let reading = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            var bytes: [UInt8] = []
+            do { while let chunk = try await exchange.next() { bytes += chunk } } catch let error as UpstreamError {
+                #expect(error.code == .cancelled)
+            }
+            return bytes
+        }
+        // The idle watchdog sleeps, and what counts the moments.
+        for byte in [2, 3] as [UInt8] {
+            try await clock.waitForSleepers(2)
+            _ = exchange.receive(Data([byte]), count: 1)
+            clock.advance(by: .milliseconds(10))
+        }
+        try await clock.waitForSleepers(2)
+        #expect(calls.all == [])
+        clock.advance(by: .milliseconds(10))
+        #expect(try await reading.value == [1, 2, 3])
+        #expect(calls.all == ["cancel", "end"])
+    }
+
+    @Test func afterACancelABodyThatGoesOnIsStoppedAllTheSame() async throws {
+        let exchange = try await withHead()
+        let reading = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            while try await exchange.next() != nil {}
+        }
+        for _ in 0..<5 {
+            try await clock.waitForSleepers(2)
+            _ = exchange.receive(Data([1]), count: 1)
+            clock.advance(by: .milliseconds(10))
+        }
+        let error = await #expect(throws: UpstreamError.self) { try await reading.value }
+        #expect(error?.code == .cancelled)
+        #expect(calls.all == ["cancel", "end"])
     }
 
     @Test func closingAfterTheEndStopsNothing() async throws {

@@ -78,6 +78,9 @@ extension Scheduler {
         }
 
         /// A transfer: asking (until its head has come) → streaming → gone. `isCut` may come in either.
+        ///
+        /// One that is cut lands what has arrived of it already, which takes a moment; what it may bring until it is gone
+        /// is asked for by no other.
         struct TransferState {
             var position: Int64
             /// Where the request ends; nil: to the end of the body.
@@ -89,6 +92,8 @@ extension Scheduler {
             var lacksSpace = false
             var spaceTicket = 0
             var isCut = false
+            /// Its bytes belong to another generation, and none of them may land any more.
+            var isVoid = false
             /// Set while nobody wants it.
             var unwantedEpoch: Int?
             /// The origin sends its whole body from the start; position runs through what has landed.
@@ -109,20 +114,20 @@ extension Scheduler {
         package var rangeSupport = RangeSupport.unknown
         var link = LinkEstimate()
         private(set) var readers: [ReaderID: ReaderState] = [:]
-        private(set) var transfers: [TransferID: TransferState] = [:]
-        private var runs: [Run] = []
+        var transfers: [TransferID: TransferState] = [:]
+        var runs: [Run] = []
         /// Ranges that are being evicted: nothing may start there until they are gone.
-        private var dropping = ByteRangeSet()
-        private let policy: ReadAheadPolicy
+        var dropping = ByteRangeSet()
+        let policy: ReadAheadPolicy
         private let retryPolicy: RetryPolicy
         /// The window, smaller than the policy's where the capacity is small.
         package var window: Int64
-        private var counter = 0
-        private var ticket = 0
+        var counter = 0
+        var ticket = 0
         private var failures = 0
         private var restarts = 0
-        private var retryEpoch: Int?
-        private var hasFailed = false
+        var retryEpoch: Int?
+        var hasFailed = false
         /// Until the origin has said whether what is stored still holds, readers wait.
         package private(set) var needsValidation = false
         package private(set) var isClosing = false
@@ -173,7 +178,10 @@ extension Scheduler.StateMachine {
         let left = readers.filter { $0.value.hasRead }.map(\.key).sorted()
         for id in left { readers[id] = nil }
         var actions: [Action] = []
-        for id in transfers.keys.sorted() where id != kept { actions += cut(id) }
+        for id in transfers.keys.sorted() where id != kept {
+            transfers[id]?.isVoid = true
+            actions += cut(id)
+        }
         return (left, actions + plan(waking: .all))
     }
 
@@ -184,7 +192,7 @@ extension Scheduler.StateMachine {
     package mutating func release(_ count: Int64, within place: ByteRangeSet? = nil) -> [Range<Int64>] {
         var free = place.map { landed.intersection($0) } ?? landed
         for reader in readers.values { free.remove(keepRange(of: reader)) }
-        for transfer in transfers.values where !transfer.isCut {
+        for transfer in transfers.values where !transfer.isVoid {
             free.remove(Block.roundDown(transfer.position)..<blockEnd(at: transfer.position))
         }
         let foremost = readers.values.map(\.position).max() ?? 0
@@ -315,8 +323,11 @@ extension Scheduler.StateMachine {
     package mutating func transferStreams(
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
-        guard var transfer = transfers[id], !transfer.isCut else { return [] }
-        if isSequential, !needsBody(beside: id) { return cut(id) + plan() }
+        guard var transfer = transfers[id], !transfer.isVoid else { return [] }
+        if isSequential, !needsBody(beside: id) {
+            transfers[id]?.isVoid = true
+            return cut(id) + plan()
+        }
         transfer.isStreaming = true
         transfer.isSequential = isSequential
         transfer.position = offset
@@ -337,11 +348,11 @@ extension Scheduler.StateMachine {
 
     /// What the transfer may do before it pulls its next chunk.
     package mutating func permission(_ id: TransferID) -> Permission {
-        guard var transfer = transfers[id], !transfer.isCut else { return .stop }
+        guard var transfer = transfers[id], !transfer.isVoid else { return .stop }
         let limit = limit(of: id, transfer)
         if transfer.position >= limit { return .stop }
         if transfer.isSequential, landed.contains(transfer.position..<min(limit, length ?? .max)) { return .stop }
-        if !mayGo(transfer) {
+        if !transfer.isCut, !mayGo(transfer) {
             transfer.isHeld = true
             transfers[id] = transfer
             return .hold
@@ -351,6 +362,9 @@ extension Scheduler.StateMachine {
 
     /// Where the transfer is; nil if it is over.
     package func position(of id: TransferID) -> Int64? { transfers[id]?.position }
+
+    /// Whether bytes of the transfer may land no more.
+    package func isVoid(_ id: TransferID) -> Bool { transfers[id]?.isVoid ?? true }
 
     /// Whether the transfer has been given up, or is over.
     package func isCut(_ id: TransferID) -> Bool { transfers[id]?.isCut ?? true }
@@ -395,7 +409,7 @@ extension Scheduler.StateMachine {
     /// Whether somebody waits for bytes that the transfer brings next, or on its way.
     package func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0) } ?? false }
 
-    private func isAwaited(_ transfer: TransferState, by priority: Priority = .preload) -> Bool {
+    func isAwaited(_ transfer: TransferState, by priority: Priority = .preload) -> Bool {
         readers.values.contains { reader in
             reader.ticket != nil && reader.priority >= priority
                 && reader.position >= Block.roundDown(transfer.position)
@@ -429,13 +443,14 @@ extension Scheduler.StateMachine {
 
     /// The transfer failed in a way that no retry cures.
     package mutating func transferRefused(_ id: TransferID) -> [Action] {
-        guard transfers.removeValue(forKey: id) != nil else { return [] }
-        return fail()
+        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        return transfer.isCut ? plan() : fail()
     }
 
     /// The transfer's answer was of no use, but the same need may be asked for anew at once.
     package mutating func transferRestarts(_ id: TransferID) -> [Action] {
-        guard transfers.removeValue(forKey: id) != nil else { return [] }
+        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        guard !transfer.isCut else { return plan() }
         restarts += 1
         return restarts > retryPolicy.retries + policy.transfersPerResource ? fail() : plan()
     }
@@ -460,7 +475,7 @@ extension Scheduler.StateMachine {
         return readers.filter { $0.value.ticket != nil }.keys.sorted().map { .wake($0) }
     }
 
-    private mutating func cut(_ id: TransferID) -> [Action] {
+    mutating func cut(_ id: TransferID) -> [Action] {
         guard var transfer = transfers[id], !transfer.isCut else { return [] }
         transfer.isCut = true
         transfers[id] = transfer
@@ -472,268 +487,5 @@ extension Scheduler.StateMachine {
         // One that brought nothing is no reason to ask for more next time.
         runs.append(Run(end: transfer.position, nextSize: transfer.hasLanded ? grown(transfer.size) : transfer.size))
         if runs.count > 16 { runs.removeFirst() }
-    }
-}
-
-// MARK: - The plan
-
-extension Scheduler.StateMachine {
-    private enum Waking {
-        case none, all
-        case within(Range<Int64>)
-    }
-
-    private mutating func plan(waking: Waking = .none) -> [Action] {
-        var actions = wake(waking)
-        for id in transfers.keys.sorted() { actions += review(id) }
-        guard !isClosing, retryEpoch == nil, !hasFailed else { return actions }
-        if needsValidation {
-            if let reader = readers.values.first(where: { $0.ticket != nil }), transfers.isEmpty {
-                let upper = rangeSupport == .unsupported ? nil : Block.size
-                actions.append(start(at: 0, upper: upper, priority: reader.priority))
-            }
-            return actions
-        }
-        for id in readersInOrder() {
-            guard let started = serve(id) else { break }
-            actions += started
-        }
-        return actions
-    }
-
-    private mutating func wake(_ waking: Waking) -> [Action] {
-        var woken: [ReaderID] = []
-        for (id, reader) in readers where reader.ticket != nil {
-            switch waking {
-            case .none: continue
-            case .all: woken.append(id)
-            case .within(let range):
-                if range.contains(reader.position) { woken.append(id) }
-            }
-        }
-        return woken.sorted().map { .wake($0) }
-    }
-
-    /// Marks a transfer wanted or not, and lets a held one go on.
-    private mutating func review(_ id: TransferID) -> [Action] {
-        guard var transfer = transfers[id], !transfer.isCut else { return [] }
-        var actions: [Action] = []
-        if isWanted(id, transfer) {
-            transfer.unwantedEpoch = nil
-        } else if limit(of: id, transfer) < transfer.end ?? .max, !transfer.isSequential {
-            // Its readers went on inside what it brings: nobody comes back for the rest, and what reaches the place
-            // where it was overtaken would be sent twice.
-            return cut(id)
-        } else if transfer.unwantedEpoch == nil {
-            counter += 1
-            transfer.unwantedEpoch = counter
-            actions.append(.grace(id, epoch: counter, after: policy.grace))
-        }
-        if transfer.isHeld, mayGo(transfer) || transfer.position >= limit(of: id, transfer) {
-            transfer.isHeld = false
-            transfer.lacksSpace = false
-            actions.append(.resume(id))
-        }
-        transfers[id] = transfer
-        return actions
-    }
-
-    /// Starts what the reader needs: at its first hole, and behind a transfer that is about to end.
-    ///
-    /// - Returns: Nil if there is no place for a further transfer, and none can be made.
-    private mutating func serve(_ id: ReaderID) -> [Action]? {
-        guard let reader = readers[id] else { return [] }
-        var actions: [Action] = []
-        let wanted = wantedRange(of: reader)
-        var cursor = wanted.lowerBound
-        for _ in 0..<2 {
-            guard cursor < wanted.upperBound, let hole = landed.firstHole(in: cursor..<wanted.upperBound) else { break }
-            guard !dropping.contains(hole.lowerBound) else { break }
-            if let carrier = carrier(of: hole.lowerBound, waiting: reader.ticket != nil) {
-                // Bytes land at a block's start or behind what has landed of it: inside a block nothing can be sent ahead.
-                guard let end = carrier.end, end % Block.size == 0, end - carrier.position <= lead else { break }
-                cursor = end
-                continue
-            }
-            if transfers.values.count(where: { !$0.isCut }) >= policy.transfersPerResource {
-                // Only for what is waited for now, not for what comes after it.
-                guard reader.ticket != nil, cursor == wanted.lowerBound else { break }
-                guard let idle = idleTransfer(for: reader.priority) else { return nil }
-                actions += cut(idle)
-            }
-            // An origin without ranges sends everything from the start. One such transfer serves all readers, unless one
-            // waits for what is behind it and no longer there.
-            if rangeSupport == .unsupported {
-                guard reader.ticket != nil || !transfers.values.contains(where: { !$0.isCut }) else { break }
-                actions.append(start(at: 0, upper: nil, priority: reader.priority))
-                break
-            }
-            // Reading ahead waits until a good piece fits into the window, rather than asking for it block by block.
-            if isWindowed(wanted, of: reader), hole.lowerBound - reader.position > window / 2 { break }
-            let upper = upperBound(of: hole, wanted: wanted)
-            guard upper > hole.lowerBound else { break }
-            actions.append(start(at: hole.lowerBound, upper: upper, priority: reader.priority))
-            break
-        }
-        return actions
-    }
-
-    /// A transfer that a waiting reader may have the place of: one that is held, or that nobody wants any more.
-    private func idleTransfer(for priority: Priority) -> TransferID? {
-        transfers.filter { _, transfer in
-            !transfer.isCut && !isAwaited(transfer, by: priority)
-                && (!mayGo(transfer) || (transfer.unwantedEpoch != nil && !transfer.isSequential))
-        }.keys.min()
-    }
-
-    private mutating func start(at lower: Int64, upper: Int64?, priority: Priority) -> Action {
-        counter += 1
-        let id = TransferID(number: counter)
-        let size = upper.map { $0 - lower } ?? policy.largestRequest
-        transfers[id] = TransferState(
-            position: lower, end: upper, size: size, isSequential: upper == nil && rangeSupport == .unsupported)
-        return .start(id, lower: lower, upper: upper)
-    }
-
-    private func readersInOrder() -> [ReaderID] {
-        readers.sorted { a, b in
-            if a.value.priority != b.value.priority { return a.value.priority > b.value.priority }
-            switch (a.value.ticket, b.value.ticket) {
-            case (let x?, let y?): return x < y
-            case (_?, nil): return true
-            case (nil, _?): return false
-            case (nil, nil): return a.key < b.key
-            }
-        }.map(\.key)
-    }
-
-    /// What the reader may want now: whole blocks, from its own to the end of its window.
-    private func wantedRange(of reader: ReaderState) -> Range<Int64> {
-        let lower = Block.roundDown(reader.position)
-        var upper = reader.end ?? .max
-        if let length { upper = min(upper, length) }
-        let (ahead, overflow) = reader.position.addingReportingOverflow(window)
-        if !overflow { upper = min(upper, ahead) }
-        if reader.position >= upper { return lower..<lower }
-        upper = Block.roundUp(min(upper, Block.offsetLimit))
-        if let length { upper = min(upper, length) }
-        return lower..<max(lower, upper)
-    }
-
-    /// Whether it is the window that ends what the reader may want now, not the end of its range.
-    private func isWindowed(_ wanted: Range<Int64>, of reader: ReaderState) -> Bool {
-        wanted.upperBound < min(reader.end ?? .max, length ?? .max)
-    }
-
-    /// What stays when room is made: the reader's block and its window.
-    private func keepRange(of reader: ReaderState) -> Range<Int64> {
-        let wanted = wantedRange(of: reader)
-        return wanted.lowerBound..<max(wanted.upperBound, blockEnd(at: reader.position))
-    }
-
-    private func isWanted(_ id: TransferID, _ transfer: TransferState) -> Bool {
-        if needsValidation { return true }
-        let limit = limit(of: id, transfer)
-        return readers.values.contains { reader in
-            let wanted = wantedRange(of: reader)
-            guard !wanted.isEmpty, wanted.lowerBound < limit else { return false }
-            if transfer.position < wanted.upperBound { return true }
-            // One that has come to the end of the window is held, not given up; least of all where it can't be had again.
-            guard isWindowed(wanted, of: reader) else { return false }
-            return transfer.isSequential || transfer.position - wanted.upperBound < window / 2
-        }
-    }
-
-    /// The transfer that will bring the byte at `offset` soon enough, if one will.
-    private func carrier(of offset: Int64, waiting: Bool) -> TransferState? {
-        var best: TransferState?
-        for transfer in transfers.values where !transfer.isCut {
-            guard transfer.position <= offset, offset < transfer.end ?? .max else { continue }
-            if best.map({ transfer.position > $0.position }) ?? true { best = transfer }
-        }
-        guard let best else { return nil }
-        // Only a reader that waits is worth a second request inside what is on its way.
-        if rangeSupport == .unsupported { return best }
-        if waiting, offset - best.position > joinDistance { return nil }
-        return best
-    }
-
-    /// Where a request for the hole ends: it grows with its run and reaches into nothing that is there or coming.
-    private func upperBound(of hole: Range<Int64>, wanted: Range<Int64>) -> Int64 {
-        let lower = hole.lowerBound
-        var size = policy.firstRequest
-        if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
-        if let former = transfers.values.first(where: { $0.end == lower && !$0.isCut }) { size = grown(former.size) }
-        var upper = lower + min(size, wanted.upperBound - lower)
-        if upper < wanted.upperBound {
-            upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound))
-        }
-        upper = min(upper, hole.upperBound)
-        for transfer in transfers.values where !transfer.isCut && transfer.position > lower {
-            upper = min(upper, Block.roundDown(transfer.position))
-        }
-        return upper
-    }
-
-    /// Where the transfer has to stop: at its end, or where landed bytes or another transfer begin.
-    func limit(of id: TransferID, _ transfer: TransferState) -> Int64 {
-        var limit = transfer.end ?? .max
-        if !transfer.isSequential, transfer.position < limit {
-            let hole = landed.firstHole(in: transfer.position..<limit)
-            limit =
-                hole.map { $0.lowerBound == transfer.position ? $0.upperBound : transfer.position }
-                ?? transfer.position
-        }
-        for (other, state) in transfers where other != id && !state.isCut && state.isSequential == transfer.isSequential
-        {
-            if state.position > transfer.position { limit = min(limit, Block.roundDown(state.position)) }
-            // Where they meet, the one that comes from behind ends; of two that begin together, the younger.
-            let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
-            if state.position == transfer.position, !isFirst { limit = min(limit, transfer.position) }
-        }
-        return max(limit, transfer.position)
-    }
-
-    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves, and one that only preloads
-    /// does not run while a player waits.
-    private func mayGo(_ transfer: TransferState) -> Bool {
-        if transfer.lacksSpace { return transfer.spaceTicket != ticket }
-        if isClosing || needsValidation { return true }
-        let isPlayerWaiting = readers.values.contains { $0.priority == .playback && $0.ticket != nil }
-        var isServing = false
-        for reader in readers.values {
-            let wanted = wantedRange(of: reader)
-            guard !wanted.isEmpty, wanted.lowerBound < transfer.end ?? .max else { continue }
-            isServing = true
-            if isPlayerWaiting, reader.priority == .preload { continue }
-            if transfer.position < wanted.upperBound { return true }
-        }
-        return !isServing
-    }
-
-    private func isNearlyDone(_ transfer: TransferState) -> Bool {
-        guard let end = transfer.end, transfer.isStreaming || !isClosing else { return false }
-        return end - transfer.position <= max(Self.inSockets, link.bytes(in: policy.letIn) ?? 0)
-    }
-
-    /// About what the buffers of two sockets hold: so much has been sent, though it has not come yet.
-    private static var inSockets: Int64 { 256 << 10 }
-
-    /// How near a transfer has to be for a waiting reader to join it rather than have its own.
-    ///
-    /// What the line brings in ``ReadAheadPolicy/letIn``: a request inside what is on its way makes the origin send
-    /// bytes that nobody takes, so it has to be worth it. Being longer than ``ReadAheadPolicy/grace``, it also sees to
-    /// it that a transfer which is overtaken and left is cut before it reaches the place where it was overtaken.
-    private var joinDistance: Int64 {
-        max(Self.inSockets, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.letIn) ?? 0)
-    }
-
-    /// How much of a request may be outstanding when the next one is sent.
-    private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? Self.inSockets) }
-
-    private func blockEnd(at offset: Int64) -> Int64 { Block.roundDown(offset) + Block.size }
-
-    private func grown(_ size: Int64) -> Int64 {
-        min(max(size * 2, policy.firstRequest), policy.largestRequest)
     }
 }

@@ -226,9 +226,9 @@ extension Scheduler {
 
     func isAwaited(_ id: TransferID) -> Bool { state.withLock { $0.machine.isAwaited(id) } }
 
-    /// The generation that the transfer's bytes belong to; nil if the transfer has been cut.
+    /// The generation that the transfer's bytes belong to; nil if another one has taken its place.
     func currentGeneration(for id: TransferID) -> Generation? {
-        state.withLock { state in state.machine.isCut(id) ? nil : state.generation }
+        state.withLock { state in state.machine.isVoid(id) ? nil : state.generation }
     }
 
     /// Bytes have landed and are readable.

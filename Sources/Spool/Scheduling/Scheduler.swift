@@ -190,8 +190,10 @@ package final class Scheduler: Sendable {
                 if event == nil, !isCut, state.machine.hasGivenUp { event = .failed(error) }
                 return actions
             case .refused(let error):
-                state.failure = error
-                if !state.machine.isCut(id) { event = .failed(error) }
+                if !state.machine.isCut(id) {
+                    state.failure = error
+                    event = .failed(error)
+                }
                 return state.machine.transferRefused(id)
             }
         }

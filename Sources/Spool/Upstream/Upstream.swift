@@ -12,8 +12,9 @@ public import HTTPTypes
 public protocol Upstream: Sendable {
     /// Sends one `GET` and returns when the head of the final answer (after redirects) has come.
     ///
-    /// A status such as 404 or 503 is an answer, not an error. Cancelling the calling task before the head has come
-    /// closes the request; afterwards, dropping the body's iterator does (or cancelling the task that iterates).
+    /// A status such as 404 or 503 is an answer, not an error. Dropping the body's iterator closes the request at once.
+    /// Cancelling the task that waits for the head, or iterates, ends the wait soon: an upstream may first hand out what
+    /// the origin has sent already, for some ten milliseconds, since it would have to be sent again.
     ///
     /// - Throws: ``UpstreamError`` when no answer came: unreachable, refused TLS, timed out, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse

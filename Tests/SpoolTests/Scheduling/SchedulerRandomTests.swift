@@ -203,8 +203,10 @@ private struct RandomPlay {
         let readers = bench.machine.readers.sorted { $0.key < $1.key }.map { id, reader in
             "\(id.number)\(reader.ticket == nil ? "" : "?") \(reader.priority) at \(reader.position)"
         }
-        let transfers = bench.machine.transfers.filter { !$0.value.isCut }.sorted { $0.key < $1.key }.map { id, state in
-            let marks = (state.isSequential ? "s" : "") + (state.isHeld ? "h" : "") + (state.lacksSpace ? "l" : "")
+        let transfers = bench.machine.transfers.sorted { $0.key < $1.key }.map { id, state in
+            let marks =
+                (state.isSequential ? "s" : "") + (state.isHeld ? "h" : "") + (state.lacksSpace ? "l" : "")
+                + (state.isVoid ? "v" : state.isCut ? "c" : "")
             return "\(id.number)\(marks) \(state.position)..<\(state.end ?? -1)"
         }
         return "readers \(readers), transfers \(transfers), slots \(slots), window \(bench.machine.window), "
@@ -214,7 +216,7 @@ private struct RandomPlay {
     /// No two live transfers bring the same byte, and none reaches into landed bytes.
     private func overlap() -> String? {
         var reaches: [(TransferID, Range<Int64>)] = []
-        for (id, state) in bench.machine.transfers where !state.isCut && !state.isSequential {
+        for (id, state) in bench.machine.transfers where !state.isVoid && !state.isSequential {
             let reach = state.position..<bench.machine.limit(of: id, state)
             if !bench.machine.landed.intersection(reach).isEmpty {
                 return "\(id.number) reaches into landed bytes: \(reach)"
@@ -226,7 +228,8 @@ private struct RandomPlay {
                 return "\(id.number) and \(other.number) both bring \(reach.clamped(to: otherReach))"
             }
         }
-        if reaches.count > slots { return "\(reaches.count) transfers at once" }
+        let live = bench.machine.transfers.values.count { !$0.isCut }
+        if live > slots { return "\(live) transfers at once" }
         return nil
     }
 
@@ -236,7 +239,7 @@ private struct RandomPlay {
             guard let reader = bench.machine.readers[id] else { return "\(id.number) is forgotten" }
             let hole = bench.machine.landed.firstHole(in: Block.roundDown(reader.position)..<reader.position + 1)
             let offset = hole?.lowerBound ?? reader.position
-            let live = bench.machine.transfers.filter { !$0.value.isCut }
+            let live = bench.machine.transfers.filter { !$0.value.isVoid }
             let isCarried = live.contains { $0.value.position <= offset && offset < $0.value.end ?? .max }
             let asks = bench.actions.count
             let look = bench.look(id)
@@ -245,7 +248,7 @@ private struct RandomPlay {
             if bench.actions[asks...].contains(where: \.isStart), !isCarried {
                 return "\(id.number) at \(offset) had nothing under way until it looked again"
             }
-            let stuck = held.subtracting(bench.resumed)
+            let stuck = held.subtracting(bench.resumed).filter { !bench.isCut($0) }
             // A preload yields to a player that waits, until that has looked.
             let hasYielded = bench.machine.readers.contains { other, state in
                 reader.priority == .preload && state.priority == .playback && bench.woken.contains(other)
@@ -253,7 +256,7 @@ private struct RandomPlay {
             if live.keys.allSatisfy({ stuck.contains($0) }), !hasYielded {
                 return "\(id.number) waits for transfers that are all held"
             }
-            if !isCarried, live.count < slots {
+            if !isCarried, live.values.count(where: { !$0.isCut }) < slots {
                 return "\(id.number) at \(offset) has no carrier, although one is free"
             }
         }

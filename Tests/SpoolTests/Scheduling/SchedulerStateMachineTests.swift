@@ -69,6 +69,7 @@ struct SchedulerStateMachineTests {
     @Test("A reader far ahead inside a range in flight gets its own, and the former stops where that begins")
     func truncation() {
         let bench = SchedulerBench()
+        bench.machine.link.note(bytes: 256 * kib, seconds: 1)
         bench.open(at: 0)
         let leader = bench.liveIDs[0]
         bench.stream(leader)
@@ -76,6 +77,33 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib, 576 * kib..<1600 * kib])
         while case .go = bench.land(leader, 64 * kib) {}
         #expect(bench.landed == ByteRangeSet(0..<576 * kib))
+    }
+
+    @Test("One who goes far ahead alone has the former cut, and asks for what that leaves when it is gone")
+    func overtaking() {
+        let bench = SchedulerBench()
+        bench.machine.link.note(bytes: 256 * kib, seconds: 1)
+        let reader = bench.open(at: 0)
+        let former = bench.liveIDs[0]
+        bench.stream(former)
+        bench.land(former, 64 * kib)
+        bench.close(reader)
+        bench.open(at: 600 * kib)
+        #expect(bench.isCut(former))
+        #expect(bench.live.isEmpty)
+        // What had been sent when it was cut lands, also beyond the place that the reader is at.
+        bench.land(former, 600 * kib)
+        bench.end(former)
+        #expect(bench.landed == ByteRangeSet(0..<664 * kib))
+        #expect(bench.live.map(\.lowerBound) == [664 * kib])
+    }
+
+    @Test("Until something has been measured, a reader joins what the first request brings")
+    func joinUnmeasured() {
+        let bench = SchedulerBench()
+        bench.open(at: 0)
+        bench.open(at: 900 * kib)
+        #expect(bench.live == [0..<mib])
     }
 
     @Test("No request reaches into landed bytes")
@@ -101,7 +129,15 @@ struct SchedulerStateMachineTests {
         #expect(bench.graces.count == 1)
         bench.endGraces()
         #expect(bench.actions.last == .cut(id))
-        #expect(bench.permission(id) == .stop)
+        // What has been sent already lands.
+        #expect(bench.permission(id) == .go(upTo: mib))
+        bench.land(id, 28 * kib)
+        // It is not asked for a second time meanwhile, and the rest is as soon as it is gone.
+        bench.open(at: 0)
+        bench.open(at: 500 * kib)
+        #expect(bench.live.isEmpty)
+        bench.reap()
+        #expect(bench.live.first?.lowerBound == 128 * kib)
     }
 
     @Test("B24: a reader that comes within the grace period keeps the transfer")
