@@ -69,8 +69,7 @@ struct ProcessTests {
             let url = origin.url(path).absoluteString
             let busy = try spool.start("get", url, "--output", "film.mp4")
             _ = try await origin.log.first { $0.isStalled }
-            // The origin's socket has taken it all; what counts is what got to the other side.
-            while try await landed(url, spool) < 400_000 / block * block {}
+            // The origin's socket has taken it all, but most of it may still be on its way.
             busy.send(SIGINT)
             let result = await busy.end()
             #expect(result.status == 130 && result.complaints.count == 1, "\(result.errors)")
@@ -83,12 +82,6 @@ struct ProcessTests {
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
             #expect(again <= block * Int64(interrupted), "\(again) bytes again")
         }
-    }
-
-    /// How many bytes the cache has on record, seen from outside.
-    private func landed(_ url: String, _ spool: SpoolProcess) async throws -> Int64 {
-        let info = try await spool.run("info", url, "--json")
-        return info.status == 0 ? try info.json(MediaAnswer.self).cachedBytes : 0
     }
 
     @Test("C33: after kill -9, no byte comes again but what arrived in the last quarter of a second")
