@@ -27,11 +27,8 @@ struct DemoStory: Sendable {
 
     private static let cells = 64
     /// What the origin may send in vain because it was on its way when the player jumped: a block for each transfer
-    /// that was interrupted, or a fiftieth of everything.
-    private var allowance: Int64 {
-        guard let sent else { return 0 }
-        return max((64 << 10) * Int64(sent.interrupted), sent.bytes / 50)
-    }
+    /// that was interrupted.
+    private var allowance: Int64 { (64 << 10) * Int64(sent?.interrupted ?? 0) }
 
     /// What was promised.
     var promises: [Promise] {

@@ -7,7 +7,8 @@ import Testing
 @Suite("The demonstration's story")
 struct DemoStoryTests {
     private func story(
-        fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, isIdentical: Bool? = true, ended: Bool = true
+        fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, cut: Int = 0, isIdentical: Bool? = true,
+        ended: Bool = true
     ) throws -> DemoStory {
         let url = try #require(URL(string: "http://h/film.mp4"))
         var (first, last) = (
@@ -23,7 +24,7 @@ struct DemoStoryTests {
         arrivals.landed(600..<1000)
         return DemoStory(
             name: "film.mp4", length: 1000, first: first, second: last, arrivals: arrivals,
-            jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, 0), isIdentical: isIdentical)
+            jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
     @Test("It has at most twenty lines of at most a terminal's width")
@@ -35,10 +36,10 @@ struct DemoStoryTests {
 
     @Test("Each broken promise is found")
     func broken() throws {
-        #expect(try story(sentTwice: 20).promises.allSatisfy(\.isKept))
+        #expect(try story(sentTwice: 64 << 10, cut: 1).promises.allSatisfy(\.isKept))
         for broken in [
-            try story(fromOrigin: 1001), try story(second: 1), try story(sentTwice: 21), try story(isIdentical: false),
-            try story(ended: false),
+            try story(fromOrigin: 1001), try story(second: 1), try story(sentTwice: 1),
+            try story(sentTwice: 65_537, cut: 1), try story(isIdentical: false), try story(ended: false),
         ] {
             #expect(broken.promises.count { !$0.isKept } == 1)
             #expect(broken.text.contains("✗ BROKEN"))
