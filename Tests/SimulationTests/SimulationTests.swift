@@ -11,7 +11,7 @@ import Testing
 /// lives of the cache. What is random follows from the seed; what the threads make of it does not.
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct SimulationTests {
-    @Test("Without a capacity every byte is right and sent once", arguments: 0..<5 as Range<UInt64>)
+    @Test("Without a capacity every byte is right and sent once", arguments: seeds(0, 5))
     func unlimited(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(), hasRanges: true)
         try await play.run(sessions: 2)
@@ -21,7 +21,7 @@ struct SimulationTests {
 
     @Test(
         "Over an origin that fails, every byte is right and next to none is sent twice",
-        arguments: 100..<105 as Range<UInt64>)
+        arguments: seeds(100, 5))
     func failing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
             seed: seed, capacity: nil, faults: .init(unreachable: 12, busy: 12, cut: 60), hasRanges: true)
@@ -30,7 +30,7 @@ struct SimulationTests {
         play.checkSentOnce()
     }
 
-    @Test("Over an origin without ranges every byte is right", arguments: 200..<203 as Range<UInt64>)
+    @Test("Over an origin without ranges every byte is right", arguments: seeds(200, 3))
     func sequential(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(busy: 20), hasRanges: false)
         try await play.run(sessions: 2)
@@ -39,7 +39,7 @@ struct SimulationTests {
 
     @Test(
         "With a small capacity, or none, every byte is right and the capacity holds at every moment",
-        arguments: 300..<304 as Range<UInt64>)
+        arguments: seeds(300, 4))
     func limited(_ seed: UInt64) async throws {
         let capacities: [Int64] = [0, 300_000, 2_000_000, 5_000_000]
         let play = SimulatedPlay(
@@ -49,7 +49,7 @@ struct SimulationTests {
         try await play.finish()
     }
 
-    @Test("While versions change, nobody gets bytes of two of them", arguments: 400..<405 as Range<UInt64>)
+    @Test("While versions change, nobody gets bytes of two of them", arguments: seeds(400, 5))
     func changing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
             seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,
@@ -57,6 +57,11 @@ struct SimulationTests {
         try await play.run(sessions: 2)
         try await play.finish()
     }
+}
+
+/// So many seeds from `first` on; `SPOOL_SIMULATIONS=20` in the environment makes it twenty times as many.
+private func seeds(_ first: UInt64, _ count: UInt64) -> Range<UInt64> {
+    first..<first + count * (ProcessInfo.processInfo.environment["SPOOL_SIMULATIONS"].flatMap(UInt64.init) ?? 1)
 }
 
 /// One seeded play of some players over some media.

@@ -83,6 +83,8 @@ actor Evictor {
 
     /// Takes the tail of a resource, or all of it; its head stays longest, being what a next play needs first.
     private func evict(_ row: EvictionCandidate, atMost count: Int64) -> Int64 {
+        // It may have been closed a moment ago: a seal written down after this would claim bytes that are gone.
+        flusher.write()
         guard let record = try? catalog.resource(key: row.key), let generation = record.generation else { return 0 }
         var freed: Int64 = 0
         do {
