@@ -20,6 +20,7 @@ extension CacheServices {
 
     private func openStored(_ scheduler: Scheduler, _ requestFields: HTTPFields) -> Stored? {
         do {
+            flusher.settle(scheduler.key)
             // What nobody has ever asked for is not there, and its player waits for nothing else.
             guard try catalog.resource(key: scheduler.key.hash)?.generation != nil else { return nil }
             // What a former opening in this process landed may not have been written down yet.
@@ -47,24 +48,50 @@ extension CacheServices {
     }
 
     /// Begins a generation in place of the stored one: on disk, or in memory if it may not or can't be there.
-    func begin(_ version: ResourceVersion, of scheduler: Scheduler, facts: AnswerFacts) -> Generation {
+    ///
+    /// A player waits for this, so the catalog is told a little later; it is told at once where a former generation
+    /// has to go.
+    func begin(
+        _ version: ResourceVersion, of scheduler: Scheduler, replacing isReplacement: Bool, facts: AnswerFacts
+    ) -> Generation {
         guard facts.mayStore else {
             remove(key: scheduler.key)
             return inMemory(version)
         }
         do {
-            let begun = try catalog.beginGeneration(
-                key: scheduler.key.hash, url: scheduler.address, version: encoded(version), length: version.length,
-                contentType: version.contentType, fields: encoded(facts.freshness), at: time.now())
-            try? directory.removeMedia(begun.replaced)
-            guard let record = begun.resource.generation else { return inMemory(version) }
-            return Generation(
-                row: record.id, identifier: record.identifier, version: version,
-                disk: try directory.openMedia(record, key: scheduler.key.hash),
-                memory: memoryFile(record.identifier, length: version.length))
+            let (identifier, disk) = try directory.makeMedia(key: scheduler.key.hash)
+            let generation = Generation(
+                row: nil, identifier: identifier, version: version, disk: disk,
+                memory: memoryFile(identifier, length: version.length))
+            let now = time.now()
+            flusher.begin(scheduler.key) { self.record(generation, of: scheduler, facts, at: now) }
+            if isReplacement { flusher.write() }
+            return generation
         } catch {
             scheduler.send(.notKept(cause: CacheError(storage: error, of: scheduler.address)))
             return inMemory(version)
+        }
+    }
+
+    /// Sees to it that the next generation finds its file made, in the background.
+    func prepareFile() {
+        Task(executorPreference: executor) { [directory] in await directory.prepareFile() }
+    }
+
+    /// Tells the catalog of a generation that has begun. If it refuses, the bytes go to memory from now on, and the file
+    /// goes when nobody has it open.
+    private func record(_ generation: Generation, of scheduler: Scheduler, _ facts: AnswerFacts, at date: Date) {
+        let version = generation.version
+        do {
+            let begun = try catalog.beginGeneration(
+                generation.identifier, key: scheduler.key.hash, url: scheduler.address, version: encoded(version),
+                length: version.length, contentType: version.contentType, fields: encoded(facts.freshness), at: date)
+            generation.row = begun.resource.generation?.id
+            try? directory.removeMedia(begun.replaced)
+        } catch {
+            scheduler.stopKeeping(generation, cause: error)
+            capacity.release(generation.abandon())
+            try? directory.removeMedia([generation.identifier])
         }
     }
 
@@ -81,7 +108,8 @@ extension CacheServices {
     }
 
     /// Writes down what later answers told of a generation.
-    func update(_ generation: Generation, facts: AnswerFacts?) {
+    func update(_ generation: Generation, of key: CacheKey, facts: AnswerFacts?) {
+        flusher.settle(key)
         guard let row = generation.row else { return }
         do {
             try catalog.update(
@@ -94,8 +122,8 @@ extension CacheServices {
 
     /// Takes blocks out of the catalog.
     func forget(_ indices: [Int64], of generation: Generation) {
-        guard let row = generation.row else { return }
         flusher.waitForRound()
+        guard let row = generation.row else { return }
         try? catalog.dropBlocks(row, indices: indices)
     }
 
@@ -105,6 +133,7 @@ extension CacheServices {
     /// - Returns: Whether anything was stored.
     @discardableResult
     func remove(key: CacheKey) -> Bool {
+        flusher.settle(key)
         guard let gone = try? catalog.remove(key: key.hash) else { return false }
         try? directory.removeMedia(gone)
         return !gone.isEmpty

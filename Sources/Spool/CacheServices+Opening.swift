@@ -34,9 +34,6 @@ extension CacheServices {
         if let path = recovery.damagedCatalog {
             notices.append("the catalog was damaged and set aside as \(path); the cache goes on empty")
         }
-        if recovery.orphansRemoved > 0 {
-            notices.append("\(recovery.orphansRemoved) media files that no record named were removed")
-        }
         return notices
     }
 }

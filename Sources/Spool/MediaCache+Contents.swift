@@ -76,7 +76,8 @@ extension MediaCache {
     /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
     public func setPinned(_ isPinned: Bool, key: CacheKey) async throws {
         let isKnown = try await services.executor.run {
-            try self.services.catalog.setPinned(isPinned, key: key.hash)
+            self.services.flusher.settle(key)
+            return try self.services.catalog.setPinned(isPinned, key: key.hash)
         }
         guard isKnown else { throw CacheError(.notStored, "nothing is kept under the key \(key)") }
     }

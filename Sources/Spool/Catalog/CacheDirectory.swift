@@ -25,6 +25,7 @@ package final class CacheDirectory: Sendable {
     private let fileSystem: any FileSystem
     private let sealKey: SymmetricKey
     private let lock: Mutex<(any StoredFile)?>
+    private let prepared = Mutex(Prepared.none)
 
     /// What opening a directory found.
     package struct Recovery: Hashable, Sendable {
@@ -91,6 +92,7 @@ package final class CacheDirectory: Sendable {
     ///
     /// What is not closed counts as an unclean end.
     package func close() throws {
+        if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { try? removeMedia([unused]) }
         try catalog.close()
         try lock.withLock { lock in
             guard let file = lock else { return }
@@ -126,6 +128,35 @@ package final class CacheDirectory: Sendable {
             try catalog.noteTidied(generation.id)
         }
         return media
+    }
+
+    /// The file of a generation that begins, under the name that it shall have.
+    ///
+    /// - Throws: ``CacheError`` with code `storage`.
+    package func makeMedia(key: String) throws -> (GenerationIdentifier, MediaFile) {
+        let (identifier, file) = try prepared.withLock { $0.take() } ?? makeFile()
+        let sealer = BlockSealer(secret: sealKey, resource: key, generation: identifier)
+        return (identifier, MediaFile(file: file, sealer: sealer))
+    }
+
+    /// Makes the file of the next generation ahead, since a player would wait for it. Blocks.
+    ///
+    /// One that can't be made is no error here: whoever needs it tries again, and says why not.
+    @concurrent package func prepareFile() async {
+        guard prepared.withLock({ $0.isWanted }), let made = try? makeFile() else { return }
+        let isKept = prepared.withLock { prepared in
+            defer { if prepared.isWanted { prepared = .file(made) } }
+            return prepared.isWanted
+        }
+        if !isKept { try? removeMedia([made.0]) }
+    }
+
+    private func makeFile() throws -> (GenerationIdentifier, any StoredFile) {
+        let identifier = GenerationIdentifier()
+        guard let file = try openFile(identifier) else {
+            throw CacheError(.storage, "The cache was opened to look at, not to write.")
+        }
+        return (identifier, file)
     }
 
     private func openFile(_ identifier: GenerationIdentifier) throws -> (any StoredFile)? {
@@ -207,6 +238,24 @@ package final class CacheDirectory: Sendable {
 
     private static func write(_ text: String, to file: any StoredFile) throws {
         try Array(text.utf8).withUnsafeBytes { try file.write($0, at: 0) }
+    }
+}
+
+/// The file that has been made for the next generation.
+private enum Prepared {
+    case none
+    case file((GenerationIdentifier, any StoredFile))
+    /// The directory is closed, and none is wanted any more.
+    case closed
+
+    var isWanted: Bool { if case .none = self { true } else { false } }
+
+    mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
+        let former = self
+        if case .closed = former { return nil }
+        self = closing ? .closed : .none
+        if case .file(let file) = former { return file }
+        return nil
     }
 }
 

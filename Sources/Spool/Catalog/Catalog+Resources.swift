@@ -4,7 +4,7 @@ import GRDB
 extension Catalog {
     /// The resource with this key, and the version of it that is kept.
     package func resource(key: String) throws -> ResourceRecord? {
-        try read { db in try Self.resource(key: key, db) }
+        try readOnce { db in try Self.resource(key: key, db) }
     }
 
     /// All resources, by address and key; for lists that people read.
@@ -26,11 +26,11 @@ extension Catalog {
     ///   - fields: What else goes with it.
     /// - Returns: The resource with its new generation, and the identifiers whose files are to be removed now.
     package func beginGeneration(
-        key: String, url: String, version: String, length: Int64?, contentType: String?, fields: String = "",
+        _ identifier: GenerationIdentifier = GenerationIdentifier(), key: String, url: String, version: String,
+        length: Int64?, contentType: String?, fields: String = "",
         at date: Date
     ) throws -> (resource: ResourceRecord, replaced: [GenerationIdentifier]) {
         try checkKey(key)
-        let identifier = GenerationIdentifier()
         return try write { db in
             let replaced = try Self.identifiers("WHERE resource.key = ?", [key], db)
             // Prepared once: a player waits for this.

@@ -149,6 +149,11 @@ package final class Catalog: Sendable {
         try marking { try Self.translating(path) { try database.read(body) } }
     }
 
+    /// Reads by one statement, which needs no transaction to see one state of the database.
+    func readOnce<R>(_ body: (Database) throws -> R) throws -> R {
+        try marking { try Self.translating(path) { try database.unsafeRead(body) } }
+    }
+
     /// Writes in one transaction: all of it or nothing.
     func write<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.write(body) } }

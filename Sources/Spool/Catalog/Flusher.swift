@@ -1,12 +1,16 @@
 import Foundation
 import Synchronization
 
-/// Writes seals and use times to the catalog in the background, a few times a second, and at the end.
+/// Writes new generations, seals and use times to the catalog in the background, a few times a second, and at the end.
 ///
 /// What a kill leaves unrecorded is at most what arrived since the last round. Nothing waits for it: a round that
 /// fails leaves its blocks unclaimed, and they are fetched again in a later process.
 final class Flusher: Sendable {
     private struct State {
+        /// Writes that begin generations, in order.
+        var beginnings: [(key: String, write: @Sendable () -> Void)] = []
+        /// Resources whose beginning is not in the catalog yet.
+        var beginning: Set<String> = []
         var dirty: [ObjectIdentifier: Generation] = [:]
         var used: [CacheKey: Date] = [:]
         var task: Task<Void, Never>?
@@ -35,8 +39,22 @@ final class Flusher: Sendable {
 
     /// Bytes of the generation have landed.
     func note(_ generation: Generation) {
-        guard generation.row != nil else { return }
+        guard generation.disk != nil else { return }
         schedule { $0.dirty[ObjectIdentifier(generation)] = generation }
+    }
+
+    /// A generation of the resource has begun; `write` records it, before any seal of it is recorded. Players do not
+    /// wait for this.
+    func begin(_ key: CacheKey, write: @escaping @Sendable () -> Void) {
+        schedule { state in
+            state.beginnings.append((key.hash, write))
+            state.beginning.insert(key.hash)
+        }
+    }
+
+    /// Sees to it that a resource which has begun is in the catalog; blocks only if it is not.
+    func settle(_ key: CacheKey) {
+        if state.withLock({ $0.beginning.contains(key.hash) }) { write() }
     }
 
     /// The resource has been used.
@@ -71,12 +89,18 @@ final class Flusher: Sendable {
     }
 
     private func writePending() {
-        let (dirty, used) = state.withLock { state in
+        let (beginnings, dirty, used) = state.withLock { state in
             defer {
+                state.beginnings = []
                 state.dirty = [:]
                 state.used = [:]
             }
-            return (Array(state.dirty.values), state.used)
+            return (state.beginnings, Array(state.dirty.values), state.used)
+        }
+        for (_, write) in beginnings { write() }
+        state.withLock { state in
+            for (key, _) in beginnings { state.beginning.remove(key) }
+            for (key, _) in state.beginnings { state.beginning.insert(key) }
         }
         guard !dirty.isEmpty || !used.isEmpty else { return }
         var batch: [(Int64, [BlockRecord])] = []

@@ -9,6 +9,7 @@ import Synchronization
 /// reader is near it. Calls that touch bytes block; they belong on the blocking executor.
 final class Generation: Sendable {
     private struct State {
+        var row: Int64?
         var version: ResourceVersion
         var isKept: Bool
         /// Bytes of the cache's capacity that this generation takes.
@@ -16,8 +17,6 @@ final class Generation: Sendable {
         var isAbandoned = false
     }
 
-    /// The catalog's row; nil if the catalog holds none.
-    let row: Int64?
     let identifier: GenerationIdentifier
     /// Nil if nothing of it may be, or can be, on disk.
     let disk: MediaFile?
@@ -27,12 +26,17 @@ final class Generation: Sendable {
     init(
         row: Int64?, identifier: GenerationIdentifier, version: ResourceVersion, disk: MediaFile?, memory: MediaFile
     ) {
-        self.row = row
         self.identifier = identifier
         self.disk = disk
         self.memory = memory
-        self.state = Mutex(State(version: version, isKept: disk != nil, claimed: disk?.landedByteCount ?? 0))
+        self.state = Mutex(State(row: row, version: version, isKept: disk != nil, claimed: disk?.landedByteCount ?? 0))
         if let length = version.length { setLength(length) }
+    }
+
+    /// The catalog's row; nil if the catalog holds none, or does not yet.
+    var row: Int64? {
+        get { state.withLock { $0.row } }
+        set { state.withLock { $0.row = newValue } }
     }
 
     /// Validator, length and type, as far as the origin's answers have told them.

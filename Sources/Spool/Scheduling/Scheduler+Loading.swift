@@ -30,6 +30,7 @@ extension Scheduler {
         // Only a policy that tells variants apart needs the request's fields before the first request.
         let fields = policy == .http ? try await sourceAddress().address.fields : [:]
         let stored = try? await services.executor.run { self.services.stored(self, requestFields: fields) }
+        if stored ?? nil == nil { services.prepareFile() }
         feed { state in
             state.isLoaded = true
             state.loading = nil

@@ -102,7 +102,7 @@ extension Scheduler {
         version.contentType = version.contentType ?? current.version.contentType
         if version != current.version {
             current.version = version
-            services.update(current, facts: facts)
+            services.update(current, of: key, facts: facts)
         }
         feed { state in
             state.hasRefreshed = false
@@ -113,11 +113,12 @@ extension Scheduler {
     }
 
     private func begin(_ version: ResourceVersion, facts: AnswerFacts, from id: TransferID) {
-        if let current = generation {
+        let current = generation
+        if let current {
             services.capacity.release(current.abandon())
             send(.changed(reason: "the origin answered with another version"))
         }
-        adopt(services.begin(version, of: self, facts: facts), keeping: id)
+        adopt(services.begin(version, of: self, replacing: current != nil, facts: facts), keeping: id)
     }
 
     private func adopt(_ generation: Generation, keeping id: TransferID?) {
@@ -153,7 +154,7 @@ extension Scheduler {
 
     /// The origin says that what is stored is its current version.
     func validated(facts: AnswerFacts) {
-        if let generation = state.withLock({ $0.generation }) { services.update(generation, facts: facts) }
+        if let generation = state.withLock({ $0.generation }) { services.update(generation, of: key, facts: facts) }
         feed { $0.machine.validated() }
     }
 
@@ -169,7 +170,7 @@ extension Scheduler {
         let generation = state.withLock { $0.generation }
         if let generation, generation.version.length != length {
             generation.version.length = length
-            services.update(generation, facts: nil)
+            services.update(generation, of: key, facts: nil)
         }
         feed { $0.machine.lengthLearnt(length) }
         checkComplete()

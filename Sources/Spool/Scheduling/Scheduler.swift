@@ -167,6 +167,8 @@ package final class Scheduler: Sendable {
     private func ended(_ id: TransferID, _ outcome: Transfer.Outcome) {
         var event: CacheEvent.Kind?
         releaseTail(of: id)
+        // Now that a player has its first bytes, the next one's file can be made.
+        services.prepareFile()
         feed { state in
             state.tasks[id] = nil
             switch outcome {
