@@ -284,4 +284,29 @@ struct PartialContentPolicyCases {
             #expect(stage.origin.log.exchanges.count == 1)
         }
     }
+
+    @Test("A22: without any grace, players that come and go make such an origin begin at most once each")
+    func a22Storm() async throws {
+        let film = PatternBytes(seed: 1, length: 12_000_000)
+        try await onStage(
+            ["/a": .pattern(12_000_000, .ignoresRanges())],
+            configure: {
+                $0.readAhead.grace = .zero
+                $0.readAhead.letIn = .zero
+            }
+        ) { stage in
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await stage.flowing {
+                    for start in [0, 9_000_000, 100_000, 5_000_000, 11_000_000, 0] as [Int64] {
+                        let player = media.reader(.from(start))
+                        try await player.check(film, upTo: start + 100_000)
+                        player.cancel()
+                    }
+                    try await media.check(.all, film, covers: 0..<12_000_000)
+                }
+            }
+            #expect(stage.origin.log.exchanges.count <= 7)
+        }
+    }
 }
