@@ -8,7 +8,7 @@ let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
 // depend on it, or the answer depends on what was built first.
 #if os(Linux)
 let linuxTargets: [Target] = [
-    .systemLibrary(name: "CMPV", providers: [.apt(["libmpv-dev"])]),
+    .target(name: "CMPV"),
     .target(name: "AVFoundation", dependencies: ["CMPV"]),
     .testTarget(name: "AVFoundationTests", dependencies: ["AVFoundation"]),
 ]
@@ -167,7 +167,7 @@ let package = Package(
     ] + linuxTargets
 )
 
-for target in package.targets where target.type != .system && target.name != "CFileHoles" {
+for target in package.targets where !["CMPV", "CFileHoles"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -54,7 +54,7 @@ final class ItemPlayback: Sendable {
     /// Starts loading, paused. Nil if libmpv cannot be started, which the item then says.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
         guard let handle = MPVHandle(options: options.initial) else {
-            _ = item.failed(AVError(.mediaServicesWereReset, detail: "libmpv could not be started"))
+            _ = item.failed(AVError(.mediaServicesWereReset, detail: MPVHandle.failure))
             return nil
         }
         self.item = item

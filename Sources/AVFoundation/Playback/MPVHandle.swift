@@ -9,14 +9,18 @@ import CMPV
 struct MPVHandle: @unchecked Sendable {
     private let pointer: OpaquePointer
 
-    /// A started handle; nil if libmpv has no memory, or the process has set a locale whose numbers it can't read.
+    /// Why there is no handle.
+    static var failure: String { cmpv_loading_error().map { String(cString: $0) } ?? "libmpv could not be started" }
+
+    /// A started handle; nil if libmpv can't be loaded or has no memory, or the process has set a locale whose numbers it
+    /// can't read.
     ///
     /// Options that this libmpv doesn't know are passed over.
     init?(options: [(name: String, value: String)]) {
-        guard let pointer = mpv_create() else { return nil }
-        for option in options { mpv_set_option_string(pointer, option.name, option.value) }
-        guard mpv_initialize(pointer) >= 0 else {
-            mpv_terminate_destroy(pointer)
+        guard let pointer = cmpv_create() else { return nil }
+        for option in options { cmpv_set_option_string(pointer, option.name, option.value) }
+        guard cmpv_initialize(pointer) >= 0 else {
+            cmpv_terminate_destroy(pointer)
             return nil
         }
         self.pointer = pointer
@@ -24,18 +28,18 @@ struct MPVHandle: @unchecked Sendable {
 
     /// Makes `scheme://…` read from a stream, which the caller keeps alive until after ``destroy()``.
     func addStream(scheme: String, _ stream: MediaStream) {
-        mpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(stream).toOpaque(), openMediaStream)
+        cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(stream).toOpaque(), openMediaStream)
     }
 
     /// Asks for an event at every change of these properties.
     func observe(_ names: [String]) {
-        for name in names { mpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
+        for name in names { cmpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
     }
 
     /// Sends a command; its reply event carries the id.
     func command(_ words: [String], id: UInt64) {
         withArguments(words) { arguments in
-            _ = mpv_command_async(pointer, id, arguments)
+            _ = cmpv_command_async(pointer, id, arguments)
         }
     }
 
@@ -43,32 +47,32 @@ struct MPVHandle: @unchecked Sendable {
     func set(_ name: String, _ value: String) {
         value.withCString { text in
             var text: UnsafePointer<CChar>? = text
-            mpv_set_property_async(pointer, 0, name, MPV_FORMAT_STRING, &text)
+            cmpv_set_property_async(pointer, 0, name, MPV_FORMAT_STRING, &text)
         }
     }
 
     /// The next event, after waiting for at most `timeout` seconds (negative: for ever).
     func nextEvent(timeout: Double) -> MPVEvent {
-        MPVEvent(mpv_wait_event(pointer, timeout))
+        MPVEvent(cmpv_wait_event(pointer, timeout))
     }
 
     /// A property that is yes or no, read at once; nil where it has no value.
     func flag(_ name: String) -> Bool? {
         var value: Int32 = 0
-        return mpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
+        return cmpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
     }
 
     /// A property that is a number, read at once; nil where it has no value.
     func number(_ name: String) -> Double? {
         var value = 0.0
-        return mpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
+        return cmpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
     }
 
     /// Makes a wait for events return.
-    func wakeUp() { mpv_wakeup(pointer) }
+    func wakeUp() { cmpv_wakeup(pointer) }
 
     /// Ends the player and waits for its threads.
-    func destroy() { mpv_terminate_destroy(pointer) }
+    func destroy() { cmpv_terminate_destroy(pointer) }
 
     private func withArguments(_ words: [String], _ body: (UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> Void) {
         let copies = words.map { Array($0.utf8CString) }
@@ -123,7 +127,7 @@ enum MPVEvent: Sendable, Equatable {
         case MPV_EVENT_END_FILE:
             let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee
             let error = end?.reason == MPV_END_FILE_REASON_ERROR ? end?.error ?? -1 : 0
-            self = .fileEnded(error: error, message: mpv_error_string(error).map { String(cString: $0) })
+            self = .fileEnded(error: error, message: cmpv_error_string(error).map { String(cString: $0) })
         case MPV_EVENT_PROPERTY_CHANGE:
             self = Self.property(event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee)
         default: self = .other

@@ -1,0 +1,36 @@
+// libmpv's client API and its stream callbacks, by their types (Debian: libmpv-dev), and the functions that are used.
+//
+// The library is loaded at the first `cmpv_create`, not with the program: it brings some two hundred others along, and
+// who only fetches plays nothing. The functions are libmpv's own (mpv/client.h, mpv/stream_cb.h); those that take a
+// handle may be called only after `cmpv_create` has made it.
+#ifndef CMPV_H
+#define CMPV_H
+
+#include <mpv/client.h>
+#include <mpv/stream_cb.h>
+#include <stdint.h>
+
+/// As `mpv_create`; also null where libmpv can't be loaded.
+mpv_handle *_Nullable cmpv_create(void);
+/// Why libmpv could not be loaded, in the dynamic linker's words; null if it could, or has not been tried.
+const char *_Nullable cmpv_loading_error(void);
+
+int cmpv_initialize(mpv_handle *_Nonnull handle);
+void cmpv_terminate_destroy(mpv_handle *_Nonnull handle);
+int cmpv_set_option_string(
+    mpv_handle *_Nonnull handle, const char *_Nonnull name, const char *_Nonnull value);
+int cmpv_command_async(mpv_handle *_Nonnull handle, uint64_t reply, const char *_Nullable *_Nullable arguments);
+int cmpv_get_property(
+    mpv_handle *_Nonnull handle, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
+int cmpv_set_property_async(
+    mpv_handle *_Nonnull handle, uint64_t reply, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
+int cmpv_observe_property(
+    mpv_handle *_Nonnull handle, uint64_t reply, const char *_Nonnull name, mpv_format format);
+mpv_event *_Nullable cmpv_wait_event(mpv_handle *_Nonnull handle, double timeout);
+void cmpv_wakeup(mpv_handle *_Nonnull handle);
+const char *_Nullable cmpv_error_string(int error);
+int cmpv_stream_cb_add_ro(
+    mpv_handle *_Nonnull handle, const char *_Nonnull scheme, void *_Nullable data,
+    mpv_stream_cb_open_ro_fn _Nonnull open);
+
+#endif
