@@ -10,14 +10,14 @@ struct ExchangeState<Chunk: Sendable> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
-    /// Bytes (or chunks) that wait for the consumer before the transport is told to pause.
-    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
+    /// Bytes (or chunks) that wait for the consumer before the transport is told to pause. A small chunk may lie in a
+    /// buffer of a quarter of a megabyte.
+    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 16) }
 
     private var head: HTTPResponse?
     private var headWaiter: HeadWaiter?
     private var chunkWaiter: ChunkWaiter?
     private var chunks: [(chunk: Chunk, count: Int)] = []
-    private var firstChunk = 0
     private var buffered = 0
     private var isPaused = false
     /// How the transport ended; the chunks that came before it are still handed out.
@@ -51,7 +51,7 @@ struct ExchangeState<Chunk: Sendable> {
         }
         chunks.append((chunk, count))
         buffered += count
-        isPaused = isPaused || buffered >= Self.highWater.bytes || chunks.count - firstChunk >= Self.highWater.chunks
+        isPaused = isPaused || buffered >= Self.highWater.bytes || chunks.count >= Self.highWater.chunks
         return (nil, !isPaused)
     }
 
@@ -88,15 +88,11 @@ struct ExchangeState<Chunk: Sendable> {
     /// Takes the next chunk if there is one.
     mutating func take(cancelled: UpstreamError) -> Taken {
         if isClosed { return .now(.failure(cancelled), resumes: false) }
-        if firstChunk < chunks.count {
-            let (chunk, count) = chunks[firstChunk]
-            firstChunk += 1
-            if firstChunk == chunks.count || firstChunk >= 64 {
-                chunks.removeFirst(firstChunk)
-                firstChunk = 0
-            }
+        if !chunks.isEmpty {
+            let (chunk, count) = chunks.removeFirst()
             buffered -= count
-            let resumes = isPaused && buffered <= Self.highWater.bytes / 2
+            let resumes =
+                isPaused && buffered <= Self.highWater.bytes / 2 && chunks.count <= Self.highWater.chunks / 2
             if resumes { isPaused = false }
             return .now(.success(chunk), resumes: resumes)
         }
@@ -123,7 +119,6 @@ struct ExchangeState<Chunk: Sendable> {
         let stops = outcome == nil
         isClosed = true
         chunks = []
-        firstChunk = 0
         buffered = 0
         defer { (headWaiter, chunkWaiter) = (nil, nil) }
         return (stops, headWaiter, chunkWaiter)

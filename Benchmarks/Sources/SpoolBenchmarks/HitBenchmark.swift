@@ -51,11 +51,12 @@ extension Benchmark {
     }
 }
 
-/// The one media file of a cache that holds one resource.
+/// The media file of a cache that holds one resource; an empty one may lie beside it, ready for the next.
 private func storedFile(in directory: URL) throws -> URL {
-    let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
+    let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: [.fileSizeKey])
     while let file = files?.nextObject() as? URL {
-        if file.pathExtension == "media" { return file }
+        guard file.pathExtension == "media" else { continue }
+        if try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0 > 0 { return file }
     }
     throw BenchmarkError("the cache keeps no media file")
 }

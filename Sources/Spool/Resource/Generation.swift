@@ -123,14 +123,7 @@ final class Generation: Sendable {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)
             let count = Int(part.upperBound - part.lowerBound)
-            guard let buffer = malloc(count) else { throw CacheError(.storage, "no memory for \(count) bytes") }
-            do {
-                try file.read(part, into: UnsafeMutableRawBufferPointer(start: buffer, count: count))
-            } catch {
-                free(buffer)
-                throw error
-            }
-            return Data(bytesNoCopy: buffer, count: count, deallocator: .free)
+            return try ReadBuffers.data(count: count) { try file.read(part, into: $0) }
         }
         throw BadBlocks(range: range)
     }
