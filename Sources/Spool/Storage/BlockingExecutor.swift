@@ -132,12 +132,16 @@ private final class Queue: Sendable {
     }
 
     private func startThread() {
+        let isStarted = DispatchSemaphore(value: 0)
         let thread = Thread {
-            // Set from inside: elsewhere Linux would not tell the system.
+            // Set from inside: elsewhere Linux would not tell the system. And not before `start` is over, which only then
+            // has noted the thread that the name is for.
+            isStarted.wait()
             Thread.current.name = self.name
             self.work()
         }
         thread.start()
+        isStarted.signal()
     }
 
     private enum Step {
