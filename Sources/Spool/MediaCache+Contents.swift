@@ -1,6 +1,7 @@
 public import ByteRanges
 public import Foundation
 import HTTPRanges
+import Synchronization
 
 /// What a cache holds of one media file.
 public struct CachedMedia: Sendable, Hashable {
@@ -89,16 +90,22 @@ extension MediaCache {
     @discardableResult
     public func remove(_ key: CacheKey) async throws -> Bool {
         try await services.executor.run {
-            self.services.flusher.write()
-            let record = try self.services.catalog.resource(key: key.hash)
-            if let open = self.resources.scheduler(of: key), open.generation != nil {
-                open.detachGeneration()
-            } else if let stored = record?.generation?.storedBytes {
-                self.services.capacity.release(stored)
-            }
-            self.services.remove(key: key)
-            return record != nil
+            guard let open = self.resources.scheduler(of: key) else { return try self.removeStored(key, from: nil) }
+            // An answer that begins a generation is taken in before this or after it.
+            return try open.judging.withLock { _ in try self.removeStored(key, from: open) }
         }
+    }
+
+    private func removeStored(_ key: CacheKey, from open: Scheduler?) throws -> Bool {
+        services.flusher.write()
+        let record = try services.catalog.resource(key: key.hash)
+        if let open, open.generation != nil {
+            open.detachGeneration()
+        } else if let stored = record?.generation?.storedBytes {
+            services.capacity.release(stored)
+        }
+        services.remove(key: key)
+        return record != nil
     }
 
     /// Removes everything.
