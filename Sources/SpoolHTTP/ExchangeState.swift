@@ -10,9 +10,8 @@ struct ExchangeState<Chunk: Sendable> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
-    /// Bytes (or chunks) that wait for the consumer before the transport is told to pause. A small chunk may lie in a
-    /// buffer of a quarter of a megabyte.
-    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 16) }
+    /// Bytes (or chunks) that wait for the consumer before the transport is told to pause.
+    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
     private var headWaiter: HeadWaiter?

@@ -49,7 +49,7 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        let reader = media.reader(range, chunkSize: 1 << 20)
+        let reader = media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
         let length = try await media.contentInformation().length
         let start = next?.offset ?? range.start(in: length ?? 0)

@@ -1,0 +1,34 @@
+import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import Testing
+
+@Suite("The README")
+struct ReadmeTests {
+    /// What the README shows, so that it compiles.
+    @MainActor
+    private func example(_ url: URL) async throws {
+        // begin
+        let folder = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0].appending(path: "media")
+        let cache = try await MediaCache(directory: folder, upstream: HTTPUpstream.standard())
+        let item = AVPlayerItem(caching: url, in: cache)
+        let player = AVPlayer(playerItem: item)
+        let recovery = player.prepareForCaching()  // keep it as long as the player: it plays on after a stall
+        player.play()
+        // end
+        withExtendedLifetime(recovery) {}
+    }
+
+    @Test("Its example is the one that compiles here")
+    func exampleCompiles() throws {
+        let source = try String(contentsOfFile: #filePath, encoding: .utf8)
+        let lines = source.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        let shown = try #require(lines.firstIndex(of: "// begin"))..<#require(lines.firstIndex(of: "// end"))
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        #expect(readme.contains(lines[shown].dropFirst().joined(separator: "\n")))
+    }
+}
