@@ -75,7 +75,7 @@ extension CacheServices {
 
     /// Sees to it that the next generation finds its file made, in the background.
     func prepareFile() {
-        Task(executorPreference: executor) { [directory] in await directory.prepareFile() }
+        Task { [executor, directory] in try? await executor.run { directory.prepareFile() } }
     }
 
     /// Tells the catalog of a generation that has begun. If it refuses, the bytes go to memory from now on, and the file

@@ -25,6 +25,7 @@ package final class CacheDirectory: Sendable {
     private let fileSystem: any FileSystem
     private let sealKey: SymmetricKey
     private let lock: Mutex<(any StoredFile)?>
+    /// See ``prepareFile()``.
     private let prepared = Mutex(Prepared.none)
 
     /// What opening a directory found.
@@ -142,13 +143,9 @@ package final class CacheDirectory: Sendable {
     /// Makes the file of the next generation ahead, since a player would wait for it. Blocks.
     ///
     /// One that can't be made is no error here: whoever needs it tries again, and says why not.
-    @concurrent package func prepareFile() async {
+    package func prepareFile() {
         guard prepared.withLock({ $0.isWanted }), let made = try? makeFile() else { return }
-        let isKept = prepared.withLock { prepared in
-            defer { if prepared.isWanted { prepared = .file(made) } }
-            return prepared.isWanted
-        }
-        if !isKept { try? removeMedia([made.0]) }
+        if !prepared.withLock({ $0.keep(made) }) { try? removeMedia([made.0]) }
     }
 
     private func makeFile() throws -> (GenerationIdentifier, any StoredFile) {
@@ -250,6 +247,14 @@ private enum Prepared {
 
     var isWanted: Bool { if case .none = self { true } else { false } }
 
+    /// Keeps a file unless there is one already, or none is wanted any more; whether it did.
+    mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
+        guard isWanted else { return false }
+        self = .file(file)
+        return true
+    }
+
+    /// The file, from now on the caller's.
     mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
         let former = self
         if case .closed = former { return nil }

@@ -20,6 +20,7 @@ extension Catalog {
     /// The pin and the first date stay; the resource counts as used at `date`.
     ///
     /// - Parameters:
+    ///   - identifier: The name of its media file.
     ///   - key: The cache key's hash: 64 lower-case hexadecimal digits.
     ///   - url: The address; what follows its path, and user information, is cut off here in any case.
     ///   - version: The version as the engine encodes it.

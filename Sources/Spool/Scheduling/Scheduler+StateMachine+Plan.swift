@@ -2,12 +2,15 @@ import ByteRanges
 
 // MARK: - The plan
 
+/// What is to be done now, from the whole state: who is woken, what goes on or is cut, what is asked for, and how much.
 extension Scheduler.StateMachine {
+    /// Which of the readers that wait look again.
     enum Waking {
         case none, all
         case within(Range<Int64>)
     }
 
+    /// Looks at everything once and says what follows; every input ends with this.
     mutating func plan(waking: Waking = .none) -> [Action] {
         var actions = wake(waking)
         for id in transfers.keys.sorted() { actions += review(id) }
