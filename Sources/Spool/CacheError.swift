@@ -15,10 +15,10 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let unsatisfiableRange = Code("unsatisfiableRange")
         /// The origin could not be reached, or kept failing until the retries were spent.
         public static let originUnavailable = Code("originUnavailable")
-        /// The origin answered with a status that more tries do not cure, such as 404.
+        /// The origin responded with a status that more tries do not cure, such as 404.
         public static let originRefused = Code("originRefused")
-        /// The origin's answer contradicts itself or what was asked.
-        public static let originAnswerMalformed = Code("originAnswerMalformed")
+        /// The origin's response contradicts itself or what was asked.
+        public static let malformedResponse = Code("malformedResponse")
         /// A disk or file operation failed: no space, no permission, too many open files, a bad disk.
         public static let storage = Code("storage")
         /// Another process holds the cache directory.
@@ -41,7 +41,7 @@ public struct CacheError: Error, CustomStringConvertible {
     public var code: Code
     /// The sentence.
     public var message: String
-    /// The HTTP status, where an origin's answer is the cause.
+    /// The HTTP status, where an origin's response is the cause.
     public var status: Int?
     /// What lies beneath: a system, SQLite or upstream error.
     public var underlying: (any Error)?

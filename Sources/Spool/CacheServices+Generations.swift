@@ -52,7 +52,7 @@ extension CacheServices {
     /// A player waits for this, so the catalog is told a little later; it is told at once where a former generation
     /// has to go.
     func begin(
-        _ version: ResourceVersion, of scheduler: Scheduler, replacing isReplacement: Bool, facts: AnswerFacts
+        _ version: ResourceVersion, of scheduler: Scheduler, replacing isReplacement: Bool, facts: ResponseCacheability
     ) -> Generation {
         guard facts.mayStore else {
             remove(key: scheduler.key)
@@ -80,7 +80,7 @@ extension CacheServices {
 
     /// Tells the catalog of a generation that has begun. If it refuses, the bytes go to memory from now on, and the file
     /// goes when nobody has it open.
-    private func record(_ generation: Generation, of scheduler: Scheduler, _ facts: AnswerFacts, at date: Date) {
+    private func record(_ generation: Generation, of scheduler: Scheduler, _ facts: ResponseCacheability, at date: Date) {
         let version = generation.version
         do {
             let begun = try catalog.beginGeneration(
@@ -107,8 +107,8 @@ extension CacheServices {
         return MediaFile(file: nil, sealer: sealer, length: length)
     }
 
-    /// Writes down what later answers told of a generation.
-    func update(_ generation: Generation, of key: CacheKey, facts: AnswerFacts?) {
+    /// Writes down what later responses told of a generation.
+    func update(_ generation: Generation, of key: CacheKey, facts: ResponseCacheability?) {
         flusher.settle(key)
         guard let row = generation.row else { return }
         do {

@@ -5,7 +5,7 @@ extension CacheServices {
     /// Opens a cache directory and puts together what its resources share; blocks.
     static func open(
         directory url: URL, upstream: any Upstream, configuration: MediaCache.Configuration,
-        fileSystem: any FileSystem, time: Timekeeper, executor: BlockingExecutor, resources: OpenResources
+        fileSystem: any FileSystem, time: CacheClock, executor: BlockingExecutor, resources: OpenResources
     ) throws -> (CacheServices, [String]) {
         let directory = try CacheDirectory(opening: url.path, fileSystem: fileSystem, now: time.now())
         let catalog = directory.catalog

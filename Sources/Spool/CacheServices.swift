@@ -14,12 +14,12 @@ final class CacheServices: Sendable {
     let evictor: Evictor
     let flusher: Flusher
     let events: EventHub
-    let time: Timekeeper
+    let time: CacheClock
 
     init(
         configuration: MediaCache.Configuration, upstream: any Upstream, directory: CacheDirectory, catalog: Catalog,
         executor: BlockingExecutor, capacity: Capacity, evictor: Evictor, flusher: Flusher, events: EventHub,
-        time: Timekeeper
+        time: CacheClock
     ) {
         self.configuration = configuration
         self.upstream = upstream
@@ -42,7 +42,7 @@ final class CacheServices: Sendable {
 }
 
 /// The one source of time: a monotonic clock to measure and wait by, and the calendar for dates on the wire.
-package struct Timekeeper: Sendable {
+package struct CacheClock: Sendable {
     /// Time since the cache was opened.
     let elapsed: @Sendable () -> Duration
     /// Waits; throws when cancelled.

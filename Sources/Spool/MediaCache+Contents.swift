@@ -9,7 +9,7 @@ public struct CachedMedia: Sendable, Hashable {
     public var key: CacheKey
     /// Scheme, host and path; no query values.
     public var address: String
-    /// Number of bytes of the whole; nil if no answer has told it.
+    /// Number of bytes of the whole; nil if no response has told it.
     public var length: Int64?
     /// The origin's `Content-Type`.
     public var contentType: String?
@@ -91,8 +91,8 @@ extension MediaCache {
     public func remove(_ key: CacheKey) async throws -> Bool {
         try await services.executor.run {
             guard let open = self.resources.scheduler(of: key) else { return try self.removeStored(key, from: nil) }
-            // An answer that begins a generation is taken in before this or after it.
-            return try open.judging.withLock { _ in try self.removeStored(key, from: open) }
+            // A response that begins a generation is taken in before this or after it.
+            return try open.evaluating.withLock { _ in try self.removeStored(key, from: open) }
         }
     }
 

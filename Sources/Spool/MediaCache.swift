@@ -47,12 +47,12 @@ public final class MediaCache: Sendable {
     ) async throws {
         try await self.init(
             directory: directory, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
-            time: Timekeeper(clock: ContinuousClock()))
+            time: CacheClock(clock: ContinuousClock()))
     }
 
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
-        time: Timekeeper
+        time: CacheClock
     ) async throws {
         let resources = OpenResources()
         self.resources = resources

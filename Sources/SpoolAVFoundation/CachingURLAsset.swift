@@ -27,7 +27,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public let originalURL: URL
     /// The name of the media file in the cache; nil when it plays plainly.
     public let cacheKey: CacheKey?
-    /// What answers the player; nil when the asset plays plainly.
+    /// What responses the player; nil when the asset plays plainly.
     public let loader: CachingResourceLoader?
 
     /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.

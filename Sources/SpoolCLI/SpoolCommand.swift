@@ -10,7 +10,7 @@ struct SpoolCommand: AsyncParsableCommand {
         abstract: "A media cache for players: play once, keep every byte.",
         subcommands: [
             GetCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self, UnpinCommand.self,
-            RemoveCommand.self, CollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
+            RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
         ])
 
     // Here as well as in each command, so that they may stand before the verb or after it.

@@ -42,9 +42,9 @@ struct AsyncHTTPClientFailure {
         case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
         case let error as NIOSSLError: read(error)
         case is BoringSSLError: (.untrusted, "does not speak TLS as it should")
-        case HTTPParserError.invalidEOFState: (.cut, "closed the connection before its answer was complete")
-        case is ChannelError: (.cut, "lost the connection")
-        default: isInBody ? (.cut, "broke off: \(error)") : (.failed, "failed: \(error)")
+        case HTTPParserError.invalidEOFState: (.connectionLost, "closed the connection before its response was complete")
+        case is ChannelError: (.connectionLost, "lost the connection")
+        default: isInBody ? (.connectionLost, "broke off: \(error)") : (.failed, "failed: \(error)")
         }
     }
 
@@ -55,7 +55,7 @@ struct AsyncHTTPClientFailure {
             (.timedOut, "could not be connected to in time")
         case .readTimeout, .writeTimeout, .deadlineExceeded: (.timedOut, "took too long")
         case .remoteConnectionClosed, .uncleanShutdown, .bodyLengthMismatch:
-            (.cut, "closed the connection before its answer was complete")
+            (.connectionLost, "closed the connection before its response was complete")
         case .cancelled, .requestStreamCancelled: (.cancelled, "was given up")
         default: (.failed, "cannot be asked: \(error.shortDescription)")
         }
@@ -66,13 +66,13 @@ struct AsyncHTTPClientFailure {
         case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EHOSTDOWN:
             (.unreachable, "cannot be reached: \(error)")
         case ETIMEDOUT: (.timedOut, "took too long")
-        default: (.cut, "lost the connection: \(error)")
+        default: (.connectionLost, "lost the connection: \(error)")
         }
     }
 
     private func read(_ error: NIOSSLError) -> (UpstreamError.Code, String) {
         switch error {
-        case .uncleanShutdown: (.cut, "closed the connection before its answer was complete")
+        case .uncleanShutdown: (.connectionLost, "closed the connection before its response was complete")
         default: (.untrusted, "is not trusted: \(error)")
         }
     }

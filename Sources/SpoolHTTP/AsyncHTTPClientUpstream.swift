@@ -15,7 +15,7 @@ import Synchronization
 /// Certificates are verified; nothing is decompressed. Connections are kept for reuse as long as the upstream lives.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let slots: HostSlots
+    private let slots: PerHostLimiter
     private let client: Client
 
     /// An upstream with connections of its own.
@@ -25,7 +25,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), additionalTrustRoots: [URL] = []) {
         self.configuration = configuration
-        slots = HostSlots(limit: configuration.requestsPerHost)
+        slots = PerHostLimiter(limit: configuration.requestsPerHost)
         client = Client(configuration, additionalTrustRoots)
     }
 

@@ -68,7 +68,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         end()
         switch outcome {
         case .success:
-            head?.resume(throwing: UpstreamError(.cut, "\(name) ended before an answer"))
+            head?.resume(throwing: UpstreamError(.connectionLost, "\(name) ended before a response"))
             chunk?.resume(returning: nil)
         case .failure(let error):
             head?.resume(throwing: error)
@@ -93,7 +93,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
             guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
-            giveUp(UpstreamError(.timedOut, "\(name) did not answer within \(configuration.headTimeout)"))
+            giveUp(UpstreamError(.timedOut, "\(name) did not response within \(configuration.headTimeout)"))
         }
         defer { timer.cancel() }
         let head = try await withTaskCancellationHandler {

@@ -1,7 +1,7 @@
 import HTTPTypes
 import Spool
 
-/// Decides for one request and its answer: who is woken with what, when the transport pauses, and what counts as stalled.
+/// Decides for one request and its response: who is woken with what, when the transport pauses, and what counts as stalled.
 ///
 /// Pure but for the continuations that it keeps and hands back: ``Exchange`` locks it, asks, and acts after unlocking.
 /// States: waiting for the head → body → over. The transport may end an exchange in any state, the consumer may leave in
@@ -69,7 +69,7 @@ struct ExchangeState<Chunk: Sendable> {
         if isClosed { return .failure(cancelled) }
         switch outcome {
         case .failure(let error): return .failure(error)
-        case .success: return .failure(UpstreamError(.cut, "the answer ended before its head"))
+        case .success: return .failure(UpstreamError(.connectionLost, "the response ended before its head"))
         case nil:
             headWaiter = waiter
             return nil

@@ -6,7 +6,7 @@ import Spool
 ///
 /// Both upstreams are this function around a transport of their own.
 func open<Chunk>(
-    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration, _ slots: HostSlots,
+    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration, _ slots: PerHostLimiter,
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {
     var walk = RedirectWalk(request, limit: configuration.maximumRedirects)

@@ -20,7 +20,7 @@ public struct HTTPUpstreamConfiguration: Sendable {
     /// How long setting up a connection (name, TCP, TLS) may take; 10 seconds. URLSession has no such limit of its own:
     /// there the ``headTimeout`` alone counts.
     public var connectTimeout: Duration = .seconds(10)
-    /// How long the head of an answer may take, counted from when the request is handed to the transport, so with the
+    /// How long the head of a response may take, counted from when the request is handed to the transport, so with the
     /// time for a connection but without the wait for a free place; 15 seconds, for each redirect anew.
     public var headTimeout: Duration = .seconds(15)
     /// How long a body may be silent while somebody waits for it (up to a quarter more); 15 seconds. Time in which

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// Follows redirects from one request: says after each answer whether to ask again, and what (RFC 9110 §15.4).
+/// Follows redirects from one request: says after each response whether to ask again, and what (RFC 9110 §15.4).
 ///
 /// Pure. When scheme, host or port change, only the fields that say *which bytes* are asked for go along; everything
 /// else (`Authorization`, `Cookie`, an app's own key fields) stays with the origin it was meant for, and does not come
@@ -20,7 +20,7 @@ struct RedirectWalk {
         visited = [request.url.absoluteString]
     }
 
-    /// Moves on to where `head` redirects, or returns false if it is no redirect: the final answer.
+    /// Moves on to where `head` redirects, or returns false if it is no redirect: the final response.
     ///
     /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, or the target
     ///   is no `http` or `https` address.

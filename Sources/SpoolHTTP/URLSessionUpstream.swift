@@ -17,7 +17,7 @@ public import Foundation
 /// no credentials.
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let slots: HostSlots
+    private let slots: PerHostLimiter
     private let session: URLSession
     private let delegate = SessionDelegate()
 
@@ -29,7 +29,7 @@ public final class URLSessionUpstream: Upstream {
     ///     switched off in it.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), session: URLSessionConfiguration = .ephemeral) {
         self.configuration = configuration
-        slots = HostSlots(limit: configuration.requestsPerHost)
+        slots = PerHostLimiter(limit: configuration.requestsPerHost)
         session.httpCookieStorage = nil
         session.httpShouldSetCookies = false
         session.urlCache = nil
@@ -151,7 +151,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             flight.exchange.finish(.failure(Self.reading(error, flight.name, isInBody: flight.hasHead)))
         } else if let missing = flight.missing, missing > 0, !isBare {
             let message = "\(flight.name) closed the connection \(missing) bytes before the end"
-            flight.exchange.finish(.failure(UpstreamError(.cut, message)))
+            flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
         } else {
             flight.exchange.finish(.success(()))
         }
@@ -165,7 +165,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
                 (.unreachable, "cannot be reached")
             case .timedOut: (.timedOut, "took too long")
             // `badServerResponse` is also FoundationNetworking's word for a connection that closed without a head.
-            case .networkConnectionLost, .badServerResponse: (.cut, "lost the connection")
+            case .networkConnectionLost, .badServerResponse: (.connectionLost, "lost the connection")
             case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
                 .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
                 .clientCertificateRequired:
@@ -173,7 +173,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             case .httpTooManyRedirects, .redirectToNonExistentLocation: (.redirects, "redirects to nowhere")
             case .cancelled: (.cancelled, "was given up")
             // FoundationNetworking has no code for a body that breaks off.
-            case .unknown where isInBody, nil where isInBody: (.cut, "broke off")
+            case .unknown where isInBody, nil where isInBody: (.connectionLost, "broke off")
             default: (.failed, "failed")
             }
         return UpstreamError(code, "\(name) \(cause)", underlying: error)

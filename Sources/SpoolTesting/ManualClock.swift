@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// ```swift
 /// let clock = ManualClock()
-/// async let answer = fetch(timeout: .seconds(15), clock: clock)
+/// async let response = fetch(timeout: .seconds(15), clock: clock)
 /// try await clock.waitForSleepers(1)
 /// clock.advance(by: .seconds(15))
 /// ```

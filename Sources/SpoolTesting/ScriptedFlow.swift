@@ -78,18 +78,18 @@ final class ScriptedFlow: Sendable {
 
     let path: String
     private let number: Int
-    private let desk: OriginDesk
+    private let originState: OriginState
     private let pieceSize: Int
     private let onEnd: @Sendable () -> Void
     private let state: Mutex<State>
 
     init(
-        _ exchange: OriginExchange, _ plan: Plan, _ desk: OriginDesk, pieceSize: Int, allowance: Int64,
+        _ exchange: OriginExchange, _ plan: Plan, _ originState: OriginState, pieceSize: Int, allowance: Int64,
         onEnd: @escaping @Sendable () -> Void
     ) {
         path = exchange.path
         number = exchange.number
-        self.desk = desk
+        self.originState = originState
         self.pieceSize = pieceSize
         self.onEnd = onEnd
         state = Mutex(State(plan: plan, allowance: allowance, dripLeft: Int64(plan.drip?.bytes ?? .max)))
@@ -101,7 +101,7 @@ final class ScriptedFlow: Sendable {
             defer { state.isHeld = state.isHeld || state.isStalled }
             return state.isStalled && !state.isHeld
         }
-        if stalls { desk.hold(number, path: path) { self.wake { $0.plan.stall = nil } } }
+        if stalls { originState.hold(number, path: path) { self.wake { $0.plan.stall = nil } } }
     }
 
     // MARK: Test side
@@ -123,7 +123,7 @@ final class ScriptedFlow: Sendable {
             let (step, piece, content) = state.withLock { $0.advance(pieceSize) }
             switch step {
             case .piece:
-                desk.log.update(number) { $0.bytesSent += Int64(piece.count) }
+                originState.log.update(number) { $0.bytesSent += Int64(piece.count) }
                 // Before the piece is out: whoever has seen the bytes before a stall can release it.
                 holdIfStalled()
                 return content.bytes(piece)
@@ -132,8 +132,8 @@ final class ScriptedFlow: Sendable {
                 if let failure { throw failure }
                 return nil
             case .pause(let duration):
-                Task { [desk] in
-                    try? await desk.clock.sleep(for: duration)
+                Task { [originState] in
+                    try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false
                         state.dripLeft = Int64(state.plan.drip?.bytes ?? .max)
@@ -156,8 +156,8 @@ final class ScriptedFlow: Sendable {
             return !state.isOver
         }
         guard isFirst else { return }
-        desk.drop(number)
-        desk.log.update(number) { $0.ending = ending }
+        originState.drop(number)
+        originState.log.update(number) { $0.ending = ending }
         onEnd()
     }
 

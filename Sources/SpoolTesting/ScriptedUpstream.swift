@@ -3,7 +3,7 @@ public import HTTPTypes
 public import Spool
 import Synchronization
 
-/// An upstream in memory: answers as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
+/// An upstream in memory: responses as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
 ///
 /// It takes the same ``OriginResource``s with the same behaviours and keeps the same ``OriginLog``, where a byte counts
 /// as sent when it was handed out. Bodies are handed out in pieces when they are asked for; with ``Delivery/byHand`` only
@@ -14,7 +14,7 @@ import Synchronization
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .byHand)
 /// …                                        // something opens http://any.host/song.mp3
 /// upstream.deliver(4096, of: "/song.mp3")  // the first page lands
-/// upstream.fail("/song.mp3", UpstreamError(.cut, "the line went dead"))
+/// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the line went dead"))
 /// ```
 public final class ScriptedUpstream: Upstream {
     /// When bytes are handed out.
@@ -25,8 +25,8 @@ public final class ScriptedUpstream: Upstream {
         case byHand
     }
 
-    /// What one request is answered with, in place of what its resource would say.
-    public struct Answer: Sendable {
+    /// What one request is responded with, in place of what its resource would say.
+    public struct Response: Sendable {
         /// Status and fields, complete.
         public var head: HTTPResponse
         /// What the body is cut from.
@@ -36,7 +36,7 @@ public final class ScriptedUpstream: Upstream {
         /// What the body throws in place of its end, or nil for an end.
         public var failure: UpstreamError?
 
-        /// An answer from its parts.
+        /// A response from its parts.
         public init(
             _ head: HTTPResponse, _ content: OriginContent, body: Range<Int64>? = nil, failure: UpstreamError? = nil
         ) {
@@ -47,8 +47,8 @@ public final class ScriptedUpstream: Upstream {
         }
     }
 
-    /// Decides about one request: an answer, or nil for what the resource says; or throws, as if no answer had come.
-    public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Answer?
+    /// Decides about one request: a response, or nil for what the resource says; or throws, as if no response had come.
+    public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {
         var scripts: [String: Script] = [:]
@@ -56,7 +56,7 @@ public final class ScriptedUpstream: Upstream {
         var isReachable = true
     }
 
-    private let desk: OriginDesk
+    private let originState: OriginState
     private let delivery: Delivery
     private let pieceSize: Int
     private let state = Mutex(State())
@@ -72,7 +72,7 @@ public final class ScriptedUpstream: Upstream {
         _ resources: [String: OriginResource] = [:], delivery: Delivery = .atOnce, pieceSize: Int = 16 * 1024,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
-        desk = OriginDesk(resources: resources, clock: clock)
+        originState = OriginState(resources: resources, clock: clock)
         self.delivery = delivery
         self.pieceSize = max(1, pieceSize)
     }
@@ -80,15 +80,15 @@ public final class ScriptedUpstream: Upstream {
     // MARK: What is served
 
     /// What was asked and handed out.
-    public var log: OriginLog { desk.log }
+    public var log: OriginLog { originState.log }
 
-    /// Changes what is served at `path`; answers that have begun go on as they began. Does nothing for an unknown path.
+    /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        desk.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
     }
 
     /// Serves `resource` at `path` from now on; nil makes it 404.
-    public func set(_ path: String, _ resource: OriginResource?) { desk.update(path) { $0 = resource } }
+    public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Lets `script` decide about the requests to `path`; nil takes the script away.
     public func script(_ path: String, _ script: Script?) { state.withLock { $0.scripts[path] = script } }
@@ -110,8 +110,8 @@ public final class ScriptedUpstream: Upstream {
         for flow in open(path) { flow.fail(error) }
     }
 
-    /// Lets answers that stall now go on: those of `path`, or all when nil is given.
-    public func release(_ path: String? = nil) { desk.release(path) }
+    /// Lets responses that stall now go on: those of `path`, or all when nil is given.
+    public func release(_ path: String? = nil) { originState.release(path) }
 
     /// Makes the origin unreachable from now on, or reachable again. Bodies that are open go on.
     public func setReachable(_ isReachable: Bool) { state.withLock { $0.isReachable = isReachable } }
@@ -122,7 +122,7 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Upstream
 
-    /// Answers one `GET`.
+    /// Responses one `GET`.
     ///
     /// - Throws: ``UpstreamError``; `cut` where the resource ends before its head, `cancelled` when the task is cancelled.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -131,55 +131,55 @@ public final class ScriptedUpstream: Upstream {
         guard state.withLock({ $0.isReachable }) else { throw UpstreamError(.unreachable, "\(path) cannot be reached") }
         var fields = request.fields
         fields[.acceptEncoding] = fields[.acceptEncoding] ?? "identity"
-        let exchange = desk.log.begin(
+        let exchange = originState.log.begin(
             OriginExchange(
                 number: 0, index: 0, connection: 0, method: "GET", path: path,
                 query: url.query(percentEncoded: true) ?? "", fields: fields))
         do {
-            return try await answer(request, exchange)
+            return try await response(request, exchange)
         } catch {
-            desk.drop(exchange.number)
-            desk.log.update(exchange.number) { $0.ending = error is CancellationError ? .abandoned : .cut }
+            originState.drop(exchange.number)
+            originState.log.update(exchange.number) { $0.ending = error is CancellationError ? .abandoned : .cut }
             if error is CancellationError { throw UpstreamError(.cancelled, "\(path) was given up", underlying: error) }
             throw error
         }
     }
 
-    private func answer(_ request: UpstreamRequest, _ exchange: OriginExchange) async throws -> UpstreamResponse {
+    private func response(_ request: UpstreamRequest, _ exchange: OriginExchange) async throws -> UpstreamResponse {
         try Task.checkCancellation()
         let script = state.withLock { $0.scripts[exchange.path] }
-        if let answer = try await script?(request, exchange.index) {
-            let range = answer.body ?? 0..<answer.content.length
+        if let response = try await script?(request, exchange.index) {
+            let range = response.body ?? 0..<response.content.length
             return respond(
-                request, answer.head, ScriptedFlow.Plan(answer.content, range, failure: answer.failure), exchange)
+                request, response.head, ScriptedFlow.Plan(response.content, range, failure: response.failure), exchange)
         }
-        let answer = desk.answer(exchange, keepsAlive: true)
-        let cut = UpstreamError(.cut, "\(exchange.path) broke off")
-        var plan = ScriptedFlow.Plan(answer.content, answer.body)
-        plan.drip = answer.drip
-        switch (answer.incident?.kind, answer.incident?.after) {
+        let response = originState.response(exchange, keepsAlive: true)
+        let cut = UpstreamError(.connectionLost, "\(exchange.path) broke off")
+        var plan = ScriptedFlow.Plan(response.content, response.body)
+        plan.drip = response.drip
+        switch (response.incident?.kind, response.incident?.after) {
         case (nil, _): break
         case (.stall, nil): try await waitForRelease(exchange)
-        case (.stall, let after?): plan.stall = min(after, Int64(answer.body.count))
-        case (_, nil): throw UpstreamError(.cut, "\(exchange.path) ended before its head")
+        case (.stall, let after?): plan.stall = min(after, Int64(response.body.count))
+        case (_, nil): throw UpstreamError(.connectionLost, "\(exchange.path) ended before its head")
         case (_, let after?):
             plan.range = plan.range.clamped(to: plan.range.lowerBound..<plan.range.lowerBound + after)
             plan.failure = cut
         }
-        if let promised = answer.promisedLength, promised > answer.body.count { plan.failure = cut }
-        return respond(request, answer.response, plan, exchange)
+        if let promised = response.promisedLength, promised > response.body.count { plan.failure = cut }
+        return respond(request, response.response, plan, exchange)
     }
 
     private func respond(
         _ request: UpstreamRequest, _ head: HTTPResponse, _ plan: ScriptedFlow.Plan, _ exchange: OriginExchange
     ) -> UpstreamResponse {
         let number = exchange.number
-        desk.log.update(number) {
+        originState.log.update(number) {
             $0.status = head.status.code
             $0.body = plan.range
         }
         let flow = ScriptedFlow(
-            exchange, plan, desk, pieceSize: pieceSize, allowance: delivery == .atOnce ? .max : 0
+            exchange, plan, originState, pieceSize: pieceSize, allowance: delivery == .atOnce ? .max : 0
         ) { [weak self] in
             self?.state.withLock { _ = $0.flows.removeValue(forKey: number) }
         }
@@ -189,7 +189,7 @@ public final class ScriptedUpstream: Upstream {
 
     private func waitForRelease(_ exchange: OriginExchange) async throws {
         let (released, release) = AsyncStream.makeStream(of: Void.self)
-        desk.hold(exchange.number, path: exchange.path) { release.finish() }
+        originState.hold(exchange.number, path: exchange.path) { release.finish() }
         for await _ in released {}
         try Task.checkCancellation()
     }

@@ -26,14 +26,14 @@ struct LoadingPatternTests {
     }
 
     private func read(_ pattern: inout LoadingPattern, _ limit: Int = 1000) -> [Action] {
-        let (answer, actions) = pattern.read(limit: limit)
-        #expect(answer == .wait)
+        let (response, actions) = pattern.read(limit: limit)
+        #expect(response == .wait)
         return actions
     }
 
     private func bytes(_ pattern: inout LoadingPattern, _ limit: Int) -> (Int, [Action]) {
-        let (answer, actions) = pattern.read(limit: limit)
-        if case .bytes(let data) = answer { return (data.count, actions) }
+        let (response, actions) = pattern.read(limit: limit)
+        if case .bytes(let data) = response { return (data.count, actions) }
         return (-1, actions)
     }
 
@@ -211,13 +211,13 @@ struct LoadingPatternTests {
                 position = Int.random(in: 0..<1000, using: &generator)
                 pattern.seek(to: Int64(position))
             case 1..<5:
-                let (answer, asked) = pattern.read(limit: Int.random(in: 1..<60, using: &generator))
+                let (response, asked) = pattern.read(limit: Int.random(in: 1..<60, using: &generator))
                 actions = asked
-                if case .bytes(let data) = answer {
+                if case .bytes(let data) = response {
                     #expect(data == resource.dropFirst(position).prefix(data.count))
                     position += data.count
                 } else {
-                    #expect(answer == (position >= 1000 ? .endOfResource : .wait))
+                    #expect(response == (position >= 1000 ? .endOfResource : .wait))
                 }
             default:
                 guard let (token, request) = open.randomElement(using: &generator) else { continue }

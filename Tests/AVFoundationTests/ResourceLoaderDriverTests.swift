@@ -7,18 +7,18 @@ import Testing
 /// `@unchecked`: what it keeps is touched on its queue alone.
 private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "ScriptedDelegate")
-    private let answer: @Sendable (AVAssetResourceLoadingRequest) -> Void
+    private let response: @Sendable (AVAssetResourceLoadingRequest) -> Void
     private var kept: [AVAssetResourceLoadingRequest] = []
     private let keeps: Bool
     private let onCancel: @Sendable (AVAssetResourceLoadingRequest) -> Void
 
     init(
         keeps: Bool = true, onCancel: @escaping @Sendable (AVAssetResourceLoadingRequest) -> Void = { _ in },
-        _ answer: @escaping @Sendable (AVAssetResourceLoadingRequest) -> Void
+        _ response: @escaping @Sendable (AVAssetResourceLoadingRequest) -> Void
     ) {
         self.keeps = keeps
         self.onCancel = onCancel
-        self.answer = answer
+        self.response = response
     }
 
     func resourceLoader(
@@ -26,7 +26,7 @@ private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool {
         if keeps { kept.append(loadingRequest) }
-        answer(loadingRequest)
+        response(loadingRequest)
         return true
     }
 

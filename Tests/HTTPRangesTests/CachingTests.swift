@@ -122,7 +122,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct VaryTests {
-    @Test("A20: requests that differ in a nominated field don't share an answer (9111 §4.1)")
+    @Test("A20: requests that differ in a nominated field don't share a response (9111 §4.1)")
     func selection() throws {
         let vary = Vary(fields: fields([("VARY", "Accept-Language, cookie"), ("Vary", "accept-language")]))
         #expect(vary.names == ["accept-language", "cookie"])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPRanges
 
-/// What holds of every verdict, over answers put together at random from plausible and hostile pieces.
+/// What holds of every decision, over responses put together at random from plausible and hostile pieces.
 @Suite struct PartialResponsePropertyTests {
     private static let lengths = ["0", "1", "99", "100", "400", "500", "1000", "9223372036854775807", "x", "-1", "1,1"]
     private static let pieces: [(name: String, values: [String])] = [
@@ -60,31 +60,31 @@ import Testing
             }
         }
 
-        var verdict: PartialResponse.Verdict {
-            PartialResponse.judge(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
+        var decision: PartialResponse.Decision {
+            PartialResponse.evaluate(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
         }
     }
 
-    @Test("A1–A12: no answer traps; bytes land only where the answer itself says; versions are never mixed")
+    @Test("A1–A12: no response traps; bytes land only where the response itself says; versions are never mixed")
     func invariants() throws {
         var generator = SeededGenerator(seed: 206)
         var kinds: [String: Int] = [:]
         for round in 0..<15_000 {
             let question = Question(using: &generator)
-            let verdict = question.verdict
-            let name = "\(verdict)".prefix { $0 != "(" }
+            let decision = question.decision
+            let name = "\(decision)".prefix { $0 != "(" }
             kinds[String(name), default: 0] += 1
-            guard let landing = verdict.landed ?? verdict.renewed else { continue }
-            let problem = problem(with: landing, joins: verdict.landed != nil, question)
-            try #require(problem == nil, "\(problem ?? "") in round \(round): \(question) \(verdict)")
+            guard let landing = decision.landed ?? decision.renewed else { continue }
+            let problem = problem(with: landing, joins: decision.landed != nil, question)
+            try #require(problem == nil, "\(problem ?? "") in round \(round): \(question) \(decision)")
         }
-        // The generator reaches every verdict, or this test would prove little.
+        // The generator reaches every decision, or this test would prove little.
         for kind in ["land", "newGeneration", "restart", "notModified", "unsatisfiable", "refuse"] {
             #expect(kinds[kind, default: 0] > 100, "\(kinds)")
         }
     }
 
-    /// What is wrong with a landing, told by the header fields alone and without the judge's own code for them.
+    /// What is wrong with a landing, told by the header fields alone and without the evaluate's own code for them.
     private func problem(with landing: PartialResponse.Landing, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code

@@ -6,14 +6,14 @@ private let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 private let later = "Sun, 06 Nov 1994 09:49:37 GMT"
 private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
-/// CASES A: answers that belong to what is stored, and those that do not.
-@Suite struct VersionJudgementTests {
+/// CASES A: responses that belong to what is stored, and those that do not.
+@Suite struct VersionEvaluationTests {
     @Test("A1: a part with another strong tag is a new generation, where it says it belongs")
     func otherTag() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
-        let response = answer(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
+        let response = makeResponse(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
         for rule in [CombiningRule.strong, .immutable] {
-            let landing = try #require(judge(response, stored: stored(), rule: rule).renewed)
+            let landing = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
             #expect(landing.offset == 500)
             #expect(landing.end == 600)
             #expect(landing.version.validator.entityTag?.value == "b")
@@ -23,8 +23,8 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
     @Test("A1: a part with the same strong tag lands, and what it leaves out is kept")
     func sameTag() throws {
-        let response = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
-        let landing = try #require(judge(response, stored: stored()).landed)
+        let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
+        let landing = try #require(evaluate(response, stored: stored()).landed)
         #expect(landing.offset == 500)
         #expect(landing.end == 600)
         #expect(landing.version == stored().version)
@@ -34,64 +34,64 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     @Test("A3: strong rule, weak tags or none: a part past 0 asks to restart, one at 0 begins a new generation")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
-            let response = answer(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))
-            #expect(judge(response, stored: stored(tag: tag)).isRestart)
-            let first = answer(206, ("Content-Range", "bytes 0-599/1000"), ("ETag", tag ?? ""))
-            #expect(judge(first, stored: stored(tag: tag)).renewed?.offset == 0)
-            #expect(judge(response, stored: stored(tag: tag, end: 0)).renewed?.offset == 500)
+            let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))
+            #expect(evaluate(response, stored: stored(tag: tag)).isRestart)
+            let first = makeResponse(206, ("Content-Range", "bytes 0-599/1000"), ("ETag", tag ?? ""))
+            #expect(evaluate(first, stored: stored(tag: tag)).renewed?.offset == 0)
+            #expect(evaluate(response, stored: stored(tag: tag, end: 0)).renewed?.offset == 500)
         }
     }
 
     @Test("A3: a Last-Modified less than 60 s before Date combines nothing under the strong rule, an older one does")
     func lastModified() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
-        let response = answer(206, range, ("Last-Modified", modified), ("Date", later))
+        let response = makeResponse(206, range, ("Last-Modified", modified), ("Date", later))
         let held = stored(tag: nil, modified: modified, date: laterDate)
-        #expect(judge(response, stored: held).landed?.offset == 500)
-        let fresh = answer(206, range, ("Last-Modified", modified), ("Date", "Sun, 06 Nov 1994 08:50:36 GMT"))
-        #expect(judge(fresh, stored: held).isRestart)
-        let changed = answer(206, range, ("Last-Modified", "Sun, 06 Nov 1994 08:49:38 GMT"), ("Date", later))
+        #expect(evaluate(response, stored: held).landed?.offset == 500)
+        let fresh = makeResponse(206, range, ("Last-Modified", modified), ("Date", "Sun, 06 Nov 1994 08:50:36 GMT"))
+        #expect(evaluate(fresh, stored: held).isRestart)
+        let changed = makeResponse(206, range, ("Last-Modified", "Sun, 06 Nov 1994 08:49:38 GMT"), ("Date", later))
         for rule in [CombiningRule.strong, .immutable] {
-            #expect(judge(changed, stored: held, rule: rule).renewed?.offset == 500)
+            #expect(evaluate(changed, stored: held, rule: rule).renewed?.offset == 500)
         }
     }
 
     @Test("A3: the immutable rule needs equal length and type, and no validator that differs")
     func immutable() throws {
-        func verdict(_ pairs: (String, String)..., length: String = "1000") -> PartialResponse.Verdict {
-            var response = answer(206, ("Content-Range", "bytes 500-599/\(length)"))
+        func decision(_ pairs: (String, String)..., length: String = "1000") -> PartialResponse.Decision {
+            var response = makeResponse(206, ("Content-Range", "bytes 500-599/\(length)"))
             response.headerFields.append(contentsOf: fields(pairs))
-            return judge(response, stored: stored(tag: "W/\"a\""), rule: .immutable)
+            return evaluate(response, stored: stored(tag: "W/\"a\""), rule: .immutable)
         }
-        #expect(verdict().landed?.offset == 500)
-        #expect(verdict(length: "*").landed?.offset == 500)
-        #expect(verdict(("ETag", "W/\"a\"")).landed?.offset == 500)
-        #expect(verdict(("ETag", "\"a\"")).landed?.offset == 500)
-        #expect(verdict(("Content-Type", "Audio/MPEG ; x=y")).landed?.offset == 500)
-        #expect(verdict(length: "1001").renewed?.offset == 500)
-        #expect(verdict(("ETag", "W/\"b\"")).renewed?.offset == 500)
-        #expect(verdict(("Content-Type", "video/mp4")).renewed?.offset == 500)
+        #expect(decision().landed?.offset == 500)
+        #expect(decision(length: "*").landed?.offset == 500)
+        #expect(decision(("ETag", "W/\"a\"")).landed?.offset == 500)
+        #expect(decision(("ETag", "\"a\"")).landed?.offset == 500)
+        #expect(decision(("Content-Type", "Audio/MPEG ; x=y")).landed?.offset == 500)
+        #expect(decision(length: "1001").renewed?.offset == 500)
+        #expect(decision(("ETag", "W/\"b\"")).renewed?.offset == 500)
+        #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
     }
 
     @Test("A3: a version joined without proof can show a change later, but never again proves sameness")
     func joinedWithoutProof() throws {
-        let response = answer(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
-        let landing = try #require(judge(response, stored: stored(tag: nil), rule: .immutable).landed)
+        let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
+        let landing = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).landed)
         #expect(landing.version.validator.entityTag?.text == "W/\"a\"")
         #expect(!landing.version.canBeAssembled(under: .strong))
         let held = StoredVersion(version: landing.version, storedEnd: 600)
-        let next = answer(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"a\""))
-        #expect(judge(next, from: 600, end: 700, stored: held, rule: .strong).isRestart)
-        #expect(judge(next, from: 600, end: 700, stored: held, rule: .immutable).landed?.offset == 600)
-        let other = answer(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"b\""))
-        #expect(judge(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
+        let next = makeResponse(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"a\""))
+        #expect(evaluate(next, from: 600, end: 700, stored: held, rule: .strong).isRestart)
+        #expect(evaluate(next, from: 600, end: 700, stored: held, rule: .immutable).landed?.offset == 600)
+        let other = makeResponse(206, ("Content-Range", "bytes 600-699/1000"), ("ETag", "\"b\""))
+        #expect(evaluate(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
     }
 
     @Test("A4: a 200 of another version is a new generation from byte 0")
     func otherWhole() throws {
-        let response = answer(200, ("ETag", "\"b\""), ("Content-Length", "900"))
+        let response = makeResponse(200, ("ETag", "\"b\""), ("Content-Length", "900"))
         for rule in [CombiningRule.strong, .immutable] {
-            let landing = try #require(judge(response, stored: stored(), rule: rule).renewed)
+            let landing = try #require(evaluate(response, stored: stored(), rule: rule).renewed)
             #expect(landing.offset == 0)
             #expect(landing.end == 900)
             #expect(landing.version.length == 900)
@@ -100,131 +100,131 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
     @Test("A5: a 200 of the same version lands from 0, not where it was asked for")
     func sameWhole() throws {
-        let response = answer(200, ("ETag", "\"a\""), ("Content-Length", "1000"))
-        let landing = try #require(judge(response, stored: stored()).landed)
+        let response = makeResponse(200, ("ETag", "\"a\""), ("Content-Length", "1000"))
+        let landing = try #require(evaluate(response, stored: stored()).landed)
         #expect(landing.offset == 0)
         #expect(landing.end == 1000)
     }
 
     @Test("A5: a 200 without validators lands under the immutable rule, and is a new generation under the strong one")
     func unprovenWhole() {
-        let response = answer(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
-        #expect(judge(response, stored: stored(), rule: .immutable).landed?.offset == 0)
-        #expect(judge(response, stored: stored(), rule: .strong).renewed?.offset == 0)
-        let other = answer(200, ("Content-Length", "1001"), ("Content-Type", "audio/mpeg"))
-        #expect(judge(other, stored: stored(), rule: .immutable).renewed?.offset == 0)
+        let response = makeResponse(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
+        #expect(evaluate(response, stored: stored(), rule: .immutable).landed?.offset == 0)
+        #expect(evaluate(response, stored: stored(), rule: .strong).renewed?.offset == 0)
+        let other = makeResponse(200, ("Content-Length", "1001"), ("Content-Type", "audio/mpeg"))
+        #expect(evaluate(other, stored: stored(), rule: .immutable).renewed?.offset == 0)
     }
 
     @Test("A5, A22: a 200 of the same version without a length ends at the known length")
     func chunkedWhole() throws {
-        let landing = try #require(judge(answer(200, ("ETag", "\"a\"")), stored: stored()).landed)
+        let landing = try #require(evaluate(makeResponse(200, ("ETag", "\"a\"")), stored: stored()).landed)
         #expect(landing.end == 1000)
         #expect(landing.version.length == 1000)
     }
 
     @Test("A10: a part of unknown total lands, and leaves the total unknown or as it was known")
     func unknownTotal() throws {
-        let response = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
-        #expect(judge(response).landed?.version.length == nil)
-        #expect(judge(response, stored: stored(length: nil)).landed?.version.length == nil)
-        #expect(judge(response, stored: stored(length: 1000)).landed?.version.length == 1000)
-        let telling = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/700"))
-        #expect(judge(telling, stored: stored(length: nil)).landed?.version.length == 700)
+        let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
+        #expect(evaluate(response).landed?.version.length == nil)
+        #expect(evaluate(response, stored: stored(length: nil)).landed?.version.length == nil)
+        #expect(evaluate(response, stored: stored(length: 1000)).landed?.version.length == 1000)
+        let telling = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/700"))
+        #expect(evaluate(telling, stored: stored(length: nil)).landed?.version.length == 700)
     }
 
     @Test("A11: another total under the same tag is another version")
     func otherTotal() {
         for rule in [CombiningRule.strong, .immutable] {
-            let part = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/1001"))
-            #expect(judge(part, stored: stored(), rule: rule).renewed?.offset == 500)
-            let whole = answer(200, ("ETag", "\"a\""), ("Content-Length", "999"))
-            #expect(judge(whole, stored: stored(), rule: rule).renewed?.offset == 0)
+            let part = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/1001"))
+            #expect(evaluate(part, stored: stored(), rule: rule).renewed?.offset == 500)
+            let whole = makeResponse(200, ("ETag", "\"a\""), ("Content-Length", "999"))
+            #expect(evaluate(whole, stored: stored(), rule: rule).renewed?.offset == 0)
         }
     }
 
     @Test("A11: a total below what is stored, or a part past the stored length, is another version too")
     func shrunk() {
-        let shorter = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 300-399/400"))
-        #expect(judge(shorter, from: 300, end: 400, stored: stored(length: nil)).renewed?.offset == 300)
-        let past = answer(206, ("ETag", "\"a\""), ("Content-Range", "bytes 950-1049/*"))
-        #expect(judge(past, from: 950, end: 1050, stored: stored()).renewed?.offset == 950)
+        let shorter = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 300-399/400"))
+        #expect(evaluate(shorter, from: 300, end: 400, stored: stored(length: nil)).renewed?.offset == 300)
+        let past = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 950-1049/*"))
+        #expect(evaluate(past, from: 950, end: 1050, stored: stored()).renewed?.offset == 950)
     }
 
-    @Test("A19: an encoded answer is never mixed: a part is refused, a whole lands only where nothing is stored")
+    @Test("A19: an encoded response is never mixed: a part is refused, a whole lands only where nothing is stored")
     func encoded() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
-        let part = answer(206, ("content-encoding", "GZIP"), range, ("ETag", "\"a\""))
-        #expect(judge(part).isMalformed)
-        #expect(judge(part, stored: stored(), rule: .immutable).isMalformed)
-        #expect(judge(part, stored: stored(encoding: "gzip"), rule: .immutable).isMalformed)
+        let part = makeResponse(206, ("content-encoding", "GZIP"), range, ("ETag", "\"a\""))
+        #expect(evaluate(part).isMalformed)
+        #expect(evaluate(part, stored: stored(), rule: .immutable).isMalformed)
+        #expect(evaluate(part, stored: stored(encoding: "gzip"), rule: .immutable).isMalformed)
 
-        let whole = answer(200, ("Content-Encoding", "gzip"), ("ETag", "\"a\""), ("Content-Length", "1000"))
-        let landing = try #require(judge(whole).landed)
+        let whole = makeResponse(200, ("Content-Encoding", "gzip"), ("ETag", "\"a\""), ("Content-Length", "1000"))
+        let landing = try #require(evaluate(whole).landed)
         #expect(landing.offset == 0)
         #expect(landing.version.contentEncoding == "gzip")
-        #expect(judge(whole, stored: stored(), rule: .immutable).isMalformed)
-        #expect(judge(whole, stored: stored(encoding: "br"), rule: .immutable).isMalformed)
-        #expect(judge(whole, stored: stored(encoding: "gzip")).landed?.offset == 0)
-        #expect(judge(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
+        #expect(evaluate(whole, stored: stored(), rule: .immutable).isMalformed)
+        #expect(evaluate(whole, stored: stored(encoding: "br"), rule: .immutable).isMalformed)
+        #expect(evaluate(whole, stored: stored(encoding: "gzip")).landed?.offset == 0)
+        #expect(evaluate(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
     }
 
     @Test("A19: plain bytes are not put to encoded ones; the coding named identity is none")
     func plainAfterEncoded() {
         let range = ("Content-Range", "bytes 500-599/1000")
-        let plain = answer(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
-        #expect(judge(plain, stored: stored(encoding: "gzip"), rule: .immutable).renewed?.offset == 500)
-        #expect(judge(plain, stored: stored()).landed?.version.contentEncoding == nil)
-        let twice = answer(206, range, ("Content-Encoding", "identity"), ("Content-Encoding", "br"))
-        #expect(judge(twice).isMalformed)
+        let plain = makeResponse(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
+        #expect(evaluate(plain, stored: stored(encoding: "gzip"), rule: .immutable).renewed?.offset == 500)
+        #expect(evaluate(plain, stored: stored()).landed?.version.contentEncoding == nil)
+        let twice = makeResponse(206, range, ("Content-Encoding", "identity"), ("Content-Encoding", "br"))
+        #expect(evaluate(twice).isMalformed)
     }
 }
 
-/// CASES A: answers that contradict themselves or what was asked, and those that bring no bytes.
-@Suite struct AnswerJudgementTests {
+/// CASES A: responses that contradict themselves or what was asked, and those that bring no bytes.
+@Suite struct ResponseEvaluationTests {
     @Test("A6: a part lands where it says, if that is some of what was asked for; otherwise it is refused")
     func elsewhere() throws {
-        func verdict(_ range: String, from: Int64? = 500, end: Int64? = 600) -> PartialResponse.Verdict {
-            judge(answer(206, ("Content-Range", "bytes \(range)/1000")), from: from, end: end)
+        func decision(_ range: String, from: Int64? = 500, end: Int64? = 600) -> PartialResponse.Decision {
+            evaluate(makeResponse(206, ("Content-Range", "bytes \(range)/1000")), from: from, end: end)
         }
-        #expect(verdict("450-549").landed?.offset == 450)
-        #expect(verdict("550-649").landed?.offset == 550)
-        #expect(verdict("0-999").landed?.offset == 0)
-        #expect(verdict("400-499").isMalformed)
-        #expect(verdict("600-699").isMalformed)
-        #expect(verdict("599-699").landed?.offset == 599)
-        #expect(verdict("400-500").landed?.offset == 400)
-        #expect(verdict("600-699", end: nil).landed?.offset == 600)
-        #expect(verdict("300-399", from: nil, end: nil).landed?.offset == 300)
-        #expect(verdict("0-99", from: .min, end: .max).landed?.offset == 0)
-        #expect(verdict("600-699", from: 500, end: 20).isMalformed)
+        #expect(decision("450-549").landed?.offset == 450)
+        #expect(decision("550-649").landed?.offset == 550)
+        #expect(decision("0-999").landed?.offset == 0)
+        #expect(decision("400-499").isMalformed)
+        #expect(decision("600-699").isMalformed)
+        #expect(decision("599-699").landed?.offset == 599)
+        #expect(decision("400-500").landed?.offset == 400)
+        #expect(decision("600-699", end: nil).landed?.offset == 600)
+        #expect(decision("300-399", from: nil, end: nil).landed?.offset == 300)
+        #expect(decision("0-99", from: .min, end: .max).landed?.offset == 0)
+        #expect(decision("600-699", from: 500, end: 20).isMalformed)
     }
 
     @Test("A7: a body shorter than its Content-Range lands as far as it goes, with a word of it")
     func shorterBody() throws {
-        let response = answer(
+        let response = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"a\""))
         for held in [stored(), nil] {
-            let landing = try #require(judge(response, stored: held).landed)
+            let landing = try #require(evaluate(response, stored: held).landed)
             #expect(landing.offset == 500)
             #expect(landing.end == 550)
             #expect(landing.discrepancy?.contains("Content-Length 50") == true)
             #expect(landing.version.length == held?.version.length)
         }
-        let other = answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"b\""))
-        #expect(judge(other, stored: stored()).isMalformed)
-        let empty = answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "0"))
-        #expect(judge(empty, from: 450).isMalformed)
+        let other = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"b\""))
+        #expect(evaluate(other, stored: stored()).isMalformed)
+        let empty = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "0"))
+        #expect(evaluate(empty, from: 450).isMalformed)
         // What is left of it must still be some of what was asked for.
         #expect(
-            judge(answer(206, ("Content-Range", "bytes 400-599/1000"), ("Content-Length", "50"))).isMalformed)
+            evaluate(makeResponse(206, ("Content-Range", "bytes 400-599/1000"), ("Content-Length", "50"))).isMalformed)
     }
 
     @Test("A7: a body longer than its Content-Range is refused, unless both begin at 0")
     func longerBody() throws {
-        let response = answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "1000"))
-        #expect(judge(response).isMalformed)
-        let first = answer(206, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "1000"))
-        let landing = try #require(judge(first, from: 0, end: 100).landed)
+        let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "1000"))
+        #expect(evaluate(response).isMalformed)
+        let first = makeResponse(206, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "1000"))
+        let landing = try #require(evaluate(first, from: 0, end: 100).landed)
         #expect(landing.offset == 0)
         #expect(landing.end == 100)
         #expect(landing.discrepancy != nil)
@@ -232,101 +232,101 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
     @Test("A8, A9: the length comes from the head, never from a body without one")
     func lengths() {
-        let known = judge(answer(200, ("Content-Length", "1000")), from: nil, end: nil).landed
+        let known = evaluate(makeResponse(200, ("Content-Length", "1000")), from: nil, end: nil).landed
         #expect(known?.version.length == 1000)
         #expect(known?.end == 1000)
-        let chunked = judge(answer(200, ("Transfer-Encoding", "chunked")), from: nil, end: nil).landed
+        let chunked = evaluate(makeResponse(200, ("Transfer-Encoding", "chunked")), from: nil, end: nil).landed
         #expect(chunked?.version.length == nil)
         #expect(chunked?.end == nil)
-        let both = answer(200, ("Transfer-Encoding", "chunked"), ("Content-Length", "7"))
-        #expect(judge(both).landed?.end == nil)
+        let both = makeResponse(200, ("Transfer-Encoding", "chunked"), ("Content-Length", "7"))
+        #expect(evaluate(both).landed?.end == nil)
     }
 
     @Test(
         "A6: heads that can't be believed are refused",
         arguments: [
-            answer(206), answer(206, ("Content-Range", "bytes */1000")), answer(206, ("Content-Range", "bytes 5-2/9")),
-            answer(206, ("Content-Range", "500-599/1000")),
-            answer(206, ("Content-Range", "bytes 500-599/1000"), ("content-range", "bytes 500-599/1000")),
-            answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Range", "bytes 0-99/1000")),
-            answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "100, 99")),
-            answer(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "-1")),
-            answer(200, ("Content-Length", "1000"), ("Content-Length", "999")), answer(200, ("Content-Length", "x")),
-            answer(200, ("Content-Length", "99999999999999999999")), answer(200, ("Content-Length", "")),
-            answer(304),
+            makeResponse(206), makeResponse(206, ("Content-Range", "bytes */1000")), makeResponse(206, ("Content-Range", "bytes 5-2/9")),
+            makeResponse(206, ("Content-Range", "500-599/1000")),
+            makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("content-range", "bytes 500-599/1000")),
+            makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Range", "bytes 0-99/1000")),
+            makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "100, 99")),
+            makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "-1")),
+            makeResponse(200, ("Content-Length", "1000"), ("Content-Length", "999")), makeResponse(200, ("Content-Length", "x")),
+            makeResponse(200, ("Content-Length", "99999999999999999999")), makeResponse(200, ("Content-Length", "")),
+            makeResponse(304),
         ])
     func unbelievable(response: HTTPResponse) {
-        #expect(judge(response).isMalformed)
+        #expect(evaluate(response).isMalformed)
     }
 
     @Test("The same Content-Length twice is one (9110 §8.6)")
     func sameLengthTwice() {
-        #expect(judge(answer(200, ("Content-Length", "10, 10"), ("content-length", "10"))).landed?.end == 10)
+        #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).landed?.end == 10)
     }
 
-    @Test("A6: several parts in answer to one range are refused (9110 §15.3.7.2)")
+    @Test("A6: several parts in response to one range are refused (9110 §15.3.7.2)")
     func multipart() {
         let type = ("Content-Type", "Multipart/ByteRanges; boundary=x")
-        #expect(judge(answer(206, type)).isMalformed)
-        #expect(judge(answer(206, type, ("Content-Range", "bytes 500-599/1000"))).isMalformed)
+        #expect(evaluate(makeResponse(206, type)).isMalformed)
+        #expect(evaluate(makeResponse(206, type, ("Content-Range", "bytes 500-599/1000"))).isMalformed)
     }
 
     @Test("A5: a 200 that is a part in truth is refused; Content-Range is otherwise ignored in it (9110 §14.4)")
     func partAsWhole() throws {
         let part = ("Content-Range", "bytes 500-599/1000")
-        #expect(judge(answer(200, part, ("Content-Length", "100"))).isMalformed)
-        #expect(judge(answer(200, part)).isMalformed)
-        #expect(judge(answer(200, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "100"))).isMalformed)
-        let whole = try #require(judge(answer(200, part, ("Content-Length", "1000"))).landed)
+        #expect(evaluate(makeResponse(200, part, ("Content-Length", "100"))).isMalformed)
+        #expect(evaluate(makeResponse(200, part)).isMalformed)
+        #expect(evaluate(makeResponse(200, ("Content-Range", "bytes 0-99/1000"), ("Content-Length", "100"))).isMalformed)
+        let whole = try #require(evaluate(makeResponse(200, part, ("Content-Length", "1000"))).landed)
         #expect(whole.offset == 0 && whole.end == 1000 && whole.discrepancy != nil)
-        let all = try #require(judge(answer(200, ("Content-Range", "bytes 0-999/1000"))).landed)
+        let all = try #require(evaluate(makeResponse(200, ("Content-Range", "bytes 0-999/1000"))).landed)
         #expect(all.offset == 0 && all.end == nil && all.discrepancy == nil)
-        #expect(judge(answer(200, ("Content-Range", "nonsense"))).landed?.offset == 0)
+        #expect(evaluate(makeResponse(200, ("Content-Range", "nonsense"))).landed?.offset == 0)
     }
 
     @Test("A12: a 416 whose length is not ours, or below what is stored, means the version is gone")
     func unsatisfiableRestart() {
-        func verdict(_ length: String?, _ held: StoredVersion, from: Int64 = 1000) -> PartialResponse.Verdict {
-            let response = length.map { answer(416, ("Content-Range", "bytes */\($0)")) } ?? answer(416)
-            return judge(response, from: from, end: nil, stored: held)
+        func decision(_ length: String?, _ held: StoredVersion, from: Int64 = 1000) -> PartialResponse.Decision {
+            let response = length.map { makeResponse(416, ("Content-Range", "bytes */\($0)")) } ?? makeResponse(416)
+            return evaluate(response, from: from, end: nil, stored: held)
         }
-        #expect(verdict("400", stored(length: nil)).isRestart)
-        #expect(verdict("400", stored()).isRestart)
-        #expect(verdict("700", stored()).isRestart)
-        #expect(verdict("1100", stored()).isRestart)
-        #expect(verdict(nil, stored(), from: 900).isRestart)
-        #expect(verdict(nil, stored(length: nil), from: 499).isRestart)
-        #expect(verdict("800", stored(), from: 500).isRestart)
+        #expect(decision("400", stored(length: nil)).isRestart)
+        #expect(decision("400", stored()).isRestart)
+        #expect(decision("700", stored()).isRestart)
+        #expect(decision("1100", stored()).isRestart)
+        #expect(decision(nil, stored(), from: 900).isRestart)
+        #expect(decision(nil, stored(length: nil), from: 499).isRestart)
+        #expect(decision("800", stored(), from: 500).isRestart)
     }
 
     @Test("A12: a 416 that fits what is stored, or nothing, is passed on")
     func unsatisfiable() {
-        let response = answer(416, ("Content-Range", "bytes */1000"))
-        #expect(judge(response, from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
-        #expect(judge(response, from: 1000, stored: stored(length: nil)) == .unsatisfiable(length: 1000))
-        #expect(judge(response, from: 1000, stored: nil) == .unsatisfiable(length: 1000))
-        #expect(judge(answer(416), from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
-        #expect(judge(answer(416), from: 5, stored: nil) == .unsatisfiable(length: nil))
-        #expect(judge(answer(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
+        let response = makeResponse(416, ("Content-Range", "bytes */1000"))
+        #expect(evaluate(response, from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
+        #expect(evaluate(response, from: 1000, stored: stored(length: nil)) == .unsatisfiable(length: 1000))
+        #expect(evaluate(response, from: 1000, stored: nil) == .unsatisfiable(length: 1000))
+        #expect(evaluate(makeResponse(416), from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
+        #expect(evaluate(makeResponse(416), from: 5, stored: nil) == .unsatisfiable(length: nil))
+        #expect(evaluate(makeResponse(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
     }
 
     @Test("A12: a 416 for bytes that its own length has is refused")
     func unsatisfiableContradiction() {
-        let response = answer(416, ("Content-Range", "bytes */1000"))
-        #expect(judge(response, from: 500, end: 600, stored: stored()).isMalformed)
-        #expect(judge(response, from: 500, end: 600, stored: nil).isMalformed)
+        let response = makeResponse(416, ("Content-Range", "bytes */1000"))
+        #expect(evaluate(response, from: 500, end: 600, stored: stored()).isMalformed)
+        #expect(evaluate(response, from: 500, end: 600, stored: nil).isMalformed)
     }
 
     @Test("304 confirms what is stored, unless it is of another version")
     func notModified() {
-        #expect(judge(answer(304), stored: stored()) == .notModified)
-        #expect(judge(answer(304, ("ETag", "\"a\"")), stored: stored()) == .notModified)
-        #expect(judge(answer(304, ("ETag", "\"b\"")), stored: stored()).isMalformed)
+        #expect(evaluate(makeResponse(304), stored: stored()) == .notModified)
+        #expect(evaluate(makeResponse(304, ("ETag", "\"a\"")), stored: stored()) == .notModified)
+        #expect(evaluate(makeResponse(304, ("ETag", "\"b\"")), stored: stored()).isMalformed)
     }
 
     @Test("A31: denied or gone asks for fresh credentials", arguments: [401, 403, 407, 410])
     func credentials(status: Int) {
-        let refusal = judge(answer(status), stored: stored()).refusal
+        let refusal = evaluate(makeResponse(status), stored: stored()).refusal
         #expect(refusal?.kind == .credentials)
         #expect(refusal?.status == status)
     }
@@ -335,17 +335,17 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         "A29: a passing failure is retried, when the origin says",
         arguments: [408, 425, 429, 500, 502, 503, 504, 599])
     func retries(status: Int) {
-        #expect(judge(answer(status)).refusal?.kind == .retry(after: nil))
-        #expect(judge(answer(status, ("retry-after", "7"))).refusal?.kind == .retry(after: .seconds(7)))
-        #expect(judge(answer(status, ("Retry-After", "x"))).refusal?.kind == .retry(after: nil))
+        #expect(evaluate(makeResponse(status)).refusal?.kind == .retry(after: nil))
+        #expect(evaluate(makeResponse(status, ("retry-after", "7"))).refusal?.kind == .retry(after: .seconds(7)))
+        #expect(evaluate(makeResponse(status, ("Retry-After", "x"))).refusal?.kind == .retry(after: nil))
     }
 
     @Test(
         "Any other status brings no media",
         arguments: [100, 0, 999, 201, 203, 204, 205, 226, 300, 301, 302, 307, 308, 400, 404, 405, 412, 417, 600])
     func otherStatus(status: Int) {
-        let response = answer(status, ("Content-Length", "100"), ("Content-Range", "bytes 500-599/1000"))
-        #expect(judge(response, stored: stored()).refusal?.kind == .status)
+        let response = makeResponse(status, ("Content-Length", "100"), ("Content-Range", "bytes 500-599/1000"))
+        #expect(evaluate(response, stored: stored()).refusal?.kind == .status)
     }
 
     @Test(
@@ -357,10 +357,10 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     func acceptRanges(value: String?, expected: Bool?) {
         let accepts = value.map { [("ACCEPT-ranges", $0)] } ?? []
         let response = HTTPResponse(status: .ok, headerFields: fields(accepts + [("cONTENT-lENGTH", "5")]))
-        #expect(judge(response, from: nil, end: nil).landed?.version.acceptsRanges == expected)
-        #expect(judge(response, from: nil, end: nil).landed?.end == 5)
+        #expect(evaluate(response, from: nil, end: nil).landed?.version.acceptsRanges == expected)
+        #expect(evaluate(response, from: nil, end: nil).landed?.end == 5)
         var part = HTTPResponse(status: .partialContent, headerFields: fields(accepts))
         part.headerFields.append(HTTPField(name: .contentRange, value: "bytes 500-599/1000"))
-        #expect(judge(part).landed?.version.acceptsRanges == true)
+        #expect(evaluate(part).landed?.version.acceptsRanges == true)
     }
 }

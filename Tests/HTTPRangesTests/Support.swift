@@ -11,8 +11,8 @@ func fields(_ pairs: [(String, String)]) -> HTTPFields {
     return fields
 }
 
-/// An answer from a status and header fields.
-func answer(_ status: Int, _ pairs: (String, String)...) -> HTTPResponse {
+/// A response from a status and header fields.
+func makeResponse(_ status: Int, _ pairs: (String, String)...) -> HTTPResponse {
     HTTPResponse(status: .init(code: status), headerFields: fields(pairs))
 }
 
@@ -29,24 +29,24 @@ func stored(
         storedEnd: end)
 }
 
-/// The verdict on an answer to a request for `from..<end`.
-func judge(
+/// The decision on a response to a request for `from..<end`.
+func evaluate(
     _ response: HTTPResponse, from: Int64? = 500, end: Int64? = 600, stored: StoredVersion? = nil,
     rule: CombiningRule = .strong
-) -> PartialResponse.Verdict {
-    PartialResponse.judge(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
+) -> PartialResponse.Decision {
+    PartialResponse.evaluate(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
 }
 
-extension PartialResponse.Verdict {
-    /// The landing in the stored generation, if that is the verdict.
+extension PartialResponse.Decision {
+    /// The landing in the stored generation, if that is the decision.
     var landed: PartialResponse.Landing? { if case .land(let landing) = self { landing } else { nil } }
-    /// The landing in a new generation, if that is the verdict.
+    /// The landing in a new generation, if that is the decision.
     var renewed: PartialResponse.Landing? { if case .newGeneration(let landing) = self { landing } else { nil } }
-    /// The refusal, if that is the verdict.
+    /// The refusal, if that is the decision.
     var refusal: PartialResponse.Refusal? { if case .refuse(let refusal) = self { refusal } else { nil } }
-    /// Whether the answer is refused as one that contradicts itself or what was asked.
+    /// Whether the response is refused as one that contradicts itself or what was asked.
     var isMalformed: Bool { refusal?.kind == .malformed }
-    /// Whether the verdict is to start again.
+    /// Whether the decision is to start again.
     var isRestart: Bool { if case .restart = self { true } else { false } }
 }
 

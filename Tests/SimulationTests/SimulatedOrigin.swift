@@ -64,8 +64,8 @@ final class SimulatedOrigin: Upstream {
         }
         switch fate {
         case .unreachable: throw UpstreamError(.unreachable, "no connection to \(request.url.path)")
-        case .busy: return answer(503, [:], request, nil)
-        case .missing: return answer(404, [:], request, nil)
+        case .busy: return response(503, [:], request, nil)
+        case .missing: return response(404, [:], request, nil)
         case .served(let pattern): return serve(pattern, request)
         }
     }
@@ -73,24 +73,24 @@ final class SimulatedOrigin: Upstream {
     private func serve(_ pattern: PatternBytes, _ request: UpstreamRequest) -> UpstreamResponse {
         let tag = "\"\(pattern.seed)-\(pattern.length)\""
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
-        if request.fields[.ifNoneMatch] == tag { return answer(304, fields, request, nil) }
+        if request.fields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
         let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
         guard hasRanges, isCurrent, let asked = request.fields[.range] else {
             fields[.contentLength] = "\(pattern.length)"
-            return answer(200, fields, request, (pattern, 0..<pattern.length))
+            return response(200, fields, request, (pattern, 0..<pattern.length))
         }
         let bounds = asked.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
         let lower = bounds.first ?? 0
         guard lower < pattern.length else {
-            return answer(416, [.contentRange: "bytes */\(pattern.length)"], request, nil)
+            return response(416, [.contentRange: "bytes */\(pattern.length)"], request, nil)
         }
         let upper = min(pattern.length, bounds.count > 1 ? bounds[1] + 1 : pattern.length)
         fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(pattern.length)"
         fields[.contentLength] = "\(upper - lower)"
-        return answer(206, fields, request, (pattern, lower..<upper))
+        return response(206, fields, request, (pattern, lower..<upper))
     }
 
-    private func answer(
+    private func response(
         _ status: Int, _ fields: HTTPFields, _ request: UpstreamRequest, _ body: (PatternBytes, Range<Int64>)?
     ) -> UpstreamResponse {
         let (pattern, range) = body ?? (PatternBytes(length: 0), 0..<0)
@@ -121,7 +121,7 @@ final class SimulatedOrigin: Upstream {
             try rest.withLock { rest in
                 guard !rest.isEmpty else { return nil }
                 let piece = try origin.state.withLock { state in
-                    if state.random.chance(state.faults.cut) { throw UpstreamError(.cut, "the line was cut") }
+                    if state.random.chance(state.faults.cut) { throw UpstreamError(.connectionLost, "the line was cut") }
                     let count = Int64(1 + state.random.below(origin.largestPiece))
                     let piece = rest.lowerBound..<min(rest.upperBound, rest.lowerBound + count)
                     var sent = state.sent[pattern] ?? Sent()

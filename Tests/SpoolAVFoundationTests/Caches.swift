@@ -30,10 +30,10 @@ final class ScratchFolder: Sendable {
 /// What nobody wants any more is cut at once, so that a test needs no time.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.grace = .zero
-    configuration.readAhead.letIn = .zero
+    configuration.readAhead.drainTime = .zero
 }
 
-/// An address that nobody asks for, since a ``MemoryUpstream`` answers.
+/// An address that nobody asks for, since a ``MemoryUpstream`` responses.
 func address(_ name: String = "song.mp3") -> URL {
     guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is no path") }
     return url

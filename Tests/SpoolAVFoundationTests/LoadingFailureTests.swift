@@ -16,14 +16,14 @@ struct LoadingFailureTests {
                 NSURLErrorTimedOut
             ),
             (
-                CacheError(.originUnavailable, "cut", underlying: UpstreamError(.cut, "cut")),
+                CacheError(.originUnavailable, "cut", underlying: UpstreamError(.connectionLost, "cut")),
                 NSURLErrorNetworkConnectionLost
             ),
             (CacheError(.originRefused, "no", status: 401), NSURLErrorUserAuthenticationRequired),
             (CacheError(.originRefused, "no", status: 403), NSURLErrorNoPermissionsToReadFile),
             (CacheError(.originRefused, "no", status: 404), NSURLErrorFileDoesNotExist),
             (CacheError(.originRefused, "no", status: 500), NSURLErrorBadServerResponse),
-            (CacheError(.originAnswerMalformed, "odd"), NSURLErrorCannotParseResponse),
+            (CacheError(.malformedResponse, "odd"), NSURLErrorCannotParseResponse),
             (CacheError(.resourceChanged, "new"), NSURLErrorResourceUnavailable),
             (CacheError(.storage, "disk"), NSURLErrorCannotOpenFile),
             (CacheError(.closed, "closed"), NSURLErrorCancelled),

@@ -45,7 +45,7 @@ struct LoadingRequestExhaustiveTests {
         var watch: Watch
     }
 
-    static let wishes: [LoadingRequest.Wish] = [
+    static let requests: [LoadingRequest.RequestedData] = [
         .init(information: true, data: nil),
         .init(information: true, data: (0, 2, 0, false)),
         .init(information: true, data: (0, .max, 0, true)),
@@ -56,17 +56,17 @@ struct LoadingRequestExhaustiveTests {
         .init(information: false, data: (5, 4, 5, false)),
     ]
 
-    @Test("D45: no word after a cancel, one end, information before bytes, each byte once", arguments: wishes)
-    func everyOrder(wish: LoadingRequest.Wish) {
+    @Test("D45: no word after a cancel, one end, information before bytes, each byte once", arguments: requests)
+    func everyOrder(requested: LoadingRequest.RequestedData) {
         var seen: Set<Node> = []
-        var frontier = [Node(machine: Machine(wish), watch: Watch(cursor: wish.start ?? 0))]
+        var frontier = [Node(machine: Machine(requested), watch: Watch(cursor: requested.start ?? 0))]
         var ends: Set<Machine.Action> = []
         for _ in 0..<8 {
             var next: [Node] = []
             for node in frontier {
                 for input in Input.all {
                     var node = node
-                    step(input, &node, wish, &ends)
+                    step(input, &node, requested, &ends)
                     if seen.insert(node).inserted { next.append(node) }
                 }
             }
@@ -75,11 +75,11 @@ struct LoadingRequestExhaustiveTests {
         #expect(seen.count > 3)
         // The model was not looking at a machine that does nothing.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
-        if wish.start != nil { #expect(ends.contains(.failIncomplete)) }
+        if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }
 
     private func step(
-        _ input: Input, _ node: inout Node, _ wish: LoadingRequest.Wish, _ ends: inout Set<Machine.Action>
+        _ input: Input, _ node: inout Node, _ requested: LoadingRequest.RequestedData, _ ends: inout Set<Machine.Action>
     ) {
         let before = node
         let wasOver = node.watch.isOver
@@ -114,7 +114,7 @@ struct LoadingRequestExhaustiveTests {
         }
         let note = Comment("\(input) in \(before) gave \(actions)")
         if wasOver { #expect(actions.isEmpty, note) }
-        for action in actions { check(action, chunk, wish, &node.watch, note, &ends) }
+        for action in actions { check(action, chunk, requested, &node.watch, note, &ends) }
         if input == .cancel { node.watch.isOver = true }
         #expect(node.machine.isOver == node.watch.isOver, note)
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
@@ -124,12 +124,12 @@ struct LoadingRequestExhaustiveTests {
     }
 
     private func check(
-        _ action: Machine.Action, _ chunk: Range<Int64>, _ wish: LoadingRequest.Wish, _ watch: inout Watch,
+        _ action: Machine.Action, _ chunk: Range<Int64>, _ requested: LoadingRequest.RequestedData, _ watch: inout Watch,
         _ note: Comment, _ ends: inout Set<Machine.Action>
     ) {
         switch action {
         case .fillInformation:
-            #expect(wish.information && !watch.isFilled && !watch.isOver, note)
+            #expect(requested.information && !watch.isFilled && !watch.isOver, note)
             watch.isFilled = true
         case .read(let token, let from, _):
             #expect(!watch.isReading && !watch.isOver && !watch.isResting, note)
@@ -140,14 +140,14 @@ struct LoadingRequestExhaustiveTests {
             #expect(watch.isReading, note)
             watch.isReading = false
         case .respond(let bytes):
-            #expect(watch.isReading && !watch.isOver && !watch.isResting && wish.start != nil, note)
-            #expect(watch.isFilled || !wish.information, note)
+            #expect(watch.isReading && !watch.isOver && !watch.isResting && requested.start != nil, note)
+            #expect(watch.isFilled || !requested.information, note)
             #expect(!bytes.isEmpty && chunk.lowerBound + Int64(bytes.lowerBound) == watch.cursor, note)
             watch.cursor += Int64(bytes.count)
-            #expect(watch.cursor <= min(chunk.upperBound, wish.end ?? .max), note)
+            #expect(watch.cursor <= min(chunk.upperBound, requested.end ?? .max), note)
         case .finish, .fail, .failIncomplete, .redirect:
             #expect(!watch.isOver, note)
-            #expect(action != .finish || watch.isFilled || !wish.information, note)
+            #expect(action != .finish || watch.isFilled || !requested.information, note)
             watch.isOver = true
             ends.insert(action)
         }

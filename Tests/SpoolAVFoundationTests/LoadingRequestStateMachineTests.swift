@@ -5,7 +5,7 @@ import Testing
 @Suite("One loading request, decided")
 struct LoadingRequestStateMachineTests {
     typealias Machine = LoadingRequest.StateMachine
-    typealias Wish = LoadingRequest.Wish
+    typealias RequestedData = LoadingRequest.RequestedData
 
     private static func data(
         _ offset: Int64, _ length: Int, current: Int64? = nil, toEnd: Bool = false
@@ -13,32 +13,32 @@ struct LoadingRequestStateMachineTests {
         (offset, length, current ?? offset, toEnd)
     }
 
-    // MARK: What is wished for
+    // MARK: What is requested for
 
-    @Test("D42: the two bytes that go with the first question are no wish for bytes")
+    @Test("D42: the two bytes that go with the first question are no requested for bytes")
     func probe() {
-        #expect(Wish(information: true, data: Self.data(0, 2)).start == nil)
-        #expect(Wish(information: true, data: nil).start == nil)
-        #expect(Wish(information: false, data: Self.data(0, 2)).start == 0)
-        #expect(Wish(information: true, data: Self.data(0, 3)).start == 0)
-        #expect(Wish(information: true, data: Self.data(0, 2, toEnd: true)).start == 0)
+        #expect(RequestedData(information: true, data: Self.data(0, 2)).start == nil)
+        #expect(RequestedData(information: true, data: nil).start == nil)
+        #expect(RequestedData(information: false, data: Self.data(0, 2)).start == 0)
+        #expect(RequestedData(information: true, data: Self.data(0, 3)).start == 0)
+        #expect(RequestedData(information: true, data: Self.data(0, 2, toEnd: true)).start == 0)
     }
 
     @Test("D43: to the end means to the end, whatever the length says; sums may not overflow")
     func ends() {
-        #expect(Wish(information: false, data: Self.data(5, 10)).end == 15)
-        #expect(Wish(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
-        #expect(Wish(information: false, data: Self.data(5, .max)).end == nil)
-        #expect(Wish(information: false, data: Self.data(.max, .max)).end == nil)
-        #expect(Wish(information: false, data: Self.data(0, .max)).end == Int64.max)
-        #expect(Wish(information: false, data: Self.data(5, -1)).end == 5)
+        #expect(RequestedData(information: false, data: Self.data(5, 10)).end == 15)
+        #expect(RequestedData(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
+        #expect(RequestedData(information: false, data: Self.data(5, .max)).end == nil)
+        #expect(RequestedData(information: false, data: Self.data(.max, .max)).end == nil)
+        #expect(RequestedData(information: false, data: Self.data(0, .max)).end == Int64.max)
+        #expect(RequestedData(information: false, data: Self.data(5, -1)).end == 5)
     }
 
     @Test("D43: the current offset is where to go on, also where it is 0 before the first byte")
     func starts() {
-        #expect(Wish(information: false, data: Self.data(100, 50, current: 120)).start == 120)
-        #expect(Wish(information: false, data: Self.data(100, 50, current: 0)).start == 100)
-        #expect(Wish(information: false, data: Self.data(100, 50, current: 120)).end == 150)
+        #expect(RequestedData(information: false, data: Self.data(100, 50, current: 120)).start == 120)
+        #expect(RequestedData(information: false, data: Self.data(100, 50, current: 0)).start == 100)
+        #expect(RequestedData(information: false, data: Self.data(100, 50, current: 120)).end == 150)
     }
 
     // MARK: One by one
@@ -46,7 +46,7 @@ struct LoadingRequestStateMachineTests {
     private func machine(
         information: Bool = false, _ offset: Int64, _ length: Int, toEnd: Bool = false
     ) -> Machine {
-        Machine(Wish(information: information, data: Self.data(offset, length, toEnd: toEnd)))
+        Machine(RequestedData(information: information, data: Self.data(offset, length, toEnd: toEnd)))
     }
 
     @Test("Information goes first, then bytes to the end, then the end")
@@ -89,7 +89,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.finish])
     }
 
-    @Test("A wish past the end is clipped, and one beyond it is finished empty")
+    @Test("A requested past the end is clipped, and one beyond it is finished empty")
     func clipped() {
         var over = machine(90, 20)
         #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])

@@ -38,8 +38,8 @@ import Testing
 
     @Test func theTransportPausesWhenEnoughIsBufferedAndGoesOnAtHalf() async throws {
         let exchange = try await withHead()
-        let answers = (0..<6).map { _ in exchange.receive(big, count: big.count) }
-        #expect(answers == [true, true, true, false, false, false], "1 MiB is reached with the fourth")
+        let responses = (0..<6).map { _ in exchange.receive(big, count: big.count) }
+        #expect(responses == [true, true, true, false, false, false], "1 MiB is reached with the fourth")
         for _ in 0..<4 { _ = try await exchange.next() }
         #expect(calls.all == [], "600 KiB are still there")
         _ = try await exchange.next()
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func whatCameBeforeTheEndOrAFailureIsHandedOutFirst() async throws {
-        for outcome in [.success(()), .failure(UpstreamError(.cut, "x"))] as [Result<Void, UpstreamError>] {
+        for outcome in [.success(()), .failure(UpstreamError(.connectionLost, "x"))] as [Result<Void, UpstreamError>] {
             let exchange = try await withHead()
             _ = exchange.receive(Data([1]), count: 1)
             exchange.finish(outcome)
@@ -67,7 +67,7 @@ import Testing
         let exchange = try await withHead()
         exchange.close()
         exchange.close()
-        exchange.finish(.failure(UpstreamError(.cut, "late")))
+        exchange.finish(.failure(UpstreamError(.connectionLost, "late")))
         #expect(calls.all == ["cancel", "end"])
         let error = await #expect(throws: UpstreamError.self) { try await exchange.next() }
         #expect(error?.code == .cancelled)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test func placesAtAHostAreGivenInOrder() async throws {
-        let slots = HostSlots(limit: 1)
+        let slots = PerHostLimiter(limit: 1)
         try await slots.acquire("a")
         try await slots.acquire("b")
         let waiting = Task { try await slots.acquire("a") }

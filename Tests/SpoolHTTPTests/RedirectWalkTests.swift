@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [200, 206, 300, 304, 305, 306, 401, 500])
-    func otherStatusesAreAnswers(_ status: Int) throws {
+    func otherStatusesAreResponses(_ status: Int) throws {
         var walk = try walk("http://h/a")
         #expect(try !walk.follow(head(status, "/b")))
         #expect(try !walk.follow(head(302, nil)))

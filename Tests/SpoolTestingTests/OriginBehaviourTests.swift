@@ -8,11 +8,11 @@ import Testing
 
     private func get(
         _ behaviours: OriginBehaviour..., fields: [String: String] = ["Range": "bytes=1000-1999"]
-    ) async throws -> (RawClient.Answer, OriginExchange) {
+    ) async throws -> (RawClient.Response, OriginExchange) {
         let resource = OriginResource(.pattern(media), rules: behaviours.map { .always($0) })
         return try await OriginServer.run(["/a": resource]) { origin in
-            let answer = try await RawClient.get(origin, "/a", fields)
-            return (answer, try await origin.log.first { $0.isOver })
+            let response = try await RawClient.get(origin, "/a", fields)
+            return (response, try await origin.log.first { $0.isOver })
         }
     }
 
@@ -20,22 +20,22 @@ import Testing
 
     @Test func noRanges() async throws {
         for (given, said) in [("none", "none"), (nil, nil)] as [(String?, String?)] {
-            let (answer, _) = try await get(.ignoresRanges(acceptRanges: given))
-            #expect(answer.status == 200)
-            #expect(answer.body.count == 100_000)
-            #expect(answer.field("Accept-Ranges") == said)
+            let (response, _) = try await get(.ignoresRanges(acceptRanges: given))
+            #expect(response.status == 200)
+            #expect(response.body.count == 100_000)
+            #expect(response.field("Accept-Ranges") == said)
         }
     }
 
     @Test func partialToEverything() async throws {
-        let (answer, _) = try await get(.partialToEverything, fields: [:])
-        #expect(answer.status == 206)
-        #expect(answer.field("Content-Range") == "bytes 0-99999/100000")
+        let (response, _) = try await get(.partialToEverything, fields: [:])
+        #expect(response.status == 206)
+        #expect(response.field("Content-Range") == "bytes 0-99999/100000")
     }
 
     @Test func ifRangeIgnored() async throws {
-        let (answer, _) = try await get(.ignoresIfRange, fields: ["Range": "bytes=0-9", "If-Range": "\"other\""])
-        #expect(answer.status == 206)
+        let (response, _) = try await get(.ignoresIfRange, fields: ["Range": "bytes=0-9", "If-Range": "\"other\""])
+        #expect(response.status == 206)
     }
 
     @Test func contentRangesThatAreWrong() async throws {
@@ -59,9 +59,9 @@ import Testing
     }
 
     @Test func notSatisfiable() async throws {
-        let (answer, _) = try await get(.rangeNotSatisfiable)
-        #expect(answer.status == 416)
-        #expect(answer.field("Content-Range") == "bytes */100000")
+        let (response, _) = try await get(.rangeNotSatisfiable)
+        #expect(response.status == 416)
+        #expect(response.field("Content-Range") == "bytes */100000")
         let (other, _) = try await get(.rangeNotSatisfiable, .contentRangeTotal(7))
         #expect(other.field("Content-Range") == "bytes */7")
     }
@@ -69,32 +69,32 @@ import Testing
     // MARK: Length and framing
 
     @Test func chunkedHasNoLength() async throws {
-        let (answer, exchange) = try await get(.noLength(.chunked))
-        #expect(answer.field("Content-Length") == nil)
-        #expect(answer.field("Transfer-Encoding") == "chunked")
-        #expect(answer.dechunked.bytes == media.bytes(1000..<2000))
-        #expect(answer.dechunked.isComplete)
+        let (response, exchange) = try await get(.noLength(.chunked))
+        #expect(response.field("Content-Length") == nil)
+        #expect(response.field("Transfer-Encoding") == "chunked")
+        #expect(response.dechunked.bytes == media.bytes(1000..<2000))
+        #expect(response.dechunked.isComplete)
         #expect(exchange.bytesSent == 1000)
     }
 
     @Test func chunkedCutHasNoLastChunk() async throws {
-        let (answer, exchange) = try await get(.noLength(.chunked), .cut(after: 400))
-        #expect(answer.dechunked.bytes == media.bytes(1000..<1400))
-        #expect(!answer.dechunked.isComplete)
+        let (response, exchange) = try await get(.noLength(.chunked), .cut(after: 400))
+        #expect(response.dechunked.bytes == media.bytes(1000..<1400))
+        #expect(!response.dechunked.isComplete)
         #expect(exchange.ending == .cut)
     }
 
     @Test func http10EndsByClosing() async throws {
-        let (answer, _) = try await get(.noLength(.close), fields: [:])
-        #expect(answer.head.hasPrefix("HTTP/1.0 200"))
-        #expect(answer.field("Content-Length") == nil)
-        #expect(answer.body == media.bytes(0..<100_000))
+        let (response, _) = try await get(.noLength(.close), fields: [:])
+        #expect(response.head.hasPrefix("HTTP/1.0 200"))
+        #expect(response.field("Content-Length") == nil)
+        #expect(response.body == media.bytes(0..<100_000))
     }
 
     @Test func aContentLengthThatPromisesTooMuch() async throws {
-        let (answer, _) = try await get(.contentLength(5000))
-        #expect(answer.field("Content-Length") == "5000")
-        #expect(answer.body.count == 1000)
+        let (response, _) = try await get(.contentLength(5000))
+        #expect(response.field("Content-Length") == "5000")
+        #expect(response.body.count == 1000)
     }
 
     // MARK: Validators and content
@@ -103,9 +103,9 @@ import Testing
         #expect(try await get(.etag("W/\"x\"")).0.field("ETag") == "W/\"x\"")
         #expect(try await get(.noValidators).0.field("ETag") == nil)
         let other = PatternBytes(seed: 9, length: 100_000)
-        let (answer, _) = try await get(.version(.pattern(other), etag: "\"v9\""))
-        #expect(answer.field("ETag") == "\"v9\"")
-        #expect(answer.body == other.bytes(1000..<2000))
+        let (response, _) = try await get(.version(.pattern(other), etag: "\"v9\""))
+        #expect(response.field("ETag") == "\"v9\"")
+        #expect(response.body == other.bytes(1000..<2000))
     }
 
     @Test func rulesCountRequests() async throws {
@@ -116,8 +116,8 @@ import Testing
         try await OriginServer.run(["/a": resource]) { origin in
             var seen: [String] = []
             for _ in 0..<7 {
-                let answer = try await RawClient.get(origin, "/a")
-                seen.append("\(answer.status)\(answer.field("ETag") ?? "")\(answer.field("Retry-After") ?? "")")
+                let response = try await RawClient.get(origin, "/a")
+                seen.append("\(response.status)\(response.field("ETag") ?? "")\(response.field("Retry-After") ?? "")")
             }
             #expect(seen == ["5031", "5031", "200\"v1\"", "500", "200\"v1\"", "200\"n\"", "200\"n\""])
             #expect(origin.log.bytesSent() == 40, "what a refusal says is no media")
@@ -125,10 +125,10 @@ import Testing
     }
 
     @Test func gzipIsGzip() async throws {
-        let (answer, _) = try await get(.gzip, fields: ["Accept-Encoding": "identity"])
-        #expect(answer.field("Content-Encoding") == "gzip")
+        let (response, _) = try await get(.gzip, fields: ["Accept-Encoding": "identity"])
+        #expect(response.field("Content-Encoding") == "gzip")
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("gzip-\(UUID().uuidString).gz")
-        try Data(answer.body).write(to: file)
+        try Data(response.body).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let gzip = Process()
         gzip.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -156,47 +156,47 @@ import Testing
 
     @Test func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b", status: 307)]) { origin in
-            let answer = try await RawClient.get(origin, "/a")
-            #expect(answer.status == 307)
-            #expect(answer.field("Location") == "/b")
+            let response = try await RawClient.get(origin, "/a")
+            #expect(response.status == 307)
+            #expect(response.field("Location") == "/b")
         }
     }
 
     // MARK: The way it ends
 
     @Test func cutAfterSomeBytesAndBeforeTheHead() async throws {
-        let (answer, exchange) = try await get(.cut(after: 300))
-        #expect(answer.field("Content-Length") == "1000")
-        #expect(answer.body == media.bytes(1000..<1300))
-        #expect(answer.end == .closed)
+        let (response, exchange) = try await get(.cut(after: 300))
+        #expect(response.field("Content-Length") == "1000")
+        #expect(response.body == media.bytes(1000..<1300))
+        #expect(response.end == .closed)
         #expect(exchange.bytesSent == 300)
         let (nothing, _) = try await get(.cut(after: nil))
         #expect(nothing.head.isEmpty)
     }
 
     @Test func resetIsSeenAsReset() async throws {
-        let (answer, exchange) = try await get(.reset(after: 0))
-        #expect(answer.end == .reset)
+        let (response, exchange) = try await get(.reset(after: 0))
+        #expect(response.end == .reset)
         #expect(exchange.ending == .cut)
         #expect(try await get(.reset(after: nil)).0.end == .reset)
     }
 
-    @Test func aStalledAnswerWaitsForItsRelease() async throws {
+    @Test func aStalledResponseWaitsForItsRelease() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 70_000))]) { origin in
-            async let answer = RawClient.get(origin, "/a")
+            async let response = RawClient.get(origin, "/a")
             let stalled = try await origin.log.first { $0.isStalled && $0.bytesSent == 70_000 }
             #expect(stalled.ending == .running)
             origin.release("/other")
             #expect(origin.log.exchanges[0].isStalled)
             origin.release("/a")
-            let body = try await answer.body
+            let body = try await response.body
             #expect(body == media.bytes(0..<100_000))
         }
         try await OriginServer.run(["/a": .pattern(10, .stall(after: nil))]) { origin in
-            async let answer = RawClient.get(origin, "/a")
+            async let response = RawClient.get(origin, "/a")
             #expect(try await origin.log.first { $0.isStalled }.status == nil)
             origin.release()
-            let body = try await answer.body
+            let body = try await response.body
             #expect(body.count == 10)
         }
     }
@@ -216,14 +216,14 @@ import Testing
     @Test func aDripFollowsTheClock() async throws {
         let clock = ManualClock()
         try await OriginServer.run(["/a": .pattern(2500, .drip(1000, every: .seconds(1)))], clock: clock) { origin in
-            async let answer = RawClient.get(origin, "/a")
+            async let response = RawClient.get(origin, "/a")
             try await clock.waitForSleepers(1)
             _ = try await origin.log.first { $0.bytesSent == 1000 }
             clock.advance(by: .seconds(1))
             try await clock.waitForSleepers(1)
             _ = try await origin.log.first { $0.bytesSent == 2000 }
             clock.advance(by: .seconds(1))
-            let body = try await answer.body
+            let body = try await response.body
             #expect(body == media.bytes(0..<2500))
         }
     }

@@ -10,12 +10,12 @@ import Testing
 
     @Test func aWholeFileComesAndIsLogged() async throws {
         try await OriginServer.run(["/a": .pattern(100_000)]) { origin in
-            let answer = try await RawClient.get(origin, "/a?token=1", ["X-Mark": "me"])
-            #expect(answer.status == 200)
-            #expect(answer.body == media.bytes(0..<100_000))
-            #expect(answer.field("Content-Length") == "100000")
-            #expect(answer.field("ETag") == "\"v1\"")
-            #expect(answer.field("Accept-Ranges") == "bytes")
+            let response = try await RawClient.get(origin, "/a?token=1", ["X-Mark": "me"])
+            #expect(response.status == 200)
+            #expect(response.body == media.bytes(0..<100_000))
+            #expect(response.field("Content-Length") == "100000")
+            #expect(response.field("ETag") == "\"v1\"")
+            #expect(response.field("Accept-Ranges") == "bytes")
             let logged = try await origin.log.first { $0.isOver }
             #expect(logged.ending == .finished)
             #expect(logged.path == "/a")
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "Ranges are answered as RFC 9110 §14 has them",
+        "Ranges are responded as RFC 9110 §14 has them",
         arguments: [
             ("bytes=0-1", 206, 0..<2), ("bytes=99990-", 206, 99_990..<100_000), ("bytes=-10", 206, 99_990..<100_000),
             ("bytes=50-200000", 206, 50..<100_000), ("bytes=-200000", 206, 0..<100_000), ("bytes=100000-", 416, nil),
@@ -38,14 +38,14 @@ import Testing
         ] as [(String, Int, Range<Int64>?)])
     func ranges(_ asked: String, status: Int, body: Range<Int64>?) async throws {
         try await OriginServer.run(["/a": .pattern(100_000)]) { origin in
-            let answer = try await RawClient.get(origin, "/a", ["Range": asked])
-            #expect(answer.status == status)
-            #expect(answer.body == (body.map { media.bytes($0) } ?? []))
+            let response = try await RawClient.get(origin, "/a", ["Range": asked])
+            #expect(response.status == status)
+            #expect(response.body == (body.map { media.bytes($0) } ?? []))
             switch status {
             case 206:
-                #expect(answer.field("Content-Range") == "bytes \(body!.lowerBound)-\(body!.upperBound - 1)/100000")
-            case 416: #expect(answer.field("Content-Range") == "bytes */100000")
-            default: #expect(answer.field("Content-Range") == nil)
+                #expect(response.field("Content-Range") == "bytes \(body!.lowerBound)-\(body!.upperBound - 1)/100000")
+            case 416: #expect(response.field("Content-Range") == "bytes */100000")
+            default: #expect(response.field("Content-Range") == nil)
             }
         }
     }
@@ -61,8 +61,8 @@ import Testing
                 ("/weak", "If-Range", "W/\"v1\"", 200), ("/a", "If-None-Match", "\"v1\"", 304),
             ]
             for (path, name, value, status) in cases {
-                let answer = try await RawClient.get(origin, path, [name: value, "Range": "bytes=0-9"])
-                #expect(answer.status == status, "\(name): \(value) at \(path)")
+                let response = try await RawClient.get(origin, path, [name: value, "Range": "bytes=0-9"])
+                #expect(response.status == status, "\(name): \(value) at \(path)")
             }
         }
     }
@@ -80,9 +80,9 @@ import Testing
     @Test func pipelinedRequestsShareAConnectionInOrder() async throws {
         try await OriginServer.run(["/a": .pattern(50_000), "/b": .pattern(10, seed: 2)]) { origin in
             let text = "GET /a HTTP/1.1\r\nHost: o\r\n\r\nGET /b HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n"
-            let answer = try await RawClient.send(origin, text)
-            #expect(Array(answer.body.prefix(50_000)) == media.bytes(0..<50_000))
-            #expect(Array(answer.body.suffix(10)) == PatternBytes(seed: 2, length: 10).bytes(0..<10))
+            let response = try await RawClient.send(origin, text)
+            #expect(Array(response.body.prefix(50_000)) == media.bytes(0..<50_000))
+            #expect(Array(response.body.suffix(10)) == PatternBytes(seed: 2, length: 10).bytes(0..<10))
             #expect(origin.connectionCount == 1)
             #expect(origin.log.exchanges.map(\.connection) == [0, 0])
         }
@@ -95,8 +95,8 @@ import Testing
         let resources = ["/file": OriginResource(.file(file)), "/data": OriginResource(.data(media.data))]
         try await OriginServer.run(resources) { origin in
             for path in ["/file", "/data"] {
-                let answer = try await RawClient.get(origin, path, ["Range": "bytes=70000-79999"])
-                #expect(answer.body == media.bytes(70_000..<80_000), "\(path)")
+                let response = try await RawClient.get(origin, path, ["Range": "bytes=70000-79999"])
+                #expect(response.body == media.bytes(70_000..<80_000), "\(path)")
             }
         }
     }

@@ -6,7 +6,7 @@ import SpoolTesting
 struct RawClient {
     enum End: Equatable { case closed, reset }
 
-    struct Answer {
+    struct Response {
         var head: String
         var body: [UInt8]
         var end: End
@@ -34,14 +34,14 @@ struct RawClient {
     /// Sends a `GET` over a connection of its own and reads until that ends.
     static func get(
         _ origin: OriginServer, _ path: String, _ fields: [String: String] = [:], method: String = "GET"
-    ) async throws -> Answer {
+    ) async throws -> Response {
         let lines = fields.map { "\($0): \($1)\r\n" }.joined()
         return try await send(
             origin, "\(method) \(path) HTTP/1.1\r\nHost: origin\r\nConnection: close\r\n\(lines)\r\n")
     }
 
     /// Sends `text` and reads until the connection ends.
-    static func send(_ origin: OriginServer, _ text: String) async throws -> Answer {
+    static func send(_ origin: OriginServer, _ text: String) async throws -> Response {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connect(host: "127.0.0.1", port: origin.port) { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -59,7 +59,7 @@ struct RawClient {
             }
             let separator = Array("\r\n\r\n".utf8)
             let split = received.indices.first { received[$0...].starts(with: separator) } ?? received.count
-            return Answer(
+            return Response(
                 head: String(decoding: received[..<split], as: UTF8.self), body: Array(received[split...].dropFirst(4)),
                 end: end)
         }

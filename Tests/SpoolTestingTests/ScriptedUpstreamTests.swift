@@ -56,10 +56,10 @@ import Testing
         }
         upstream.deliver(10, of: "/a")
         try await upstream.log.until { $0[0].bytesSent == 10 }
-        upstream.fail("/a", UpstreamError(.cut, "the line went dead"))
+        upstream.fail("/a", UpstreamError(.connectionLost, "the line went dead"))
         let (count, error) = await reader.value
         #expect(count == 10)
-        #expect(error?.code == .cut)
+        #expect(error?.code == .connectionLost)
         #expect(upstream.log.exchanges[0].ending == .cut)
     }
 
@@ -70,7 +70,7 @@ import Testing
             case 0: throw UpstreamError(.unreachable, "no route")
             case 1:
                 let head = HTTPResponse(status: .partialContent, headerFields: [.contentRange: "bytes 5-6/1000"])
-                return .init(head, .pattern(media), body: 5..<7, failure: UpstreamError(.cut, "gone"))
+                return .init(head, .pattern(media), body: 5..<7, failure: UpstreamError(.connectionLost, "gone"))
             default: return nil
             }
         }

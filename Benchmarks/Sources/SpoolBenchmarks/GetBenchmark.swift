@@ -20,7 +20,7 @@ extension Benchmark {
             return size / (costs.last?.seconds ?? .nan)
         } peer: {
             let folder = try TemporaryFolder("fetch")
-            peerCosts.append(try await measure(Errand(url: url, file: folder.file("large.bin")).command))
+            peerCosts.append(try await measure(BenchmarkTask(url: url, file: folder.file("large.bin")).command))
             return size / (peerCosts.last?.seconds ?? .nan)
         }
 

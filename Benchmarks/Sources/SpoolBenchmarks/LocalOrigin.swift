@@ -13,9 +13,9 @@ final class LocalOrigin: Sendable {
     private let port: Int
     private let process: Process
 
-    /// Starts nginx and waits until it answers.
+    /// Starts nginx and waits until it responds.
     ///
-    /// - Throws: ``BenchmarkError`` if there is no nginx on the machine, or it does not answer.
+    /// - Throws: ``BenchmarkError`` if there is no nginx on the machine, or it does not response.
     init() async throws {
         folder = try TemporaryFolder("origin")
         port = Int.random(in: 20_000..<30_000)
@@ -26,7 +26,7 @@ final class LocalOrigin: Sendable {
         process.environment = ProcessInfo.processInfo.environment.merging(
             ["PATH": "/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/usr/bin:/bin"], uniquingKeysWith: { $0 + ":" + $1 })
         try process.run()
-        try await waitUntilItAnswers()
+        try await waitUntilItResponds()
     }
 
     deinit {
@@ -49,14 +49,14 @@ final class LocalOrigin: Sendable {
         return try url(name)
     }
 
-    private func waitUntilItAnswers() async throws {
+    private func waitUntilItResponds() async throws {
         let upstream = HTTPUpstream.standard()
         for _ in 0..<200 where process.isRunning {
             if (try? await upstream.open(UpstreamRequest(url: url("")))) != nil { return }
             try await Task.sleep(for: .milliseconds(20))
         }
         let log = (try? String(contentsOf: folder.file("error.log"), encoding: .utf8)) ?? ""
-        throw BenchmarkError("nginx does not answer; install it (apt-get install nginx). \(log)")
+        throw BenchmarkError("nginx does not response; install it (apt-get install nginx). \(log)")
     }
 
     private static func configuration(port: Int) -> String {

@@ -10,7 +10,7 @@ enum SpoolBenchmarks {
 
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
-        if let errand = Errand(arguments) { return try await errand.run() }
+        if let task = BenchmarkTask(arguments) { return try await task.run() }
         let known = Set(all.map(\.name))
         if let unknown = arguments.first(where: { !known.contains($0) }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()

@@ -20,7 +20,7 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     if kind % 2 == 0 {
         ParserChecks.run(String(decoding: text, as: UTF8.self))
     } else {
-        JudgeChecks.run(text)
+        EvaluationChecks.run(text)
     }
     return 0
 }

@@ -4,7 +4,7 @@ public import Foundation
 /// Asks its delegate for the bytes of an asset whose address the player cannot load by itself.
 ///
 /// Belongs to one ``AVURLAsset``. The delegate is held weakly and called only on the queue given with it; from
-/// there it may answer from any thread.
+/// there it may response from any thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
 
@@ -13,14 +13,14 @@ open class AVAssetResourceLoader: NSObject {
         super.init()
     }
 
-    /// Sets who answers loading requests, and on which queue it is asked.
+    /// Sets who responses loading requests, and on which queue it is asked.
     ///
     /// - Parameter delegateQueue: should be serial and not the main queue; nil takes a queue of the loader's own.
     open func setDelegate(_ delegate: (any AVAssetResourceLoaderDelegate)?, queue delegateQueue: DispatchQueue?) {
         core.setDelegate(delegate, queue: delegateQueue)
     }
 
-    /// Who answers loading requests; nil once it is gone.
+    /// Who responses loading requests; nil once it is gone.
     open weak var delegate: (any AVAssetResourceLoaderDelegate)? { core.delegate }
 
     /// The queue on which the delegate is asked.

@@ -29,7 +29,7 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool
 
-    /// An answer to a server's question is no longer wanted. The stand-in never says so.
+    /// A response to a server's question is no longer wanted. The stand-in never says so.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
 }
@@ -52,7 +52,7 @@ extension AVAssetResourceLoaderDelegate {
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {}
 
-    /// Answers no challenge.
+    /// Responses no challenge.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge

@@ -1,7 +1,7 @@
 public import Foundation
 public import FoundationNetworking
 
-/// One wish of the player for information about a resource, for bytes of it, or for both.
+/// One requested of the player for information about a resource, for bytes of it, or for both.
 ///
 /// Only a resource loader makes them. Two are equal only if they are the same object, so a request can be a
 /// dictionary's key. Whoever takes one on must finish it once, unless it is cancelled before.
@@ -14,7 +14,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     public let contentInformationRequest: AVAssetResourceLoadingContentInformationRequest?
     /// Where to hand over bytes; nil when only information is wanted.
     public let dataRequest: AVAssetResourceLoadingDataRequest?
-    /// What a server answered; kept, without effect here.
+    /// What a server responded; kept, without effect here.
     @NSCopying open var response: URLResponse?
     /// Another address to load from. The stand-in does not follow it and the load fails, as it does with Apple's
     /// for anything but HTTP.
@@ -57,7 +57,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     }
 }
 
-/// A wish to renew what was loaded before; the stand-in never makes one.
+/// A requested to renew what was loaded before; the stand-in never makes one.
 open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}
 
 /// Who made a loading request.

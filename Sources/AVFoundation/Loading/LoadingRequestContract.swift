@@ -1,6 +1,6 @@
-/// What a resource loader's delegate may do with one loading request, and what it did: the judge of one request.
+/// What a resource loader's delegate may do with one loading request, and what it did: the evaluate of one request.
 ///
-/// Pure; a ``LoadingRequestRecord`` locks it and acts on its answers. Offsets are bytes of the resource.
+/// Pure; a ``LoadingRequestRecord`` locks it and acts on its responses. Offsets are bytes of the resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
@@ -17,14 +17,14 @@ struct LoadingRequestContract: Sendable, Equatable {
         case abandoned
     }
 
-    /// What was handed over, judged.
+    /// What was handed over, evaluated.
     struct Delivery: Sendable, Equatable {
         /// How many of the bytes, from the first, count.
         var accepted: Int
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
-    /// The end that the delegate gave the request, judged.
+    /// The end that the delegate gave the request, evaluated.
     struct Finish: Sendable, Equatable {
         /// Whether this ended the request; false if it had ended before.
         var isFirst: Bool
@@ -69,14 +69,14 @@ struct LoadingRequestContract: Sendable, Equatable {
         case .abandoned: return Delivery(accepted: 0)
         case .made, .open: break
         }
-        var answer = Delivery(accepted: count)
-        if !isInformationKnown { answer.violations.append(.dataBeforeInformation) }
+        var response = Delivery(accepted: count)
+        if !isInformationKnown { response.violations.append(.dataBeforeInformation) }
         if let length, Int64(count) > length - delivered {
-            answer.accepted = Int(length - delivered)
-            answer.violations.append(.moreThanRequested)
+            response.accepted = Int(length - delivered)
+            response.violations.append(.moreThanRequested)
         }
-        delivered += Int64(answer.accepted)
-        return answer
+        delivered += Int64(response.accepted)
+        return response
     }
 
     /// The delegate says that this is all, or that it failed.
@@ -94,19 +94,19 @@ struct LoadingRequestContract: Sendable, Equatable {
         case .made, .open: break
         }
         phase = .finished
-        var answer = Finish(isFirst: true)
-        guard !failing else { return answer }
+        var response = Finish(isFirst: true)
+        guard !failing else { return response }
         if asksForInformation {
-            if !isInformationKnown { answer.violations.append(.finishedWithoutInformation) }
+            if !isInformationKnown { response.violations.append(.finishedWithoutInformation) }
             if let allowedContentTypes, !allowedContentTypes.isEmpty,
                 !(contentType.map(allowedContentTypes.contains) ?? false)
             {
-                answer.violations.append(.contentTypeNotAllowed)
+                response.violations.append(.contentTypeNotAllowed)
             }
         } else if let length, delivered < length {
-            answer.violations.append(.shortFinish)
+            response.violations.append(.shortFinish)
         }
-        return answer
+        return response
     }
 
     /// The player no longer wants the bytes; false if there is nothing to call off.

@@ -123,33 +123,33 @@ final class LoadingRequestRecord: Sendable {
 
     func respond(with data: Data) {
         let isKnown = core.isInformationKnown
-        let (answer, offset) = state.withLock { state in
+        let (response, offset) = state.withLock { state in
             let offset = state.contract.currentOffset
             return (state.contract.respond(count: data.count, isInformationKnown: isKnown), offset)
         }
-        report(answer.violations, at: offset)
-        guard answer.accepted > 0 else { return }
-        update { $0.bytes += Int64(answer.accepted) }
-        receive(.data(data.prefix(answer.accepted)))
+        report(response.violations, at: offset)
+        guard response.accepted > 0 else { return }
+        update { $0.bytes += Int64(response.accepted) }
+        receive(.data(data.prefix(response.accepted)))
     }
 
     func finish(with error: (any Error)?, information: ContentInformation?) {
         let isKnown = core.isInformationKnown
-        let (answer, offset) = state.withLock { state in
+        let (response, offset) = state.withLock { state in
             let finish = state.contract.finish(
                 failing: error != nil, contentType: information?.contentType,
                 allowedContentTypes: allowedContentTypes, isInformationKnown: isKnown)
             return (finish, state.contract.currentOffset)
         }
-        report(answer.violations, at: offset)
-        guard answer.isFirst else { return }
+        report(response.violations, at: offset)
+        guard response.isFirst else { return }
         update { entry in
             entry.isFinished = true
             entry.errorDescription = error.map { String(describing: $0) }
         }
         if let error {
             receive(.failed(error))
-        } else if answer.violations.contains(.contentTypeNotAllowed) {
+        } else if response.violations.contains(.contentTypeNotAllowed) {
             receive(.failed(AVError(.fileFormatNotRecognized)))
         } else {
             receive(.finished(information))

@@ -15,7 +15,7 @@ final class PlayerItemState: Sendable {
     }
 
     /// The libmpv handles that play the item: one at most, and a moment's overlap when it changes players.
-    let playbacks = PlaybackCensus()
+    let playbacks = OpenHandleCounter()
     private let values = Mutex(Values())
 
     var status: AVPlayerItem.Status { values.withLock { $0.status } }

@@ -1,6 +1,6 @@
 /// Which of a player's seeks is the one under way, and when it has arrived.
 ///
-/// libmpv answers a seek command when it has taken note of it, says so when the seek goes to the demuxer, and again
+/// libmpv responses a seek command when it has taken note of it, says so when the seek goes to the demuxer, and again
 /// when playback restarts. A later seek takes the place of an earlier one, which then did not finish. Pure.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {
@@ -20,7 +20,7 @@ struct SeekTracker: Sendable, Equatable {
     /// Whether the seek under way has not yet reached the demuxer.
     var isBeforeDemuxer: Bool { current.map { $0.stage != .atDemuxer } ?? false }
 
-    /// A new seek; the answer is the one that it takes the place of.
+    /// A new seek; the response is the one that it takes the place of.
     mutating func sent(_ id: UInt64) -> UInt64? {
         defer { current = (id, .sent) }
         return current?.id
@@ -45,14 +45,14 @@ struct SeekTracker: Sendable, Equatable {
         if current?.stage == .noted { current?.stage = .atDemuxer }
     }
 
-    /// Playback goes on somewhere; the answer is the seek that has thereby arrived.
+    /// Playback goes on somewhere; the response is the seek that has thereby arrived.
     mutating func restarted() -> UInt64? {
         guard let id = current?.id, current?.stage == .atDemuxer else { return nil }
         current = nil
         return id
     }
 
-    /// Gives up; the answer is the seek that was under way.
+    /// Gives up; the response is the seek that was under way.
     mutating func cancel() -> UInt64? {
         defer { current = nil }
         return current?.id

@@ -33,7 +33,7 @@ struct LoadingPattern: Sendable {
         case wakeReader
     }
 
-    enum Answer: Sendable, Equatable {
+    enum Response: Sendable, Equatable {
         case bytes(Data)
         /// Nothing yet: ask again after a ``Action/wakeReader``.
         case wait
@@ -106,7 +106,7 @@ struct LoadingPattern: Sendable {
     }
 
     /// Whether the information is there: `.bytes` with none once it is.
-    mutating func opening() -> Answer {
+    mutating func opening() -> Response {
         if !isOpen || hasFailed { return .failed }
         if contentInformation != nil { return .bytes(Data()) }
         isReaderWaiting = true
@@ -146,7 +146,7 @@ struct LoadingPattern: Sendable {
     }
 
     /// The demuxer wants up to `limit` bytes at its position.
-    mutating func read(limit: Int) -> (Answer, [Action]) {
+    mutating func read(limit: Int) -> (Response, [Action]) {
         var actions: [Action] = []
         isReaderWaiting = false
         defer { isReadInterrupted = false }
@@ -196,11 +196,11 @@ struct LoadingPattern: Sendable {
         return actions
     }
 
-    mutating func finished(token: Int, information answer: ContentInformation?) -> [Action] {
+    mutating func finished(token: Int, information response: ContentInformation?) -> [Action] {
         var actions: [Action] = []
-        if case .asked(token) = information, let answer {
-            information = .known(answer)
-            endOfResource = answer.contentLength
+        if case .asked(token) = information, let response {
+            information = .known(response)
+            endOfResource = response.contentLength
             if wantsPrebuffer, !isOpen { askPrebuffer(&actions) }
             return actions + wake()
         }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The bytes of one player item as its demuxer reads them: blocking reads on one side, loading requests on the other.
 ///
-/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; answers from the delegate's
+/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; responses from the delegate's
 /// queue; seeks and closing from anywhere.
 final class MediaStream: Sendable {
     /// The error that ended the stream, if one did.
@@ -105,15 +105,15 @@ final class MediaStream: Sendable {
     // MARK: The shell
 
     private func wait(
-        for question: (inout LoadingPattern) -> (LoadingPattern.Answer, [LoadingPattern.Action])
-    ) -> LoadingPattern.Answer {
+        for question: (inout LoadingPattern) -> (LoadingPattern.Response, [LoadingPattern.Action])
+    ) -> LoadingPattern.Response {
         while true {
-            let (answer, steps) = state.withLock { state in
-                let (answer, actions) = question(&state.pattern)
-                return (answer, self.steps(for: actions, &state))
+            let (response, steps) = state.withLock { state in
+                let (response, actions) = question(&state.pattern)
+                return (response, self.steps(for: actions, &state))
             }
             perform(steps)
-            guard answer == .wait else { return answer }
+            guard response == .wait else { return response }
             arrival.wait()
         }
     }

@@ -5,11 +5,11 @@ public import HTTPTypes
 /// Only reads the field; what follows from it is decided by ``Freshness`` and by the cache's policy. Unknown
 /// directives are ignored, names are read in any case.
 public struct CacheControl: Sendable, Hashable {
-    /// Nothing of the answer may be written to disk.
+    /// Nothing of the response may be written to disk.
     public var noStore = false
     /// Not for a cache that several people share.
     public var isPrivate = false
-    /// May be kept by a shared cache, even in answer to a request with `Authorization`.
+    /// May be kept by a shared cache, even in response to a request with `Authorization`.
     public var isPublic = false
     /// Must be validated with the origin before each use. Also set where only certain fields are named.
     public var noCache = false
@@ -33,7 +33,7 @@ public struct CacheControl: Sendable, Hashable {
     /// A field without directives.
     public init() {}
 
-    /// Reads all `Cache-Control` fields of a request or an answer.
+    /// Reads all `Cache-Control` fields of a request or a response.
     ///
     /// A number of seconds that is malformed counts as 0, one too large as `Int64.max`; of several, the smallest counts
     /// (RFC 9111 §1.2.2, §4.2.1).
@@ -68,7 +68,7 @@ public struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// Whether an answer may be kept at all (RFC 9111 §3).
+    /// Whether a response may be kept at all (RFC 9111 §3).
     ///
     /// - Parameters:
     ///   - shared: whether several people use the cache.

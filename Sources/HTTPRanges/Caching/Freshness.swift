@@ -1,23 +1,23 @@
 public import HTTPTypes
 
-/// Whether a stored answer may be used without asking its origin (RFC 9111 §4.2).
+/// Whether a stored response may be used without asking its origin (RFC 9111 §4.2).
 ///
 /// Says only how old it is and how old it may become; `no-cache` and its like are ``CacheControl``'s. All times are
 /// whole seconds; moments are seconds since 1970. Sums saturate, so that no field can make them wrap.
 public struct Freshness: Sendable, Hashable {
-    /// For how many seconds after its making at the origin the answer is fresh.
+    /// For how many seconds after its making at the origin the response is fresh.
     public var lifetime: Int64
-    /// How old the answer was when it came: `corrected_initial_age` of §4.2.3.
+    /// How old the response was when it came: `corrected_initial_age` of §4.2.3.
     public var initialAge: Int64
     /// When it came, in seconds since 1970.
     public var responseTime: Int64
     /// Whether the origin said nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
     public var isHeuristic: Bool
 
-    /// Reads an answer's fields.
+    /// Reads a response's fields.
     ///
     /// - Parameters:
-    ///   - fields: the answer's.
+    ///   - fields: the response's.
     ///   - requestTime: when the request was sent, in seconds since 1970.
     ///   - responseTime: when the head came, in seconds since 1970.
     ///   - shared: whether several people use the cache, so that `s-maxage` counts.
@@ -49,7 +49,7 @@ public struct Freshness: Sendable, Hashable {
         self.initialAge = max(max(0, saturatingDifference(responseTime, date)), saturatingSum(age, delay))
     }
 
-    /// How old the answer is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
+    /// How old the response is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
     public func age(at now: Int64) -> Int64 {
         saturatingSum(initialAge, max(0, saturatingDifference(now, responseTime)))
     }

@@ -1,6 +1,6 @@
 public import HTTPTypes
 
-/// Which request headers an answer depends on, so that one player's variant is never given to another (`Vary`,
+/// Which request headers a response depends on, so that one player's variant is never given to another (`Vary`,
 /// RFC 9110 §12.5.5, RFC 9111 §4.1).
 public struct Vary: Sendable, Hashable {
     /// One nominated field of a request.
@@ -17,12 +17,12 @@ public struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Whether it says `*`, or something that names no field: no stored answer ever fits another request.
+    /// Whether it says `*`, or something that names no field: no stored response ever fits another request.
     public var isAny: Bool
     /// The nominated names in lower case, ascending, each once.
     public var names: [String]
 
-    /// Reads an answer's fields; no `Vary` nominates nothing.
+    /// Reads a response's fields; no `Vary` nominates nothing.
     public init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         let parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
@@ -30,7 +30,7 @@ public struct Vary: Sendable, Hashable {
         names = Set(parsed.compactMap { $0 }).sorted()
     }
 
-    /// What a request says in the nominated fields: equal for two requests that may share an answer, and fit to be
+    /// What a request says in the nominated fields: equal for two requests that may share a response, and fit to be
     /// hashed into a key. Values may hold secrets (`Authorization`, `Cookie`): store the hash, not them.
     ///
     /// Nil if ``isAny``.

@@ -1,8 +1,8 @@
 /// How long an origin asks a player to wait before it tries again (`Retry-After`, RFC 9110 §10.2.3).
 ///
-/// Says what the origin wishes, not what is wise: whoever waits sets a ceiling of their own.
+/// Says what the origin requests, not what is wise: whoever waits sets a ceiling of their own.
 public enum RetryAfter: Sendable, Hashable {
-    /// A number of seconds from when the answer came; a number too large to hold is `Int64.max`.
+    /// A number of seconds from when the response came; a number too large to hold is `Int64.max`.
     case seconds(Int64)
     /// A moment to wait for.
     case date(HTTPDate)
@@ -21,7 +21,7 @@ public enum RetryAfter: Sendable, Hashable {
 
     /// How long to wait, never negative.
     ///
-    /// - Parameter now: when the answer came, in seconds since 1970; used only where the origin named a date.
+    /// - Parameter now: when the response came, in seconds since 1970; used only where the origin named a date.
     public func delay(now: Int64) -> Duration {
         switch self {
         case .seconds(let seconds): return .seconds(max(0, seconds))

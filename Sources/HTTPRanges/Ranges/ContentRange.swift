@@ -1,4 +1,4 @@
-/// Which bytes of a media file an answer holds, and how long the file is (`Content-Range`, RFC 9110 §14.4).
+/// Which bytes of a media file a response holds, and how long the file is (`Content-Range`, RFC 9110 §14.4).
 ///
 /// Three forms: `bytes 0-99/1000`; `bytes 0-99/*`, length unknown; `bytes */1000`, which a 416 carries to tell the
 /// length. Header text is closed (`0-99`), ``range`` half-open (`0..<100`).

@@ -1,4 +1,4 @@
-/// Frames several ranges of one media file as one answer, `multipart/byteranges` (RFC 9110 §14.6).
+/// Frames several ranges of one media file as one response, `multipart/byteranges` (RFC 9110 §14.6).
 ///
 /// Gives the texts that go between the bytes and the total length; doesn't touch the bytes. A server sends, for each
 /// range, ``head(ofPart:)`` and then the range's bytes, and at last ``closing``.
@@ -35,7 +35,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
         self.boundary = kept.isEmpty ? "spool-byteranges" : kept
     }
 
-    /// The answer's own `Content-Type`.
+    /// The response's own `Content-Type`.
     public var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 
     /// What is sent before the bytes of the part at `index`, counted from 0; empty if there is no such part.
@@ -49,7 +49,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
     /// What is sent after the last part's bytes.
     public var closing: String { "\r\n--\(boundary)--\r\n" }
 
-    /// The answer's `Content-Length`: heads, bytes and closing; nil if the sum exceeds `Int64.max`.
+    /// The response's `Content-Length`: heads, bytes and closing; nil if the sum exceeds `Int64.max`.
     public var contentLength: Int64? {
         var total = Int64(closing.utf8.count)
         for index in ranges.indices {

@@ -75,7 +75,7 @@ public struct RangeHeader: Sendable, Hashable {
     /// The bytes that are meant in a resource of `length` bytes.
     ///
     /// Ranges are clipped to the length; those that lie wholly past it, and suffixes of no bytes, are dropped, and if
-    /// none is left the answer is unsatisfiable (RFC 9110 §14.1.2). Where ranges overlap or touch, all are put in
+    /// none is left the response is unsatisfiable (RFC 9110 §14.1.2). Where ranges overlap or touch, all are put in
     /// ascending order and joined; otherwise they stay in the order asked for (§15.3.7.2). More than `limit` are too
     /// many: the whole is sent instead (§14.2). Any suffix of an empty resource means the whole.
     public func resolve(length: Int64, limit: Int = 16) -> Resolution {

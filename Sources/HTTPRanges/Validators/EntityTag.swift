@@ -27,7 +27,7 @@ public struct EntityTag: Sendable, Hashable {
         self.init(value: String(Substring(rest.dropFirst().dropLast())), isWeak: isWeak)
     }
 
-    /// The tag of an answer. One that is doubtful (no quotes, or several that differ) is taken as weak: it can show
+    /// The tag of a response. One that is doubtful (no quotes, or several that differ) is taken as weak: it can show
     /// that two versions differ, never that they are the same.
     init?(fields: HTTPFields) {
         let values = fields[values: .eTag]

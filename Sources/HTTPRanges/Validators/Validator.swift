@@ -2,14 +2,14 @@ public import HTTPTypes
 
 /// Tells whether the media file at an origin is still the one of which bytes are stored (RFC 9110 §8.8).
 ///
-/// Holds what an answer says of its version: its entity tag, and when it was last modified. It doesn't hold the length;
+/// Holds what a response says of its version: its entity tag, and when it was last modified. It doesn't hold the length;
 /// ``ResourceVersion`` does.
 public struct Validator: Sendable, Hashable {
-    /// The answer's `ETag`.
+    /// The response's `ETag`.
     public var entityTag: EntityTag?
-    /// The answer's `Last-Modified` as it stood in the header; nil if it was no date.
+    /// The response's `Last-Modified` as it stood in the header; nil if it was no date.
     public var lastModified: String?
-    /// When the origin made the answer (`Date`): a modification shortly before it may not have been the last.
+    /// When the origin made the response (`Date`): a modification shortly before it may not have been the last.
     public var date: HTTPDate?
 
     /// A validator of these parts. A `lastModified` that is no HTTP date counts as none.
@@ -19,7 +19,7 @@ public struct Validator: Sendable, Hashable {
         self.date = date
     }
 
-    /// Reads an answer's fields. Fields that are malformed, or that are there several times with different values,
+    /// Reads a response's fields. Fields that are malformed, or that are there several times with different values,
     /// count as absent, or as weak.
     public init(fields: HTTPFields) {
         func single(_ name: HTTPField.Name) -> String? {
@@ -34,7 +34,7 @@ public struct Validator: Sendable, Hashable {
     /// The moment that ``lastModified`` names.
     public var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
-    /// Whether it can prove that two answers are of the same bytes: a strong entity tag; or, where there is no tag at
+    /// Whether it can prove that two responses are of the same bytes: a strong entity tag; or, where there is no tag at
     /// all, a strong-enough `Last-Modified`, at least 60 seconds older than `Date` (RFC 9110 §8.8.2.2).
     public var isStrong: Bool {
         if let entityTag { return !entityTag.isWeak }
@@ -77,7 +77,7 @@ public struct Validator: Sendable, Hashable {
         return date != otherDate
     }
 
-    /// Whether a request with this `If-Range` may be answered with a part of the version that this validates; if not,
+    /// Whether a request with this `If-Range` may be responded with a part of the version that this validates; if not,
     /// send the whole with status 200 (RFC 9110 §13.1.5).
     ///
     /// True only for the same strong entity tag, or exactly the same, strong-enough date.

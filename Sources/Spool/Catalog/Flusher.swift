@@ -22,12 +22,12 @@ final class Flusher: Sendable {
     private let writing = Mutex(())
     private let catalog: Catalog
     private let executor: BlockingExecutor
-    private let time: Timekeeper
+    private let time: CacheClock
     private let interval: Duration
     private let report: @Sendable (any Error) -> Void
 
     init(
-        catalog: Catalog, executor: BlockingExecutor, time: Timekeeper, interval: Duration = .milliseconds(100),
+        catalog: Catalog, executor: BlockingExecutor, time: CacheClock, interval: Duration = .milliseconds(100),
         report: @escaping @Sendable (any Error) -> Void
     ) {
         self.catalog = catalog

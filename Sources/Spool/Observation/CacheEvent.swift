@@ -7,12 +7,12 @@ public struct CacheEvent: Sendable {
         /// Bytes of this range landed and are readable.
         case landed(Range<Int64>)
         /// A transfer was given up before its end because nobody wanted what it brought.
-        case cut(at: Int64)
+        case cancelled(at: Int64)
         /// The origin failed; the next try comes after `delay`.
         case retrying(after: Duration, cause: CacheError)
         /// The origin serves another version; the former one was dropped.
         case changed(reason: String)
-        /// An answer contradicts itself, and only part of it was believed.
+        /// A response contradicts itself, and only part of it was believed.
         case discrepancy(String)
         /// These stored blocks did not match their seals and were dropped.
         case blocksDropped(Range<Int64>)

@@ -69,8 +69,8 @@ final class EventHub: Sendable {
             logger.warning("not kept: \(cause)", metadata: ["resource": "\(event.address)"])
         case .evicted(let bytes):
             logger.debug("evicted \(bytes) bytes", metadata: ["resource": "\(event.address)"])
-        case .cut(let offset):
-            logger.debug("transfer cut at \(offset)", metadata: ["resource": "\(event.address)"])
+        case .cancelled(let offset):
+            logger.debug("transfer cancelled at \(offset)", metadata: ["resource": "\(event.address)"])
         case .completed:
             logger.debug("complete", metadata: ["resource": "\(event.address)"])
         case .failed(let error):

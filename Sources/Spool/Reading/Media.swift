@@ -25,7 +25,7 @@ public final class Media: Sendable {
     ///
     /// Otherwise the origin is asked for the first block, which is kept.
     ///
-    /// - Throws: `CacheError` when the origin has to be asked and does not answer, or refuses.
+    /// - Throws: `CacheError` when the origin has to be asked and does not response, or refuses.
     public func contentInformation() async throws -> ContentInformation {
         try await scheduler.load()
         if let known = scheduler.contentInformation { return known }

@@ -1,6 +1,6 @@
 /// What a player wants to know of a media file before its first byte.
 public struct ContentInformation: Sendable, Hashable {
-    /// Number of bytes; nil while no answer of the origin has told it.
+    /// Number of bytes; nil while no response of the origin has told it.
     public var length: Int64?
     /// The origin's `Content-Type`, such as `audio/mpeg`; nil if it sent none.
     public var contentType: String?

@@ -39,7 +39,7 @@ final class Generation: Sendable {
         set { state.withLock { $0.row = newValue } }
     }
 
-    /// Validator, length and type, as far as the origin's answers have told them.
+    /// Validator, length and type, as far as the origin's responses have told them.
     var version: ResourceVersion {
         get { state.withLock { $0.version } }
         set {

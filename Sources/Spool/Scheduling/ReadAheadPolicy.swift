@@ -11,7 +11,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// How long a transfer that nobody wants any more goes on before it is cut: players cancel and ask again.
     public var grace: Duration = .milliseconds(250)
     /// What the origin needs less time than this to send is let in rather than cut.
-    public var letIn: Duration = .milliseconds(500)
+    public var drainTime: Duration = .milliseconds(500)
     /// Requests that one resource may have in flight.
     public var transfersPerResource: Int = 6
 

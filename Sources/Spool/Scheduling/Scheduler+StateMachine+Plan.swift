@@ -191,7 +191,7 @@ extension Scheduler.StateMachine {
 
     private func carriage(of offset: Int64, to id: ReaderID) -> Carriage {
         var best: (id: TransferID, state: TransferState)?
-        for (id, transfer) in transfers where !transfer.isVoid {
+        for (id, transfer) in transfers where !transfer.isStale {
             guard transfer.position <= offset, offset < transfer.end ?? .max else { continue }
             if transfer.isCut { return .leaving }
             if best.map({ transfer.position > $0.state.position }) ?? true { best = (id, transfer) }
@@ -216,7 +216,7 @@ extension Scheduler.StateMachine {
             upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound))
         }
         upper = min(upper, hole.upperBound)
-        for transfer in transfers.values where !transfer.isVoid && transfer.position > lower {
+        for transfer in transfers.values where !transfer.isStale && transfer.position > lower {
             upper = min(upper, Block.roundDown(transfer.position))
         }
         return upper
@@ -232,7 +232,7 @@ extension Scheduler.StateMachine {
                 ?? transfer.position
         }
         for (other, state) in transfers
-        where other != id && !state.isVoid && state.isSequential == transfer.isSequential {
+        where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > transfer.position { limit = min(limit, Block.roundDown(state.position)) }
             // Where they meet, the one that comes from behind ends; of two that begin together, the younger.
             let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
@@ -260,7 +260,7 @@ extension Scheduler.StateMachine {
 
     func isNearlyDone(_ transfer: TransferState) -> Bool {
         guard let end = transfer.end, transfer.isStreaming || !isClosing else { return false }
-        return end - transfer.position <= max(Self.inSockets, link.bytes(in: policy.letIn) ?? 0)
+        return end - transfer.position <= max(Self.inSockets, link.bytes(in: policy.drainTime) ?? 0)
     }
 
     /// About what the buffers of two sockets hold: so much has been sent, though it has not come yet.
@@ -268,11 +268,11 @@ extension Scheduler.StateMachine {
 
     /// How near a transfer has to be for a waiting reader to join it rather than have its own.
     ///
-    /// What the line brings in ``ReadAheadPolicy/letIn``: a request inside what is on its way makes the origin send
+    /// What the line brings in ``ReadAheadPolicy/drainTime``: a request inside what is on its way makes the origin send
     /// bytes that nobody takes, so it has to be worth it. Before anything has been measured, the first request, which
     /// is small, is waited for.
     private var joinDistance: Int64 {
-        max(Self.inSockets, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.letIn) ?? policy.firstRequest)
+        max(Self.inSockets, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.drainTime) ?? policy.firstRequest)
     }
 
     /// How much of a request may be outstanding when the next one is sent.

@@ -93,7 +93,7 @@ extension Scheduler {
             var spaceTicket = 0
             var isCut = false
             /// Its bytes belong to another generation, and none of them may land any more.
-            var isVoid = false
+            var isStale = false
             /// Set while nobody wants it.
             var unwantedEpoch: Int?
             /// The origin sends its whole body from the start; position runs through what has landed.
@@ -106,7 +106,7 @@ extension Scheduler {
             var nextSize: Int64
         }
 
-        /// Whether the origin answers range requests.
+        /// Whether the origin responds range requests.
         package enum RangeSupport: Equatable { case unknown, supported, unsupported }
 
         package private(set) var landed = ByteRangeSet()
@@ -179,7 +179,7 @@ extension Scheduler.StateMachine {
         for id in left { readers[id] = nil }
         var actions: [Action] = []
         for id in transfers.keys.sorted() where id != kept {
-            transfers[id]?.isVoid = true
+            transfers[id]?.isStale = true
             actions += cut(id)
         }
         return (left, actions + plan(waking: .all))
@@ -192,7 +192,7 @@ extension Scheduler.StateMachine {
     package mutating func release(_ count: Int64, within place: ByteRangeSet? = nil) -> [Range<Int64>] {
         var free = place.map { landed.intersection($0) } ?? landed
         for reader in readers.values { free.remove(keepRange(of: reader)) }
-        for transfer in transfers.values where !transfer.isVoid {
+        for transfer in transfers.values where !transfer.isStale {
             free.remove(Block.roundDown(transfer.position)..<blockEnd(at: transfer.position))
         }
         let foremost = readers.values.map(\.position).max() ?? 0
@@ -319,13 +319,13 @@ extension Scheduler.StateMachine {
 // MARK: - Transfers
 
 extension Scheduler.StateMachine {
-    /// The head of an answer has come: its bytes land from `offset`, and end before `end` if that is known.
+    /// The head of a response has come: its bytes land from `offset`, and end before `end` if that is known.
     package mutating func transferStreams(
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
-        guard var transfer = transfers[id], !transfer.isVoid else { return [] }
+        guard var transfer = transfers[id], !transfer.isStale else { return [] }
         if isSequential, !needsBody(beside: id) {
-            transfers[id]?.isVoid = true
+            transfers[id]?.isStale = true
             return cut(id) + plan()
         }
         transfer.isStreaming = true
@@ -348,7 +348,7 @@ extension Scheduler.StateMachine {
 
     /// What the transfer may do before it pulls its next chunk.
     package mutating func permission(_ id: TransferID) -> Permission {
-        guard var transfer = transfers[id], !transfer.isVoid else { return .stop }
+        guard var transfer = transfers[id], !transfer.isStale else { return .stop }
         let limit = limit(of: id, transfer)
         if transfer.position >= limit { return .stop }
         if transfer.isSequential, landed.contains(transfer.position..<min(limit, length ?? .max)) { return .stop }
@@ -364,7 +364,7 @@ extension Scheduler.StateMachine {
     package func position(of id: TransferID) -> Int64? { transfers[id]?.position }
 
     /// Whether bytes of the transfer may land no more.
-    package func isVoid(_ id: TransferID) -> Bool { transfers[id]?.isVoid ?? true }
+    package func isStale(_ id: TransferID) -> Bool { transfers[id]?.isStale ?? true }
 
     /// Whether the transfer has been given up, or is over.
     package func isCut(_ id: TransferID) -> Bool { transfers[id]?.isCut ?? true }
@@ -420,14 +420,14 @@ extension Scheduler.StateMachine {
     /// The transfer is over: its last byte has landed, or it had nothing to bring.
     package mutating func transferEnded(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
-        // An answer that brings nothing may lead to the same request again, and so for ever.
+        // A response that brings nothing may lead to the same request again, and so for ever.
         guard transfer.isCut || transfer.hasLanded else { return transferRestarts(id) }
         transfers[id] = nil
         note(run: transfer)
         return plan()
     }
 
-    /// The transfer failed and may be tried again: no answer, a cut body, a status such as 503.
+    /// The transfer failed and may be tried again: no response, a cut body, a status such as 503.
     package mutating func transferFailed(_ id: TransferID, retryAfter: Duration?, jitter: Double) -> [Action] {
         guard let transfer = transfers.removeValue(forKey: id) else { return [] }
         note(run: transfer)
@@ -447,7 +447,7 @@ extension Scheduler.StateMachine {
         return transfer.isCut ? plan() : fail()
     }
 
-    /// The transfer's answer was of no use, but the same need may be asked for anew at once.
+    /// The transfer's response was of no use, but the same need may be asked for anew at once.
     package mutating func transferRestarts(_ id: TransferID) -> [Action] {
         guard let transfer = transfers.removeValue(forKey: id) else { return [] }
         guard !transfer.isCut else { return plan() }

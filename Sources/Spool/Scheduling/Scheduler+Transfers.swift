@@ -6,17 +6,17 @@ import Synchronization
 
 extension Scheduler {
     /// What a transfer builds its request from.
-    struct Basis {
+    struct RequestPreconditions {
         var stored: StoredVersion?
         var isValidation: Bool
     }
 
-    func basis() -> Basis {
+    func preconditions() -> RequestPreconditions {
         state.withLock { state in
             let stored = state.generation.map { generation in
                 StoredVersion(version: generation.version, storedEnd: state.machine.landed.bounds?.upperBound ?? 0)
             }
-            return Basis(stored: stored, isValidation: state.machine.needsValidation)
+            return RequestPreconditions(stored: stored, isValidation: state.machine.needsValidation)
         }
     }
 
@@ -57,27 +57,27 @@ extension Scheduler {
         }
     }
 
-    /// Judges an answer against what is stored, and takes over the version that it brings. Blocks.
+    /// Evaluates a response against what is stored, and takes over the version that it brings. Blocks.
     ///
-    /// One answer at a time, so that two first transfers of a resource do not begin it twice.
+    /// One response at a time, so that two first transfers of a resource do not begin it twice.
     ///
     /// - Returns: Nil if the version can't be put together from parts and has to be asked for whole.
-    func judge(
-        _ head: HTTPResponse, from id: TransferID, askedFrom: Int64?, askedEnd: Int64?, facts: AnswerFacts
-    ) throws -> PartialResponse.Verdict? {
-        try judging.withLock { _ in
+    func evaluate(
+        _ head: HTTPResponse, from id: TransferID, askedFrom: Int64?, askedEnd: Int64?, facts: ResponseCacheability
+    ) throws -> PartialResponse.Decision? {
+        try evaluating.withLock { _ in
             let rule = services.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
-            let stored = basis().stored
-            let verdict = PartialResponse.judge(
+            let stored = preconditions().stored
+            let decision = PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: askedEnd, stored: stored, rule: rule)
-            switch verdict {
+            switch decision {
             case .land(let landing), .newGeneration(let landing):
                 guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
-                    throw CacheError(.originAnswerMalformed, "\(address): the origin claims an impossible length")
+                    throw CacheError(.malformedResponse, "\(address): the origin claims an impossible length")
                 }
                 guard landing.version.contentEncoding == nil else {
                     throw CacheError(
-                        .originAnswerMalformed, "\(address): the origin compresses its answer although asked not to")
+                        .malformedResponse, "\(address): the origin compresses its response although asked not to")
                 }
                 let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
                 if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
@@ -85,18 +85,18 @@ extension Scheduler {
                     return nil
                 }
                 if let discrepancy = landing.discrepancy { send(.discrepancy(discrepancy)) }
-                if case .land = verdict, let current = generation {
+                if case .land = decision, let current = generation {
                     update(current, to: landing.version, facts: facts)
                 } else {
                     begin(landing.version, facts: facts, from: id)
                 }
             default: break
             }
-            return verdict
+            return decision
         }
     }
 
-    private func update(_ current: Generation, to version: ResourceVersion, facts: AnswerFacts) {
+    private func update(_ current: Generation, to version: ResourceVersion, facts: ResponseCacheability) {
         var version = version
         version.length = version.length ?? current.version.length
         version.contentType = version.contentType ?? current.version.contentType
@@ -112,11 +112,11 @@ extension Scheduler {
         }
     }
 
-    private func begin(_ version: ResourceVersion, facts: AnswerFacts, from id: TransferID) {
+    private func begin(_ version: ResourceVersion, facts: ResponseCacheability, from id: TransferID) {
         let current = generation
         if let current {
             services.capacity.release(current.abandon())
-            send(.changed(reason: "the origin answered with another version"))
+            send(.changed(reason: "the origin responded with another version"))
         }
         adopt(services.begin(version, of: self, replacing: current != nil, facts: facts), keeping: id)
     }
@@ -153,7 +153,7 @@ extension Scheduler {
     }
 
     /// The origin says that what is stored is its current version.
-    func validated(facts: AnswerFacts) {
+    func validated(facts: ResponseCacheability) {
         if let generation = state.withLock({ $0.generation }) { services.update(generation, of: key, facts: facts) }
         feed { $0.machine.validated() }
     }
@@ -176,7 +176,7 @@ extension Scheduler {
         checkComplete()
     }
 
-    /// The head of an answer has come and its body follows.
+    /// The head of a response has come and its body follows.
     ///
     /// - Parameter ignoredRange: Whether the whole came although a part of the very same version was asked for.
     func streams(_ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, ignoredRange: Bool) {
@@ -187,7 +187,7 @@ extension Scheduler {
                 state.machine.rangeSupport = .unsupported
             }
             let isSequential = state.machine.rangeSupport == .unsupported
-            // An answer with the whole body replaces the bounded range that was asked for.
+            // A response with the whole body replaces the bounded range that was asked for.
             return state.machine.transferStreams(id, at: offset, end: end, isWhole: isWhole, isSequential: isSequential)
         }
     }
@@ -229,7 +229,7 @@ extension Scheduler {
 
     /// The generation that the transfer's bytes belong to; nil if another one has taken its place.
     func currentGeneration(for id: TransferID) -> Generation? {
-        state.withLock { state in state.machine.isVoid(id) ? nil : state.generation }
+        state.withLock { state in state.machine.isStale(id) ? nil : state.generation }
     }
 
     /// Bytes have landed and are readable.

@@ -49,8 +49,8 @@ package final class Scheduler: Sendable {
     /// Scheme, host and path, for messages.
     let address: String
     let state: Mutex<State>
-    /// Answers are judged one at a time; held over calls to the catalog, on the blocking executor only.
-    let judging = Mutex(())
+    /// Responses are evaluated one at a time; held over calls to the catalog, on the blocking executor only.
+    let evaluating = Mutex(())
 
     init(key: CacheKey, source: MediaSource, services: CacheServices) {
         self.key = key
@@ -66,7 +66,7 @@ package final class Scheduler: Sendable {
 
     // MARK: - Feeding the machine
 
-    /// As ``feed(_:)``, for an input that answers something beside what is to be done.
+    /// As ``feed(_:)``, for an input that responds something beside what is to be done.
     func ask<R: Sendable>(_ input: (inout State) -> (R, [StateMachine.Action])) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
@@ -76,7 +76,7 @@ package final class Scheduler: Sendable {
         return result
     }
 
-    /// Feeds the machine under the lock and acts on its answer afterwards.
+    /// Feeds the machine under the lock and acts on its response afterwards.
     func feed(_ input: (inout State) -> [StateMachine.Action]) {
         ask { ((), input(&$0)) }
     }
@@ -120,7 +120,7 @@ package final class Scheduler: Sendable {
         func perform(_ scheduler: Scheduler) {
             for waiter in waiters { waiter.resume() }
             for task in cut { task.cancel() }
-            for offset in cutAt { scheduler.send(.cut(at: offset)) }
+            for offset in cutAt { scheduler.send(.cancelled(at: offset)) }
             for timer in timers { scheduler.setTimer(timer) }
             for waiter in settled { waiter.resume() }
         }
@@ -176,7 +176,7 @@ package final class Scheduler: Sendable {
                 let isRestart = if case .restart = outcome { true } else { false }
                 let actions = isRestart ? state.machine.transferRestarts(id) : state.machine.transferEnded(id)
                 if state.machine.hasGivenUp {
-                    let error = CacheError(.originAnswerMalformed, "\(address): the origin's answers lead nowhere")
+                    let error = CacheError(.malformedResponse, "\(address): the origin's responses lead nowhere")
                     state.failure = error
                     event = .failed(error)
                 }
@@ -232,7 +232,7 @@ package final class Scheduler: Sendable {
         }
         guard !isOvertaken else { return }
         let deadline = Task {
-            try await services.time.sleep(services.configuration.readAhead.letIn * 2)
+            try await services.time.sleep(services.configuration.readAhead.drainTime * 2)
             self.feed { $0.machine.cutAll() }
         }
         await settle()

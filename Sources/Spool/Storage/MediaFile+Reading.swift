@@ -66,7 +66,7 @@ extension MediaFile {
         return bad
     }
 
-    /// Judges what a read brought: `bytes` are those of `range`, fewer if the file ended early; nil if they are not
+    /// Evaluates what a read brought: `bytes` are those of `range`, fewer if the file ended early; nil if they are not
     /// read, only to be checked.
     ///
     /// - Returns: False if bytes went away meanwhile and the read has to be done again.

@@ -1,9 +1,9 @@
 import HTTPRanges
 
 extension Transfer {
-    /// Keeps count of where an answer's bytes belong: asking → streaming → ended.
+    /// Keeps count of where a response's bytes belong: asking → streaming → ended.
     ///
-    /// Pure. What the origin's header fields claim has been judged before; this part holds the body to that claim.
+    /// Pure. What the origin's header fields claim has been evaluated before; this part holds the body to that claim.
     package struct StateMachine: ~Copyable {
         /// What to do with a piece of the body.
         package enum ChunkAction: Equatable {
@@ -31,11 +31,11 @@ extension Transfer {
         package let end: Int64?
         private let landsFrom: Int64
 
-        /// The head's verdict was to land from `offset`.
+        /// The head's decision was to land from `offset`.
         ///
         /// - Parameter asked: Where the request began: a block's start or the landed end of a block. Bytes may land
-        ///   from there or from any block start; an answer that begins elsewhere is skipped up to the next one.
-        ///   Nil when the answer begins another generation, of which nothing has landed.
+        ///   from there or from any block start; a response that begins elsewhere is skipped up to the next one.
+        ///   Nil when the response begins another generation, of which nothing has landed.
         package init(offset: Int64, end: Int64?, asked: Int64?) {
             self.position = offset
             self.end = end

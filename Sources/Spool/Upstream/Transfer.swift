@@ -42,7 +42,7 @@ struct Transfer {
     private var place: String { "\(scheduler.address) bytes \(lower)-\(upper.map { "\($0 - 1)" } ?? "")" }
 
     private func exchange() async throws -> Outcome {
-        let basis = scheduler.basis()
+        let preconditions = scheduler.preconditions()
         let (source, sourceNumber) = try await scheduler.sourceAddress()
         var request = UpstreamRequest(url: source.url, fields: source.fields)
         request.fields[.acceptEncoding] = "identity"
@@ -51,10 +51,10 @@ struct Transfer {
         } else if lower > 0 {
             request.fields[.range] = RangeHeader.text(from: lower)
         }
-        if basis.isValidation {
-            if let tag = basis.stored?.version.validator.entityTag?.text { request.fields[.ifNoneMatch] = tag }
-            if let date = basis.stored?.version.validator.lastModified { request.fields[.ifModifiedSince] = date }
-        } else if let text = basis.stored?.version.validator.ifRangeText, request.fields[.range] != nil {
+        if preconditions.isValidation {
+            if let tag = preconditions.stored?.version.validator.entityTag?.text { request.fields[.ifNoneMatch] = tag }
+            if let date = preconditions.stored?.version.validator.lastModified { request.fields[.ifModifiedSince] = date }
+        } else if let text = preconditions.stored?.version.validator.ifRangeText, request.fields[.range] != nil {
             request.fields[.ifRange] = text
         }
         services.events.send(.requested(lower: lower, upper: upper), key: scheduler.key, address: scheduler.address)
@@ -63,13 +63,13 @@ struct Transfer {
         let requestDate = services.time.now()
         let response = try await services.upstream.open(request)
         scheduler.note(roundTrip: services.time.elapsed() - asked)
-        let facts = AnswerFacts(
+        let facts = ResponseCacheability(
             policy: services.configuration.freshness, request: request.fields, response: response.head,
             requestDate: requestDate, responseDate: services.time.now())
-        let verdict = try scheduler.judge(
+        let decision = try scheduler.evaluate(
             response.head, from: id, askedFrom: request.fields[.range] == nil ? nil : lower, askedEnd: upper,
             facts: facts)
-        switch verdict {
+        switch decision {
         case .land(let landing):
             return try await stream(response, landing, asked: lower, isProof: true)
         case .newGeneration(let landing):
@@ -97,7 +97,7 @@ struct Transfer {
     }
 
     private func handle(_ refusal: PartialResponse.Refusal, _ sourceNumber: Int) async throws -> Outcome {
-        let text = "\(place): the origin answered \(refusal.status): \(refusal.reason)"
+        let text = "\(place): the origin responded \(refusal.status): \(refusal.reason)"
         switch refusal.kind {
         case .credentials:
             let error = CacheError(.originRefused, text, status: refusal.status)
@@ -109,7 +109,7 @@ struct Transfer {
         case .status:
             return .refused(CacheError(.originRefused, text, status: refusal.status))
         case .malformed:
-            return .refused(CacheError(.originAnswerMalformed, text, status: refusal.status))
+            return .refused(CacheError(.malformedResponse, text, status: refusal.status))
         }
     }
 
@@ -165,7 +165,7 @@ struct Transfer {
             return .ended
         case .cut(let offset):
             return .failed(
-                CacheError(.originUnavailable, "\(place): the origin ended its answer early, at byte \(offset)"),
+                CacheError(.originUnavailable, "\(place): the origin ended its response early, at byte \(offset)"),
                 retryAfter: nil)
         }
     }

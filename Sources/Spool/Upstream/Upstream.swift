@@ -3,20 +3,20 @@ public import HTTPTypes
 
 /// Where bytes come from: asks an origin for part of a media file and hands back what it sends, as it arrives.
 ///
-/// An upstream sends what it is told and judges nothing: `Range`, `If-Range`, credentials and everything else stand
-/// in ``UpstreamRequest/fields`` already, and whether an answer may land is for `PartialResponse` to say. Retries are
+/// An upstream sends what it is told and evaluates nothing: `Range`, `If-Range`, credentials and everything else stand
+/// in ``UpstreamRequest/fields`` already, and whether a response may land is for `PartialResponse` to say. Retries are
 /// the engine's; redirects are the upstream's (RFC 9110 §15.4), followed afresh for each request, at most a handful,
 /// with `Authorization`, `Cookie` and `Proxy-Authorization` dropped when the host, port or scheme changes.
 ///
 /// Every implementation passes `UpstreamContract` from the test kit. Methods may be called from any task, at once.
 public protocol Upstream: Sendable {
-    /// Sends one `GET` and returns when the head of the final answer (after redirects) has come.
+    /// Sends one `GET` and returns when the head of the final response (after redirects) has come.
     ///
-    /// A status such as 404 or 503 is an answer, not an error. Dropping the body's iterator closes the request at once.
+    /// A status such as 404 or 503 is a response, not an error. Dropping the body's iterator closes the request at once.
     /// Cancelling the task that waits for the head, or iterates, ends the wait soon: an upstream may first hand out what
     /// the origin has sent already, for some ten milliseconds, since it would have to be sent again.
     ///
-    /// - Throws: ``UpstreamError`` when no answer came: unreachable, refused TLS, timed out, too many redirects.
+    /// - Throws: ``UpstreamError`` when no response came: unreachable, refused TLS, timed out, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse
 }
 
@@ -34,11 +34,11 @@ public struct UpstreamRequest: Sendable {
     }
 }
 
-/// An origin's answer: its head now, its body as it arrives.
+/// An origin's response: its head now, its body as it arrives.
 public struct UpstreamResponse: Sendable {
-    /// Status and header fields of the final answer.
+    /// Status and header fields of the final response.
     public var head: HTTPResponse
-    /// The address that answered, after redirects.
+    /// The address that responded, after redirects.
     public var url: URL
     /// The body, to be iterated once, by one task.
     public var body: UpstreamBody

@@ -1,4 +1,4 @@
-/// Says why an origin gave no answer, or not all of it.
+/// Says why an origin gave no response, or not all of it.
 public struct UpstreamError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added.
     public struct Code: Hashable, Sendable {
@@ -9,7 +9,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         /// Nothing came within the connect, head or idle timeout.
         public static let timedOut = Code(name: "timedOut")
         /// The connection ended before the body did.
-        public static let cut = Code(name: "cut")
+        public static let connectionLost = Code(name: "connectionLost")
         /// The server's certificate or the TLS handshake was refused; not retried.
         public static let untrusted = Code(name: "untrusted")
         /// More redirects than allowed, a loop, or a redirect to something that is not HTTP; not retried.
@@ -35,7 +35,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     }
 
     /// Whether the same request may succeed a little later.
-    public var isTransient: Bool { [.unreachable, .timedOut, .cut].contains(code) }
+    public var isTransient: Bool { [.unreachable, .timedOut, .connectionLost].contains(code) }
 
     /// The sentence.
     public var description: String { message }

@@ -23,7 +23,7 @@ struct ResourceDescription: Sendable, Hashable {
 extension ResourceDescription {
     /// Asks the cache, and through it the origin if need be.
     ///
-    /// - Throws: `CacheError` when the origin has to be asked and does not answer, or refuses.
+    /// - Throws: `CacheError` when the origin has to be asked and does not response, or refuses.
     init(of media: Media, unknownLength: UnknownLengthPolicy) async throws {
         let information = try await media.contentInformation()
         length = information.length

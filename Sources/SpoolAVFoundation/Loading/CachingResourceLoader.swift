@@ -4,7 +4,7 @@ public import Dispatch
 public import Foundation
 public import Spool
 
-/// Answers an asset's loading requests from a cache, and through the cache from the origin.
+/// Responses an asset's loading requests from a cache, and through the cache from the origin.
 ///
 /// One loader per asset; ``CachingURLAsset`` brings its own, and most apps need nothing else. An asset of another
 /// class can be given one by hand: AVFoundation holds it weakly, so keep it as long as the asset, and make the asset
@@ -19,7 +19,7 @@ public import Spool
 /// next are fetched when the former are handed over. Requests are told apart by identity, so a new one may come before
 /// the old one's cancel. What landed before a cancel stays. Releasing the loader ends all its readers.
 ///
-/// A renewal request is answered like any other: what a cache holds does not expire, and fresh addresses or
+/// A renewal request is responded like any other: what a cache holds does not expire, and fresh addresses or
 /// credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
 /// for the same reason: requests to the origin are the upstream's.
 ///
@@ -27,7 +27,7 @@ public import Spool
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     /// The media file, as the cache knows it.
     public let media: Media
-    /// Where the player asks and where it is answered: serial, and not the main queue.
+    /// Where the player asks and where it is responded: serial, and not the main queue.
     public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
 
     /// The most bytes handed over at once.
@@ -104,7 +104,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// Stops loading what is open now, for a player that has gone elsewhere without a word. From any thread.
     ///
     /// Nothing is said to the player either: its requests stay open, and ``resume()`` takes them up where they rested.
-    /// Requests that come later are answered.
+    /// Requests that come later are responded.
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
@@ -140,21 +140,21 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         guard question == nil else { return }
         let (media, policy) = (media, unknownLength)
         question = Task { [weak self, queue] in
-            let answer: Result<ResourceDescription, any Error>
+            let response: Result<ResourceDescription, any Error>
             do {
-                answer = .success(try await ResourceDescription(of: media, unknownLength: policy))
+                response = .success(try await ResourceDescription(of: media, unknownLength: policy))
             } catch {
-                answer = .failure(error)
+                response = .failure(error)
             }
-            queue.async { [weak self] in self?.answered(answer) }
+            queue.async { [weak self] in self?.responded(response) }
         }
     }
 
-    private func answered(_ answer: Result<ResourceDescription, any Error>) {
+    private func responded(_ response: Result<ResourceDescription, any Error>) {
         question = nil
-        resource = try? answer.get()
+        resource = try? response.get()
         for id in requests.keys.sorted() {
-            switch answer {
+            switch response {
             case .success(let resource): describe(resource, to: id)
             case .failure(let error): feed(id, cause: error) { $0.informationFailed() }
             }

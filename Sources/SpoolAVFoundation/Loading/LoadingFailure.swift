@@ -32,7 +32,7 @@ enum LoadingFailure {
             return (cause.underlying as? UpstreamError).map(code(for:))
                 ?? (cause.status == nil ? NSURLErrorCannotConnectToHost : NSURLErrorBadServerResponse)
         case .originRefused: return code(forStatus: cause.status)
-        case .originAnswerMalformed: return NSURLErrorCannotParseResponse
+        case .malformedResponse: return NSURLErrorCannotParseResponse
         case .resourceChanged, .notStored, .incomplete: return NSURLErrorResourceUnavailable
         case .storage, .directoryInUse, .catalogTooNew, .catalogDamaged: return NSURLErrorCannotOpenFile
         case .invalidArgument: return NSURLErrorUnsupportedURL
@@ -45,7 +45,7 @@ enum LoadingFailure {
         switch cause.code {
         case .unreachable: NSURLErrorCannotConnectToHost
         case .timedOut: NSURLErrorTimedOut
-        case .cut: NSURLErrorNetworkConnectionLost
+        case .connectionLost: NSURLErrorNetworkConnectionLost
         case .untrusted: NSURLErrorServerCertificateUntrusted
         case .redirects: NSURLErrorHTTPTooManyRedirects
         case .cancelled: NSURLErrorCancelled

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 extension LoadingRequest {
     /// What a player asks for in one loading request, as offsets of the resource.
-    struct Wish: Hashable, Sendable {
+    struct RequestedData: Hashable, Sendable {
         /// Whether type and length are wanted.
         var information: Bool
         /// The first byte wanted; nil when no bytes are wanted.
@@ -9,7 +9,7 @@ extension LoadingRequest {
         /// Where the wanted bytes end; nil: at the end of the resource.
         var end: Int64?
 
-        /// A wish from what AVFoundation says of it.
+        /// A requested from what AVFoundation says of it.
         ///
         /// - Parameters:
         ///   - data: nil when no bytes are wanted. `requestedLength` counts only without `toEnd`; it may be `Int.max`.
@@ -74,7 +74,7 @@ extension LoadingRequest {
         }
 
         private(set) var state = State.waitingForInformation
-        private let wish: Wish
+        private let requested: RequestedData
         /// The next byte to hand over. Our own: `currentOffset` is 0 at first in some players.
         private(set) var cursor: Int64
         /// Where bytes end, once that is known.
@@ -84,17 +84,17 @@ extension LoadingRequest {
         private var lastToken = 0
         private var isBeingRead = false
 
-        init(_ wish: Wish) {
-            self.wish = wish
-            cursor = wish.start ?? 0
-            end = wish.end
+        init(_ requested: RequestedData) {
+            self.requested = requested
+            cursor = requested.start ?? 0
+            end = requested.end
         }
 
         /// Whether nothing more will be said.
         var isOver: Bool { state == .finished || state == .cancelled }
 
         /// Whether bytes are owed.
-        var owesBytes: Bool { state == .responding || state == .waitingForInformation && wish.start != nil }
+        var owesBytes: Bool { state == .responding || state == .waitingForInformation && requested.start != nil }
 
         /// Whether what is read under this token is still wanted.
         func isReading(_ token: Int) -> Bool { state == .responding && isBeingRead && token == lastToken }
@@ -104,8 +104,8 @@ extension LoadingRequest {
         /// It is known what the resource is; `length` nil: its end is not known.
         mutating func informationLoaded(length: Int64?) -> [Action] {
             guard state == .waitingForInformation else { return [] }
-            let actions: [Action] = wish.information ? [.fillInformation] : []
-            guard wish.start != nil else { return actions + finish() }
+            let actions: [Action] = requested.information ? [.fillInformation] : []
+            guard requested.start != nil else { return actions + finish() }
             if let length { end = min(end ?? length, length) }
             if let end, cursor >= end { return actions + finish() }
             state = .responding

@@ -3,7 +3,7 @@ import AVFoundation
 import Foundation
 import Spool
 
-/// One loading request of the player while it is being answered.
+/// One loading request of the player while it is being responded.
 ///
 /// Keeps what AVFoundation lends us (we must retain it until its end) and carries out what its ``StateMachine`` says.
 /// Belongs to its loader's queue: made, used and released there.
@@ -26,7 +26,7 @@ final class LoadingRequest {
                 currentOffset: data.currentOffset, toEnd: data.requestsAllDataToEndOfResource
             )
         }
-        machine = StateMachine(Wish(information: request.contentInformationRequest != nil, data: data))
+        machine = StateMachine(RequestedData(information: request.contentInformationRequest != nil, data: data))
     }
 
     /// Whether AVFoundation has ended it: its flag may turn before its word comes, and then it must not be touched.

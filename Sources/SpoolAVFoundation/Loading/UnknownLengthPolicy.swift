@@ -1,5 +1,5 @@
 #if canImport(AVFoundation) && !os(watchOS)
-/// What to do with a media file whose length the origin does not tell, such as a chunked answer or a live stream.
+/// What to do with a media file whose length the origin does not tell, such as a chunked response or a live stream.
 enum UnknownLengthPolicy: Sendable {
     /// Hand over its bytes in order, with no way to seek.
     case sequential

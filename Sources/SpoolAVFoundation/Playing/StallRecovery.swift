@@ -5,7 +5,7 @@ import Foundation
 /// Plays on after a stall, as soon as bytes come again.
 ///
 /// For a player with `automaticallyWaitsToMinimizeStalling` false, which pauses when its item runs dry. Keep it as
-/// long as the player. A person who pauses during a stall means it: call ``standDown()`` from the pause button.
+/// long as the player. A person who pauses during a stall means it: call ``cancel()`` from the pause button.
 @MainActor public final class StallRecovery {
     /// How much has to come before the player goes on, so that it does not stall again at once.
     private static let enough: Int64 = 256 << 10
@@ -31,7 +31,7 @@ import Foundation
     deinit { waiting?.cancel() }
 
     /// Lets the player be: a stall that is waited out now is not followed by playing.
-    public func standDown() {
+    public func cancel() {
         waiting?.cancel()
         waiting = nil
     }

@@ -18,7 +18,7 @@ struct Demo: Sendable {
     var media: PlayableAddress?
 
     /// Plays twice and tells the story.
-    func run() async throws -> DemoStory {
+    func run() async throws -> DemoReport {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -36,7 +36,7 @@ struct Demo: Sendable {
             PlayPlan(rate: 2 * PlayPlan.rate(forSeconds: duration ?? 0))
         }
         let kept = try await options.contents(of: CacheKeyPolicy.url.key(for: origin.url))?.first
-        return DemoStory(
+        return DemoReport(
             name: (origin.file ?? origin.url).lastPathComponent, length: kept?.length, first: first, second: second,
             arrivals: heard.arrivals, jumps: heard.jumps, sent: sent,
             isIdentical: try await compare(origin, options, in: folder))

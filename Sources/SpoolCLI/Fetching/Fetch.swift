@@ -11,7 +11,7 @@ final class Fetch: Sendable {
     struct Outcome: Sendable {
         /// The bytes that were delivered.
         var range: Range<Int64>
-        /// The length of the whole; nil if no answer told it.
+        /// The length of the whole; nil if no response told it.
         var length: Int64?
         /// How long it took, in seconds.
         var seconds: Double

@@ -12,10 +12,10 @@ enum Output {
         return Int(size.ws_col)
     }
 
-    /// Prints one line of the answer.
+    /// Prints one line of the response.
     static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
 
-    /// Prints the answer as one line of JSON.
+    /// Prints the response as one line of JSON.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -23,21 +23,21 @@ extension UpstreamContract {
         },
         Case("a reset inside a body is a cut", ["/a": .pattern(1_000_000, .reset(after: 300_000))]) { it, _ in
             let response = try await it.open("/a")
-            try await checkThrows([.cut]) { _ = try await response.body.collect() }
+            try await checkThrows([.connectionLost]) { _ = try await response.body.collect() }
         },
         Case(
             "a connection that ends before the head is a failure that may pass",
             ["/cut": .pattern(10, .cut(after: nil)), "/reset": .pattern(10, .reset(after: nil))]
         ) { it, _ in
             for path in ["/cut", "/reset"] {
-                try await checkThrows([.cut, .unreachable]) { _ = try await it.open(path) }
+                try await checkThrows([.connectionLost, .unreachable]) { _ = try await it.open(path) }
             }
         },
         Case("a stopped origin is unreachable (A30)", ["/a": .pattern(10)]) { it, _ in
             await it.stop()
             do {
                 _ = try await it.open("/a?secret=1")
-                throw ContractFailure("a stopped origin answered")
+                throw ContractFailure("a stopped origin responded")
             } catch let error as UpstreamError {
                 try checkEqual(error.code, .unreachable, "code")
                 try check(error.isTransient, "it may be back")
@@ -46,13 +46,13 @@ extension UpstreamContract {
             }
         },
         Case(
-            "an origin that does not answer times out (B29)", needs: [.timeouts],
+            "an origin that does not response times out (B29)", needs: [.timeouts],
             ["/a": .pattern(10, .stall(after: nil))]
         ) {
             it, settings in
-            let answer = Task { _ = try await it.open("/a") }
+            let response = Task { _ = try await it.open("/a") }
             _ = try await it.log.first { $0.isStalled }
-            try await checkThrows([.timedOut]) { try await settings.clock.drive { try await answer.value } }
+            try await checkThrows([.timedOut]) { try await settings.clock.drive { try await response.value } }
             try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
         },
         Case("a body that falls silent times out (B29)", needs: [.timeouts], ["/a": .pattern(1000, .stall(after: 400))])
@@ -95,7 +95,7 @@ extension UpstreamContract {
             code = error.code
             try check(error.isTransient, "the same request may succeed later: \(error)")
         }
-        try checkEqual(code, .cut, "code")
+        try checkEqual(code, .connectionLost, "code")
         try checkEqual(bytes.count, expected, "bytes before the cut")
         try media.verify(bytes, at: 0)
     }

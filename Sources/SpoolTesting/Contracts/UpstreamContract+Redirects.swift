@@ -6,7 +6,7 @@ extension UpstreamContract {
     /// How an upstream follows redirects (RFC 9110 §15.4, CASES A21).
     static let redirectCases: [Case] = [
         redirectCase(
-            "redirects are followed to the address that answers",
+            "redirects are followed to the address that responds",
             [
                 "/0": .redirect(to: "1?x=y", status: 301), "/1": .redirect(to: "/dir/2", status: 302),
                 "/dir/2": .redirect(to: "../3", status: 303), "/3": .redirect(to: "/4", status: 307),
@@ -39,7 +39,7 @@ extension UpstreamContract {
             for path in ["/self", "/ping", "/0", "/file", "/ftp", "/nowhere"] {
                 do {
                     _ = try await it.open(path)
-                    throw ContractFailure("\(path) was answered")
+                    throw ContractFailure("\(path) was responded")
                 } catch let error as UpstreamError {
                     try checkEqual(error.code, .redirects, "code for \(path)")
                     try check(!error.isTransient, "the same request will fail again")
@@ -48,7 +48,7 @@ extension UpstreamContract {
             try checkEqual(it.log.exchanges("/self").count, 1, "requests to /self")
             try checkEqual(it.log.exchanges("/7").count, 0, "requests past the limit")
         },
-        redirectCase("a redirect without an address is an answer", ["/a": .pattern(10, .status(302))]) { it, _ in
+        redirectCase("a redirect without an address is a response", ["/a": .pattern(10, .status(302))]) { it, _ in
             try checkEqual(try await it.open("/a").head.status.code, 302, "status")
         },
         redirectCase(

@@ -27,7 +27,7 @@ public enum UpstreamContract {
         case timeouts
         /// Keeps to a limit of requests per host, and uses connections again.
         case connections
-        /// Hands out the answer's bytes as soon as they come, however few they are.
+        /// Hands out the response's bytes as soon as they come, however few they are.
         case promptness
 
         /// All of them.
@@ -50,7 +50,7 @@ public enum UpstreamContract {
         public var log: OriginLog
         /// The address of a path at a host.
         public var url: @Sendable (_ path: String, _ host: String) -> URL
-        /// Lets go the answers of a path that stall.
+        /// Lets go the responses of a path that stall.
         public var release: @Sendable (_ path: String) -> Void
         /// How many connections the origin has accepted.
         public var connectionCount: @Sendable () -> Int
@@ -134,7 +134,7 @@ public enum UpstreamContract {
 
     /// The cases for an upstream that has `abilities`.
     public static func cases(for abilities: Set<Ability>) -> [Case] {
-        let all = answerCases + failureCases + leavingCases + flowCases + redirectCases
+        let all = responseCases + failureCases + leavingCases + flowCases + redirectCases
         return all.filter { $0.needs.isSubset(of: abilities) }
     }
 }

@@ -1,13 +1,13 @@
 /// One way in which an origin strays from the well-kept static file.
 ///
 /// Several combine: `.noLength(.chunked)` with `.cut(after: 1000)` is a chunked body that breaks off. Counts of bytes
-/// are counts of body bytes in one answer.
+/// are counts of body bytes in one response.
 public enum OriginBehaviour: Sendable {
     // MARK: Ranges
 
-    /// Answers 200 with everything, whatever range is asked; says `Accept-Ranges: none`, or nothing when nil is given.
+    /// Responses 200 with everything, whatever range is asked; says `Accept-Ranges: none`, or nothing when nil is given.
     case ignoresRanges(acceptRanges: String? = "none")
-    /// Answers 206 even when no range is asked.
+    /// Responses 206 even when no range is asked.
     case partialToEverything
     /// Takes no notice of `If-Range`: a range is a range.
     case ignoresIfRange
@@ -22,7 +22,7 @@ public enum OriginBehaviour: Sendable {
     case bodyLonger(by: Int64)
     /// Sends at most so many bytes of the range asked, and says so: a legal, shorter 206.
     case rangeLimit(Int64)
-    /// Answers 416 with the media's length, whatever is asked.
+    /// Responses 416 with the media's length, whatever is asked.
     case rangeNotSatisfiable
 
     // MARK: Length and framing
@@ -47,11 +47,11 @@ public enum OriginBehaviour: Sendable {
 
     // MARK: Refusals
 
-    /// Answers with this status, these fields and a short text; `.status(503, ["Retry-After": "2"])`.
+    /// Responses with this status, these fields and a short text; `.status(503, ["Retry-After": "2"])`.
     case status(Int, [String: String] = [:])
-    /// Answers with the status (401, 403 …) unless the request's field has exactly this value.
+    /// Responses with the status (401, 403 …) unless the request's field has exactly this value.
     case requiresField(String, String, else: Int)
-    /// Answers with the status (403, 410 …) unless the request's query is exactly this.
+    /// Responses with the status (403, 410 …) unless the request's query is exactly this.
     case requiresQuery(String, else: Int)
     /// Redirects to an absolute or relative address. A chain is several resources, a loop one that names itself.
     case redirect(String, status: Int = 302)
@@ -68,7 +68,7 @@ public enum OriginBehaviour: Sendable {
     case stall(after: Int64?)
     /// Sends so many bytes at once, then waits on the server's clock.
     case drip(Int, every: Duration)
-    /// Closes the connection after a complete answer, and says so.
+    /// Closes the connection after a complete response, and says so.
     case closes
 
     /// How the end of a body without length is marked.

@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// Sends one ``OriginAnswer`` after the other over one connection, as raw bytes, since no encoder would let it lie.
+/// Sends one ``OriginResponse`` after the other over one connection, as raw bytes, since no encoder would let it lie.
 ///
 /// Lives on its channel's event loop. Writes only while the channel is writable, so that what the log counts as sent is
 /// never far ahead of what the socket took.
@@ -19,28 +19,28 @@ final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
 
-    /// The answer that is being sent.
+    /// The response that is being sent.
     private struct Current {
-        var answer: OriginAnswer
+        var response: OriginResponse
         var number: Int
         var path: String
         /// Body bytes written to the channel; the log has those that the socket accepted.
         var written: Int64 = 0
-        var incident: OriginAnswer.Incident?
+        var incident: OriginResponse.Incident?
         /// Body bytes that may be written before the next pause, or nil without pacing.
         var allowance: Int?
         var isWaiting = false
         var isEnded = false
     }
 
-    private let desk: OriginDesk
+    private let originState: OriginState
     private let number: Int
     private var waiting: [HTTPRequestHead] = []
     private var head: HTTPRequestHead?
     private var current: Current?
 
-    init(desk: OriginDesk, number: Int) {
-        self.desk = desk
+    init(originState: OriginState, number: Int) {
+        self.originState = originState
         self.number = number
     }
 
@@ -62,8 +62,8 @@ final class OriginConnection: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         if let current {
-            desk.drop(current.number)
-            desk.log.update(current.number) { if !$0.isOver { $0.ending = .abandoned } }
+            originState.drop(current.number)
+            originState.log.update(current.number) { if !$0.isOver { $0.ending = .abandoned } }
         }
         current = nil
         waiting = []
@@ -75,10 +75,10 @@ final class OriginConnection: ChannelInboundHandler {
     private func beginNext(_ context: ChannelHandlerContext) {
         guard current == nil, !waiting.isEmpty else { return }
         let head = waiting.removeFirst()
-        let (answer, number, path) = desk.answer(head, connection: self.number)
+        let (response, number, path) = originState.response(head, connection: self.number)
         current = Current(
-            answer: answer, number: number, path: path, incident: answer.incident, allowance: answer.drip?.bytes)
-        if let incident = answer.incident, incident.after == nil {
+            response: response, number: number, path: path, incident: response.incident, allowance: response.drip?.bytes)
+        if let incident = response.incident, incident.after == nil {
             happen(incident, context)
             if current?.isWaiting != false { return }
         }
@@ -87,11 +87,11 @@ final class OriginConnection: ChannelInboundHandler {
 
     private func sendHead(_ context: ChannelHandlerContext) {
         guard let current else { return }
-        desk.log.update(current.number) {
-            $0.status = current.answer.status
-            $0.body = current.answer.body
+        originState.log.update(current.number) {
+            $0.status = current.response.status
+            $0.body = current.response.body
         }
-        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: current.answer.head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: current.response.head)), promise: nil)
         pump(context)
     }
 
@@ -99,7 +99,7 @@ final class OriginConnection: ChannelInboundHandler {
     private func pump(_ context: ChannelHandlerContext) {
         var wrote = false
         while let current, !current.isWaiting, !current.isEnded {
-            let total = Int64(current.answer.body.count)
+            let total = Int64(current.response.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
                 // Before the flush: whoever has seen the bytes before a stall can release it.
                 happen(incident, context)
@@ -125,30 +125,30 @@ final class OriginConnection: ChannelInboundHandler {
 
     private func write(_ count: Int, _ context: ChannelHandlerContext) {
         guard var current else { return }
-        let start = current.answer.body.lowerBound + current.written
-        let bytes = current.answer.content.bytes(start..<start + Int64(count))
+        let start = current.response.body.lowerBound + current.written
+        let bytes = current.response.content.bytes(start..<start + Int64(count))
         var buffer = context.channel.allocator.buffer(capacity: count + 16)
-        if current.answer.isChunked { buffer.writeString(String(count, radix: 16) + "\r\n") }
+        if current.response.isChunked { buffer.writeString(String(count, radix: 16) + "\r\n") }
         buffer.writeBytes(bytes)
-        if current.answer.isChunked { buffer.writeString("\r\n") }
+        if current.response.isChunked { buffer.writeString("\r\n") }
         current.written += Int64(count)
         if let allowance = current.allowance { current.allowance = allowance - count }
         self.current = current
-        let (log, number) = (desk.log, current.number)
+        let (log, number) = (originState.log, current.number)
         let accepted = context.eventLoop.makePromise(of: Void.self)
         accepted.futureResult.whenSuccess { log.update(number) { $0.bytesSent += Int64(count) } }
         context.write(wrapOutboundOut(buffer), promise: accepted)
     }
 
-    /// Ends a complete answer when the socket has taken its last byte.
+    /// Ends a complete response when the socket has taken its last byte.
     private func end(_ context: ChannelHandlerContext) {
         current?.isEnded = true
         guard let current else { return }
-        let text = current.answer.isChunked ? "0\r\n\r\n" : ""
+        let text = current.response.isChunked ? "0\r\n\r\n" : ""
         afterLastByte(text, context) { handler, context in
-            handler.desk.log.update(current.number) { $0.ending = .finished }
+            handler.originState.log.update(current.number) { $0.ending = .finished }
             handler.current = nil
-            if current.answer.closes {
+            if current.response.closes {
                 context.close(promise: nil)
             } else {
                 handler.beginNext(context)
@@ -156,21 +156,21 @@ final class OriginConnection: ChannelInboundHandler {
         }
     }
 
-    private func happen(_ incident: OriginAnswer.Incident, _ context: ChannelHandlerContext) {
+    private func happen(_ incident: OriginResponse.Incident, _ context: ChannelHandlerContext) {
         guard let number = current?.number else { return }
         current?.isWaiting = true
         current?.incident = nil
         switch incident.kind {
         case .cut, .reset:
             afterLastByte("", context) { handler, context in
-                handler.desk.log.update(number) { $0.ending = .cut }
+                handler.originState.log.update(number) { $0.ending = .cut }
                 if incident.kind == .reset { handler.makeCloseReset(context) }
                 context.close(promise: nil)
             }
         case .stall:
             let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
             let loop = context.eventLoop
-            desk.hold(number, path: current?.path ?? "") {
+            originState.hold(number, path: current?.path ?? "") {
                 loop.execute {
                     let (handler, context) = handler.value
                     handler.resume(number, afterHead: incident.after != nil, context)
@@ -187,10 +187,10 @@ final class OriginConnection: ChannelInboundHandler {
 
     /// Waits on the server's clock before the next pieces of a drip.
     private func pause(_ context: ChannelHandlerContext) {
-        guard let number = current?.number, let drip = current?.answer.drip else { return }
+        guard let number = current?.number, let drip = current?.response.drip else { return }
         current?.isWaiting = true
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        let (loop, clock) = (context.eventLoop, desk.clock)
+        let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
             try? await clock.sleep(for: drip.every)
             loop.execute {

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The bytes behind an address of an ``OriginServer``: a pattern, bytes in memory, or a file.
 ///
-/// Does not know about HTTP. Bytes past the end exist only for answers that are longer than they should be: a pattern
+/// Does not know about HTTP. Bytes past the end exist only for responses that are longer than they should be: a pattern
 /// goes on, memory and files are followed by zeros.
 public enum OriginContent: Sendable {
     /// Bytes that follow from their offset, made while they are sent.

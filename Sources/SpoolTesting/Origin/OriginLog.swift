@@ -1,9 +1,9 @@
 public import HTTPTypes
 import Synchronization
 
-/// One request that an origin heard, and what became of its answer.
+/// One request that an origin heard, and what became of its response.
 public struct OriginExchange: Sendable {
-    /// How the answer stands.
+    /// How the response stands.
     public enum Ending: Sendable, Equatable {
         /// Bytes are still to come.
         case running
@@ -29,16 +29,16 @@ public struct OriginExchange: Sendable {
     public var query: String
     /// The request's fields.
     public var fields: HTTPFields
-    /// The status answered, or nil while there is no answer.
+    /// The status responded, or nil while there is no response.
     public var status: Int?
-    /// The bytes of the media (half-open) that the answer is to carry, told by what is sent and not by what is said.
+    /// The bytes of the media (half-open) that the response is to carry, told by what is sent and not by what is said.
     public var body: Range<Int64> = 0..<0
     /// How many body bytes the socket has accepted.
     public var bytesSent: Int64 = 0
-    /// Whether the answer waits for ``OriginServer/release(_:)``. What was sent before may still be on its way, so
+    /// Whether the response waits for ``OriginServer/release(_:)``. What was sent before may still be on its way, so
     /// ``bytesSent`` may come later.
     public var isStalled = false
-    /// How the answer stands.
+    /// How the response stands.
     public var ending = Ending.running
 
     /// The text of the `Range` field.
@@ -80,12 +80,12 @@ public final class OriginLog: Sendable {
     /// The requests to `path`, in order.
     public func exchanges(_ path: String) -> [OriginExchange] { exchanges.filter { $0.path == path } }
 
-    /// Body bytes that the socket has accepted, of all answers with status 200 or 206 to `path` (nil: to any).
+    /// Body bytes that the socket has accepted, of all responses with status 200 or 206 to `path` (nil: to any).
     public func bytesSent(_ path: String? = nil) -> Int64 {
         media(path).reduce(0) { $0 + $1.bytesSent }
     }
 
-    /// The non-empty half-open ranges of the media that were sent for `path` (nil: for any), one for each answer.
+    /// The non-empty half-open ranges of the media that were sent for `path` (nil: for any), one for each response.
     public func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
         media(path).map(\.rangeSent).filter { !$0.isEmpty }
     }
@@ -130,7 +130,7 @@ public final class OriginLog: Sendable {
         }
     }
 
-    /// Waits until every answer is over.
+    /// Waits until every response is over.
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }

@@ -4,7 +4,7 @@ public import HTTPTypes
 /// One address of an ``OriginServer``: its bytes, what it says of them, and how it misbehaves.
 ///
 /// Without behaviours it is a well-kept static file: ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` as RFC 9110 has
-/// them. Change it while the server runs with ``OriginServer/update(_:_:)``; an answer that has begun goes on as it began.
+/// them. Change it while the server runs with ``OriginServer/update(_:_:)``; a response that has begun goes on as it began.
 public struct OriginResource: Sendable {
     /// The bytes.
     public var content: OriginContent
@@ -14,7 +14,7 @@ public struct OriginResource: Sendable {
     public var lastModified: Date?
     /// The `Content-Type` field, or nil for none.
     public var contentType: String?
-    /// Further fields of every answer.
+    /// Further fields of every response.
     public var fields: HTTPFields = [:]
     /// What it does wrong, in the order in which it is applied.
     public var rules: [OriginRule]
@@ -31,7 +31,7 @@ public struct OriginResource: Sendable {
         self.rules = rules
     }
 
-    /// An address with `length` bytes of a pattern that does `behaviours` in every answer.
+    /// An address with `length` bytes of a pattern that does `behaviours` in every response.
     public static func pattern(
         _ length: Int64, seed: UInt64 = 1, etag: String? = "\"v1\"", _ behaviours: OriginBehaviour...
     ) -> OriginResource {

@@ -12,7 +12,7 @@ import NIOSSL
 ///
 /// ```swift
 /// try await OriginServer.run(["/song.mp3": .pattern(10_000_000, .cut(after: 4_000_000))]) { origin in
-///     let answer = try await upstream.open(UpstreamRequest(url: origin.url("/song.mp3")))
+///     let response = try await upstream.open(UpstreamRequest(url: origin.url("/song.mp3")))
 ///     …
 ///     #expect(origin.log.bytesSent("/song.mp3") == 4_000_000)
 /// }
@@ -36,14 +36,14 @@ public final class OriginServer: Sendable {
     public let port: Int
     /// `http`, or `https` when it has an identity.
     public let scheme: String
-    private let desk: OriginDesk
+    private let originState: OriginState
     private let channel: any Channel
 
     /// One thread for all origins of a process; it lives as long as the process, so that a late pause finds it.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    private init(desk: OriginDesk, channel: any Channel, scheme: String) {
-        self.desk = desk
+    private init(originState: OriginState, channel: any Channel, scheme: String) {
+        self.originState = originState
         self.channel = channel
         self.scheme = scheme
         port = channel.localAddress?.port ?? 0
@@ -65,7 +65,7 @@ public final class OriginServer: Sendable {
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
     ) async throws -> OriginServer {
-        let desk = OriginDesk(resources: resources, clock: clock)
+        let originState = OriginState(resources: resources, clock: clock)
         let tls = try identity.map { identity in
             let chain = try NIOSSLCertificate.fromPEMFile(identity.certificate.path).map {
                 NIOSSLCertificateSource.certificate($0)
@@ -85,11 +85,11 @@ public final class OriginServer: Sendable {
                     let pipeline = channel.pipeline.syncOperations
                     if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
                     try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
-                    try pipeline.addHandler(OriginConnection(desk: desk, number: desk.connect(channel)))
+                    try pipeline.addHandler(OriginConnection(originState: originState, number: originState.connect(channel)))
                 }
             }
             .bind(host: "127.0.0.1", port: port).get()
-        return OriginServer(desk: desk, channel: channel, scheme: tls == nil ? "http" : "https")
+        return OriginServer(originState: originState, channel: channel, scheme: tls == nil ? "http" : "https")
     }
 
     /// Starts listening, calls `body`, and stops, also when `body` throws.
@@ -111,16 +111,16 @@ public final class OriginServer: Sendable {
     /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
     public func stop() async {
         try? await channel.close()
-        for child in desk.openChannels { try? await child.close() }
+        for child in originState.openChannels { try? await child.close() }
     }
 
     // MARK: Use
 
     /// What was asked and sent.
-    public var log: OriginLog { desk.log }
+    public var log: OriginLog { originState.log }
 
     /// How many connections were accepted so far.
-    public var connectionCount: Int { desk.connectionCount }
+    public var connectionCount: Int { originState.connectionCount }
 
     /// The address of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110
     /// §4.3.1) and the same server.
@@ -131,14 +131,14 @@ public final class OriginServer: Sendable {
         return url
     }
 
-    /// Changes what is served at `path`; answers that have begun go on as they began. Does nothing for an unknown path.
+    /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        desk.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
     }
 
     /// Serves `resource` at `path` from now on; nil makes it 404.
-    public func set(_ path: String, _ resource: OriginResource?) { desk.update(path) { $0 = resource } }
+    public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Lets answers that stall now go on: those of `path`, or all when nil is given.
-    public func release(_ path: String? = nil) { desk.release(path) }
+    /// Lets responses that stall now go on: those of `path`, or all when nil is given.
+    public func release(_ path: String? = nil) { originState.release(path) }
 }

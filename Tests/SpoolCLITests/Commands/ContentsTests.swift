@@ -22,7 +22,7 @@ struct ContentsTests {
         #expect(try await spool.run("ls").output.isEmpty)
         #expect(try await spool.run("ls", "--json").text == "[]\n")
         #expect(try await spool.run("--json", "ls").text == "[]\n")
-        #expect(try await spool.run("verify", "--json").json() == VerifyAnswer(blocks: 0, bad: 0, dropped: 0))
+        #expect(try await spool.run("verify", "--json").json() == VerifyOutput(blocks: 0, bad: 0, dropped: 0))
         #expect(try await spool.run("gc", "--to", "0").status == 0)
         #expect(try await spool.run("rm", "--all").status == 0)
         for verb in ["info", "pin", "unpin", "rm"] {
@@ -38,8 +38,8 @@ struct ContentsTests {
         try await withStored { origin, spool, url in
             let list = try await spool.run("ls", "--json")
             let info = try await spool.run("info", url, "--json")
-            let media: MediaAnswer = try info.json()
-            #expect(try list.json([MediaAnswer].self).map(\.key) == [media.key])
+            let media: MediaOutput = try info.json()
+            #expect(try list.json([MediaOutput].self).map(\.key) == [media.key])
             #expect(media.url == origin.url("/a").absoluteString && !list.text.contains("secret"))
             #expect(media.length == 300_000 && media.contentType == "audio/mpeg" && media.validator == "\"v7\"")
             #expect(media.ranges.first?[0] == 0 && media.cachedBytes >= 100 && !media.complete && !media.pinned)
@@ -56,7 +56,7 @@ struct ContentsTests {
             #expect(try await spool.run("ls", "--json", "--cache", "other").text == "[]\n")
             let cache = spool.file("cache").path
             let list = try await spool.run("ls", "--json", "--cache", cache, environment: ["SPOOL_CACHE": "/nowhere"])
-            #expect(try list.json([MediaAnswer].self).count == 1)
+            #expect(try list.json([MediaOutput].self).count == 1)
         }
     }
 
@@ -65,19 +65,19 @@ struct ContentsTests {
         try await withStored { origin, spool, url in
             let (b, c) = (origin.url("/b").absoluteString, origin.url("/c").absoluteString)
             #expect(try await spool.run("get", url).status == 0)
-            #expect(try await spool.run("pin", url, "--json").json(MediaAnswer.self).pinned)
+            #expect(try await spool.run("pin", url, "--json").json(MediaOutput.self).pinned)
             #expect(try await spool.run("get", b, "--capacity", "500kB").status == 0)
             #expect(try await spool.run("get", c).status == 0)
-            let stored = try await spool.run("ls", "--json").json([MediaAnswer].self)
+            let stored = try await spool.run("ls", "--json").json([MediaOutput].self)
             #expect(stored.reduce(0) { $0 + $1.cachedBytes } <= 500_000)
             #expect(stored.first { $0.pinned }?.complete == true)
 
             #expect(try await spool.run("gc", "--to", "0").status == 0)
             #expect(
-                try await spool.run("ls", "--json").json([MediaAnswer].self).filter { $0.cachedBytes > 0 }.count == 1)
+                try await spool.run("ls", "--json").json([MediaOutput].self).filter { $0.cachedBytes > 0 }.count == 1)
             #expect(try await spool.run("unpin", url).status == 0)
             #expect(try await spool.run("gc", "--to", "0").status == 0)
-            #expect(try await spool.run("ls", "--json").json([MediaAnswer].self).allSatisfy { $0.cachedBytes == 0 })
+            #expect(try await spool.run("ls", "--json").json([MediaOutput].self).allSatisfy { $0.cachedBytes == 0 })
         }
     }
 
@@ -111,15 +111,15 @@ struct ContentsTests {
     func verifies() async throws {
         try await withStored { origin, spool, url in
             #expect(try await spool.run("get", url).status == 0)
-            #expect(try await spool.run("verify", "--json").json() == VerifyAnswer(blocks: 5, bad: 0, dropped: 0))
+            #expect(try await spool.run("verify", "--json").json() == VerifyOutput(blocks: 5, bad: 0, dropped: 0))
             try flipBit(at: 100_000, in: spool.file("cache"))
 
             let found = try await spool.run("verify", "--json")
             #expect(found.status == 1 && found.complaints.count == 1)
-            #expect(try found.json() == VerifyAnswer(blocks: 5, bad: 1, dropped: 0))
+            #expect(try found.json() == VerifyOutput(blocks: 5, bad: 1, dropped: 0))
             let repaired = try await spool.run("verify", "--repair", "--json")
             #expect(repaired.status == 0)
-            #expect(try repaired.json() == VerifyAnswer(blocks: 5, bad: 1, dropped: 1))
+            #expect(try repaired.json() == VerifyOutput(blocks: 5, bad: 1, dropped: 1))
 
             origin.log.forget()
             #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)

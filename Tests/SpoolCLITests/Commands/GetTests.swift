@@ -17,15 +17,15 @@ struct GetTests {
             let url = origin.url("/song.mp3?token=secret").absoluteString
             let first = try await spool.run("get", url, "--output", "song.mp3", "--json")
             #expect(first.status == 0 && first.errors.isEmpty)
-            let answer: GetAnswer = try first.json()
-            #expect(answer.url == origin.url("/song.mp3").absoluteString)
-            #expect(answer.length == 3_000_001 && answer.range == [0, 3_000_001] && answer.bytes == 3_000_001)
-            #expect(answer.bytesFromOrigin == 3_000_001 && answer.originRequests > 0 && answer.complete)
+            let response: GetOutput = try first.json()
+            #expect(response.url == origin.url("/song.mp3").absoluteString)
+            #expect(response.length == 3_000_001 && response.range == [0, 3_000_001] && response.bytes == 3_000_001)
+            #expect(response.bytesFromOrigin == 3_000_001 && response.originRequests > 0 && response.complete)
             #expect(try Data(contentsOf: spool.file("song.mp3")) == Self.media.data)
 
             await origin.stop()
             let second = try await spool.run("get", url, "--output", "again.mp3", "--json")
-            let again: GetAnswer = try second.json()
+            let again: GetOutput = try second.json()
             #expect(again.bytesFromOrigin == 0 && again.originRequests == 0 && again.bytesFromCache == 3_000_001)
             #expect(try Data(contentsOf: spool.file("again.mp3")) == Self.media.data)
             #expect(!FileManager.default.fileExists(atPath: spool.file("again.mp3.partial").path))
@@ -45,9 +45,9 @@ struct GetTests {
             let result = try await spool.run("get", url, "--range", text, "--output", "-")
             #expect(result.status == 0, "\(result.errors)")
             #expect(result.output == Data(Self.media.bytes(range)))
-            let answer: GetAnswer = try await spool.run("get", url, "--range", text, "--json").json()
-            #expect(answer.range == [range.lowerBound, range.upperBound] && answer.bytes == Int64(range.count))
-            #expect(answer.bytesFromOrigin == 0)
+            let response: GetOutput = try await spool.run("get", url, "--range", text, "--json").json()
+            #expect(response.range == [range.lowerBound, range.upperBound] && response.bytes == Int64(range.count))
+            #expect(response.bytesFromOrigin == 0)
         }
     }
 
@@ -69,7 +69,7 @@ struct GetTests {
         try await withOrigin(["/empty": .pattern(0)]) { origin, spool in
             let result = try await spool.run("get", origin.url("/empty").absoluteString, "--output", "empty", "--json")
             #expect(result.status == 0, "\(result.errors)")
-            #expect(try result.json(GetAnswer.self).range == [0, 0])
+            #expect(try result.json(GetOutput.self).range == [0, 0])
             #expect(try Data(contentsOf: spool.file("empty")).isEmpty)
         }
     }
@@ -131,7 +131,7 @@ struct GetTests {
         #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
     }
 
-    @Test("An origin that refuses, or does not answer, is an error in one line that names the address")
+    @Test("An origin that refuses, or does not response, is an error in one line that names the address")
     func refused() async throws {
         try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
             let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)
@@ -155,7 +155,7 @@ struct GetTests {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--verbose", "--json")
             #expect(result.complaints.count > 1)
-            _ = try result.json(GetAnswer.self)
+            _ = try result.json(GetOutput.self)
         }
     }
 }

@@ -16,20 +16,20 @@ struct PlayTests {
             let first = try await spool.run(
                 "play", url, "--headless", "--speed", "10", "--seek", "2:8", "--seek", "9:1", "--json")
             #expect(first.status == 0 && first.errors.isEmpty, "\(first.errors)")
-            let answer: PlayAnswer = try first.json()
-            #expect(answer.ended && abs((answer.duration ?? 0) - 12) < 0.5)
-            #expect(answer.url == origin.url(path).absoluteString)
-            let landed = answer.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] }
-            #expect(answer.bytesFromOrigin == landed && landed > 0 && answer.originRequests > 0)
+            let response: PlayOutput = try first.json()
+            #expect(response.ended && abs((response.duration ?? 0) - 12) < 0.5)
+            #expect(response.url == origin.url(path).absoluteString)
+            let landed = response.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] }
+            #expect(response.bytesFromOrigin == landed && landed > 0 && response.originRequests > 0)
             #if os(Linux)
-            let information = try #require(answer.loadingRequests.first)
+            let information = try #require(response.loadingRequests.first)
             #expect(information.kind == "contentInformation" && information.offset == 0)
-            #expect(answer.loadingRequests.dropFirst().allSatisfy { $0.kind == "data" })
-            #expect(answer.loadingRequests.contains { $0.toEnd })
+            #expect(response.loadingRequests.dropFirst().allSatisfy { $0.kind == "data" })
+            #expect(response.loadingRequests.contains { $0.toEnd })
             #endif
 
             await origin.stop()
-            let second: PlayAnswer = try await spool.run("play", url, "--headless", "--speed", "50", "--json").json()
+            let second: PlayOutput = try await spool.run("play", url, "--headless", "--speed", "50", "--json").json()
             #expect(second.ended && second.bytesFromOrigin == 0 && second.originRequests == 0)
             #expect(second.bytesFromCache > 0)
         }
@@ -40,11 +40,11 @@ struct PlayTests {
         let file = try await SampleMedia.mp3.file()
         try await withOrigin(["/a.mp3": OriginResource(.file(file))]) { origin, spool in
             let url = origin.url("/a.mp3").absoluteString
-            let part: PlayAnswer = try await spool.run(
+            let part: PlayOutput = try await spool.run(
                 "play", url, "--headless", "--speed", "10", "--until", "4", "--json"
             ).json()
             #expect(!part.ended)
-            let end: PlayAnswer = try await spool.run("play", url, "--headless", "--seek", "0:100", "--json").json()
+            let end: PlayOutput = try await spool.run("play", url, "--headless", "--seek", "0:100", "--json").json()
             #expect(end.ended)
         }
     }
@@ -55,8 +55,8 @@ struct PlayTests {
         let spool = try SpoolProcess()
         defer { spool.remove() }
         let result = try await spool.run("play", file.path, "--headless", "--speed", "100", "--json")
-        let answer: PlayAnswer = try result.json()
-        #expect(answer.ended && answer.bytesFromCache == 0 && answer.cachedRanges.isEmpty && answer.url == file.path)
+        let response: PlayOutput = try result.json()
+        #expect(response.ended && response.bytesFromCache == 0 && response.cachedRanges.isEmpty && response.url == file.path)
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 
@@ -82,10 +82,10 @@ struct PlayTests {
         #expect(result.status == 0, "\(result.errors)\n\(result.text)")
         let lines = result.text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         #expect(lines.count <= 21)
-        let answer = try JSONDecoder().decode(DemoAnswer.self, from: Data(try #require(lines.last).utf8))
-        #expect(answer.first.ended && answer.second.ended)
-        #expect(answer.first.bytesFromOrigin == answer.first.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] })
-        #expect(answer.second.bytesFromOrigin == 0 && answer.second.originRequests == 0)
+        let response = try JSONDecoder().decode(DemoOutput.self, from: Data(try #require(lines.last).utf8))
+        #expect(response.first.ended && response.second.ended)
+        #expect(response.first.bytesFromOrigin == response.first.cachedRanges.reduce(0) { $0 + $1[1] - $1[0] })
+        #expect(response.second.bytesFromOrigin == 0 && response.second.originRequests == 0)
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 }

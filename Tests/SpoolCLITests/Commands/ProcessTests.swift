@@ -97,8 +97,8 @@ struct ProcessTests {
 
             let second = try await spool.run("get", url, "--output", "film.mp4", "--json")
             #expect(second.status == 0, "\(second.errors)")
-            let answer: GetAnswer = try second.json()
-            #expect(answer.bytesFromCache > 0 && answer.complete)
+            let response: GetOutput = try second.json()
+            #expect(response.bytesFromCache > 0 && response.complete)
             #expect(try Data(contentsOf: spool.file("film.mp4")) == Self.media.data)
             try await origin.log.untilQuiet()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)

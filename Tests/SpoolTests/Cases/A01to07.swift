@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES A, 1–7: versions that change, and answers that are not what was asked.
+/// CASES A, 1–7: versions that change, and responses that are not what was asked.
 @Suite(.timeLimit(.minutes(1)))
 struct PartialContentVersionCases {
     static let v1 = PatternBytes(seed: 1, length: 5_000_000)
@@ -162,7 +162,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A5: a range answered by 200 of the same version lands from 0 at true offsets",
+        "A5: a range responded by 200 of the same version lands from 0 at true offsets",
         arguments: ["bytes", "none", nil])
     func a5(_ acceptRanges: String?) async throws {
         let behaviour = OriginBehaviour.ignoresRanges(acceptRanges: acceptRanges)
@@ -181,7 +181,7 @@ struct PartialContentVersionCases {
 
     @Test("A6: a 206 of another range lands where it says, never where was asked", arguments: [-1, 1] as [Int64])
     func a6(_ direction: Int64) async throws {
-        // The answer is true to its Content-Range: it holds other bytes than those asked for.
+        // The response is true to its Content-Range: it holds other bytes than those asked for.
         let shift = 131_072 * direction
         var moved = PatternBytes(seed: 1, length: 8_000_000).bytes(0..<8_000_000)
         if shift > 0 {
@@ -221,7 +221,7 @@ struct PartialContentVersionCases {
                 let error = try await media.failure(.bytes(3_000_000..<3_000_010)) { _ in
                     Issue.record("bytes were handed out")
                 }
-                #expect(error?.code == .originAnswerMalformed)
+                #expect(error?.code == .malformedResponse)
                 try await media.check(.bytes(0..<10), Self.v1)
             }
         }

@@ -46,7 +46,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A10: Content-Range without a total leaves it unknown until an answer tells it")
+    @Test("A10: Content-Range without a total leaves it unknown until a response tells it")
     func a10() async throws {
         try await onStage([
             "/a": OriginResource(

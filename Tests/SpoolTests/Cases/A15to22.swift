@@ -43,7 +43,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A19: identity is asked for, and an encoded answer is not mixed with others")
+    @Test("A19: identity is asked for, and an encoded response is not mixed with others")
     func a19() async throws {
         try await onStage(
             ["/a": OriginResource(.pattern(Self.song), rules: [.from(1, .gzip)])],
@@ -55,7 +55,7 @@ struct PartialContentPolicyCases {
                 let error = try await media.failure(.bytes(2_000_000..<2_000_100)) { _ in
                     Issue.record("encoded bytes were handed out")
                 }
-                #expect(error?.code == .originAnswerMalformed)
+                #expect(error?.code == .malformedResponse)
                 try await media.check(.bytes(0..<500_000), Self.song)
             }
             #expect(stage.origin.log.exchanges.allSatisfy { $0.fields[.acceptEncoding] == "identity" })
@@ -160,7 +160,7 @@ struct PartialContentPolicyCases {
             try await stage.session {
                 try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
             }
-            // Answers 206 with the stored tag, whatever If-None-Match says.
+            // Responses 206 with the stored tag, whatever If-None-Match says.
             stage.origin.update("/a") {
                 $0.etag = nil
                 $0.rules = [.always(.field("ETag", "\"v1\""))]
@@ -292,7 +292,7 @@ struct PartialContentPolicyCases {
             ["/a": .pattern(12_000_000, .ignoresRanges())],
             configure: {
                 $0.readAhead.grace = .zero
-                $0.readAhead.letIn = .zero
+                $0.readAhead.drainTime = .zero
             }
         ) { stage in
             try await stage.session { cache in

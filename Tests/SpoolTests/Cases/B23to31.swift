@@ -49,7 +49,7 @@ struct ReaderAndTransferCases {
                 let events = EventLog(cache)
                 follower.cancel()
                 try await stage.flowing {
-                    let cut: Int64? = await events.first { if case .cut(let offset) = $0 { offset } else { nil } }
+                    let cut: Int64? = await events.first { if case .cancelled(let offset) = $0 { offset } else { nil } }
                     #expect(cut == 300_000)
                     _ = try await stage.origin.log.first { $0.ending == .abandoned }
                 }

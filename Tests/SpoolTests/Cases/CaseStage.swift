@@ -38,7 +38,7 @@ final class CaseStage: Sendable {
     func open() async throws -> MediaCache {
         try await MediaCache(
             directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
-            fileSystem: SystemFileSystem(), time: Timekeeper(clock: clock))
+            fileSystem: SystemFileSystem(), time: CacheClock(clock: clock))
     }
 
     /// One life of the cache: what the next one finds is what this one has kept.
@@ -70,7 +70,7 @@ final class CaseStage: Sendable {
         return try await body()
     }
 
-    /// Waits until all answers are over, and checks that each byte was sent once, `count` in all, but for `spare`.
+    /// Waits until all responses are over, and checks that each byte was sent once, `count` in all, but for `spare`.
     func expectSent(
         _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
     ) async throws {

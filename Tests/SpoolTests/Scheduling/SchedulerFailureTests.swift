@@ -60,7 +60,7 @@ struct SchedulerFailureTests {
         #expect(bench.retries.map(\.after) == [.seconds(8)])
     }
 
-    @Test("What no retry cures fails at once; answers that lead nowhere do so after a few")
+    @Test("What no retry cures fails at once; responses that lead nowhere do so after a few")
     func refusedAndRestarted() {
         let bench = SchedulerBench(retries: 2)
         let reader = bench.open(at: 0)

@@ -206,7 +206,7 @@ private struct RandomPlay {
         let transfers = bench.machine.transfers.sorted { $0.key < $1.key }.map { id, state in
             let marks =
                 (state.isSequential ? "s" : "") + (state.isHeld ? "h" : "") + (state.lacksSpace ? "l" : "")
-                + (state.isVoid ? "v" : state.isCut ? "c" : "")
+                + (state.isStale ? "v" : state.isCut ? "c" : "")
             return "\(id.number)\(marks) \(state.position)..<\(state.end ?? -1)"
         }
         return "readers \(readers), transfers \(transfers), slots \(slots), window \(bench.machine.window), "
@@ -216,7 +216,7 @@ private struct RandomPlay {
     /// No two live transfers bring the same byte, and none reaches into landed bytes.
     private func overlap() -> String? {
         var reaches: [(TransferID, Range<Int64>)] = []
-        for (id, state) in bench.machine.transfers where !state.isVoid && !state.isSequential {
+        for (id, state) in bench.machine.transfers where !state.isStale && !state.isSequential {
             let reach = state.position..<bench.machine.limit(of: id, state)
             if !bench.machine.landed.intersection(reach).isEmpty {
                 return "\(id.number) reaches into landed bytes: \(reach)"
@@ -239,7 +239,7 @@ private struct RandomPlay {
             guard let reader = bench.machine.readers[id] else { return "\(id.number) is forgotten" }
             let hole = bench.machine.landed.firstHole(in: Block.roundDown(reader.position)..<reader.position + 1)
             let offset = hole?.lowerBound ?? reader.position
-            let live = bench.machine.transfers.filter { !$0.value.isVoid }
+            let live = bench.machine.transfers.filter { !$0.value.isStale }
             let isCarried = live.contains { $0.value.position <= offset && offset < $0.value.end ?? .max }
             let asks = bench.actions.count
             let look = bench.look(id)

@@ -45,8 +45,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib, mib..<3 * mib])
     }
 
-    @Test("A short answer that ends inside a block is waited for: bytes land behind what has landed of a block")
-    func shortAnswer() {
+    @Test("A short response that ends inside a block is waited for: bytes land behind what has landed of a block")
+    func shortResponse() {
         let bench = SchedulerBench()
         bench.open(at: 0)
         let first = bench.liveIDs[0]
@@ -162,7 +162,7 @@ struct SchedulerStateMachineTests {
     }
 
     @Test("What little remains of a bounded range is let in rather than cut")
-    func letIn() {
+    func drainTime() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0, end: mib)
         let id = bench.liveIDs[0]
@@ -175,7 +175,7 @@ struct SchedulerStateMachineTests {
     }
 
     @Test("A measured line lets in what it brings in half a second")
-    func letInByRate() {
+    func drainedByRate() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 1_200_000, seconds: 1)
         let reader = bench.open(at: 0, end: mib)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Spool
 
-/// Where an answer's bytes land, piece by piece.
+/// Where a response's bytes land, piece by piece.
 struct TransferStateMachineTests {
     typealias Machine = Transfer.StateMachine
 
@@ -15,7 +15,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("A6: an answer that begins elsewhere inside a block lands from the next block on")
+    @Test("A6: a response that begins elsewhere inside a block lands from the next block on")
     func elsewhere() {
         var machine = Machine(offset: 1000, end: 200_000, asked: 0)
         let first = machine.firstLanding

@@ -8,7 +8,7 @@ extension CacheError {
     ///   - path: The file.
     ///   - code: The system's `errno`.
     package static func system(_ attempt: String, path: String, errno code: Int32) -> CacheError {
-        // strerror answers from constant strings for known codes, on glibc and Darwin alike: no data race to fear.
+        // strerror responses from constant strings for known codes, on glibc and Darwin alike: no data race to fear.
         let cause = strerror(code).map { String(cString: $0) } ?? "error \(code)"
         let underlying: any Error =
             POSIXErrorCode(rawValue: code).map { POSIXError($0) }

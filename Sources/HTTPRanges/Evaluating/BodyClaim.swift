@@ -22,7 +22,7 @@ struct BodyClaim {
     /// A 206's claim (RFC 9110 §15.3.7).
     init(partial fields: HTTPFields) throws(Contradiction) {
         if fields[.contentType].map({ BodyClaim.isMultipart($0) }) ?? false {
-            throw Contradiction(reason: "several parts (multipart/byteranges) answer a request for one range")
+            throw Contradiction(reason: "several parts (multipart/byteranges) response a request for one range")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
             throw Contradiction(reason: "206 without a Content-Range that can be read")

@@ -1,45 +1,45 @@
 public import HTTPTypes
 
 extension PartialResponse {
-    /// Says what to do with the answer to a `GET`, from its head alone.
+    /// Says what to do with the response to a `GET`, from its head alone.
     ///
     /// - Parameters:
-    ///   - response: status and fields of the final answer, after redirects.
+    ///   - response: status and fields of the final response, after redirects.
     ///   - askedFrom: the first byte that was asked for; nil if there was no `Range` header, or a suffix of unknown
     ///     place was asked for (`bytes=-500`).
     ///   - askedEnd: the end of what was asked for, half-open; nil for an open end.
     ///   - stored: the version to go on with, if bytes of one are held or on their way.
-    ///   - rule: when bytes of two answers may be put together.
+    ///   - rule: when bytes of two responses may be put together.
     ///
-    /// How the less obvious answers are judged:
+    /// How the less obvious responses are evaluated:
     /// - A 206 lands where its `Content-Range` says, if that is some of what was asked for; else it is refused
     ///   (RFC 9110 §15.3.7).
     /// - A 200 lands from byte 0, whatever was asked for.
     /// - A total other than the stored length is another version, also under the same entity tag.
     /// - If nothing contradicts and nothing proves sameness, rule `.immutable` lets bytes join; the validator is then
-    ///   kept as a weak one, for it no longer vouches for all of them. Rule `.strong` gives the answer a generation of
+    ///   kept as a weak one, for it no longer vouches for all of them. Rule `.strong` gives the response a generation of
     ///   its own if it starts at byte 0, and otherwise asks to restart.
-    /// - An answer with a `Content-Encoding` (RFC 9110 §8.4) counts other bytes than those that were asked for: a 206
+    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts other bytes than those that were asked for: a 206
     ///   is refused; a 200 lands only where nothing is stored, or where what is stored has the same encoding, and it
     ///   joins that only with the same strong validator. Whoever opens such a version must see to its encoding.
     /// - 416 (§15.5.17): a length that is not the stored one, or that lies below what is stored, means restart.
-    public static func judge(
+    public static func evaluate(
         _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
-    ) -> Verdict {
+    ) -> Decision {
         var stored = stored
         if let length = stored?.version.length, length < 0 { stored?.version.length = nil }
         let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
         do throws(BodyClaim.Contradiction) {
             switch response.status.code {
-            case 200: return try head.judgeWhole(stored: stored, rule: rule)
-            case 206: return try head.judgePart(stored: stored, rule: rule)
-            case 304: return try head.judgeNotModified(stored: stored)
-            case 416: return try head.judgeUnsatisfiable(stored: stored)
+            case 200: return try head.evaluateWhole(stored: stored, rule: rule)
+            case 206: return try head.evaluatePart(stored: stored, rule: rule)
+            case 304: return try head.evaluateNotModified(stored: stored)
+            case 416: return try head.evaluateUnsatisfiable(stored: stored)
             case 401, 403, 407, 410:
                 return head.refuse(.credentials, "the origin denies access or says the address is gone")
             case 408, 425, 429, 500...599:
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
-                return head.refuse(.retry(after: after), "the origin can't answer now")
+                return head.refuse(.retry(after: after), "the origin can't response now")
             default:
                 return head.refuse(.status, "the status brings no media")
             }
@@ -48,7 +48,7 @@ extension PartialResponse {
         }
     }
 
-    /// An answer's head and what it answers.
+    /// A response's head and what it responds.
     private struct Head {
         var response: HTTPResponse
         var askedFrom: Int64?
@@ -56,11 +56,11 @@ extension PartialResponse {
 
         var fields: HTTPFields { response.headerFields }
 
-        func refuse(_ kind: Refusal.Kind, _ reason: String) -> Verdict {
+        func refuse(_ kind: Refusal.Kind, _ reason: String) -> Decision {
             .refuse(Refusal(kind: kind, status: response.status.code, reason: "\(response.status.code): \(reason)"))
         }
 
-        func judgeWhole(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Verdict {
+        func evaluateWhole(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
             let claim = try BodyClaim(whole: fields)
             let version = ResourceVersion(fields: fields, length: claim.length)
             if let encoding = version.contentEncoding, let stored, stored.version.contentEncoding != encoding {
@@ -68,7 +68,7 @@ extension PartialResponse {
             }
             var landing = Landing(offset: 0, end: claim.end, version: version, discrepancy: claim.discrepancy)
             guard let stored else { return .land(landing) }
-            switch Relation(of: landing, to: stored, rule: rule) {
+            switch VersionMatch(of: landing, to: stored, rule: rule) {
             case .same(let merged):
                 landing.version = merged
                 landing.end = claim.end ?? merged.length
@@ -77,7 +77,7 @@ extension PartialResponse {
             }
         }
 
-        func judgePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Verdict {
+        func evaluatePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
             let claim = try BodyClaim(partial: fields)
             var version = ResourceVersion(fields: fields, length: claim.length)
             version.acceptsRanges = true
@@ -96,7 +96,7 @@ extension PartialResponse {
                 if claim.discrepancy != nil { landing.version.length = nil }
                 return .land(landing)
             }
-            switch (Relation(of: landing, to: stored, rule: rule), claim.discrepancy) {
+            switch (VersionMatch(of: landing, to: stored, rule: rule), claim.discrepancy) {
             case (.same(let merged), let discrepancy):
                 landing.version = merged
                 if discrepancy != nil { landing.version.length = stored.version.length }
@@ -111,7 +111,7 @@ extension PartialResponse {
             }
         }
 
-        func judgeNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Verdict {
+        func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
             guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
             if Validator(fields: fields).contradicts(stored.version.validator) {
                 throw BodyClaim.Contradiction(reason: "not modified, but of another version than the stored one")
@@ -119,7 +119,7 @@ extension PartialResponse {
             return .notModified
         }
 
-        func judgeUnsatisfiable(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Verdict {
+        func evaluateUnsatisfiable(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
             let length = try BodyClaim.contentRange(fields)?.length
             if let length, let stored {
                 if let known = stored.version.length, known != length {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Spool
 
 /// `spool gc`: make room now.
-struct CollectCommand: AsyncParsableCommand {
+struct GarbageCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
         abstract: "Evict what was used least recently, until the capacity holds or so much is left.")

@@ -3,7 +3,7 @@ import Synchronization
 /// Limits how many requests go to one host at once; the others wait in the order in which they came.
 ///
 /// Waiting has no timeout of its own and ends early only by cancellation.
-final class HostSlots: Sendable {
+final class PerHostLimiter: Sendable {
     private struct Waiter {
         var id: UInt64
         var continuation: CheckedContinuation<Void, any Error>

@@ -1,8 +1,8 @@
 import ByteRanges
 import Foundation
 
-/// Tells what the demonstration showed, in at most twenty lines, and judges whether the cache kept its promises.
-struct DemoStory: Sendable {
+/// Tells what the demonstration showed, in at most twenty lines, and evaluates whether the cache kept its promises.
+struct DemoReport: Sendable {
     /// Something that was promised, and whether it was kept.
     struct Promise: Sendable {
         var text: String

@@ -1,12 +1,12 @@
-/// The judge of an origin's answers: decides whether the bytes that follow may land, and where.
+/// The evaluate of an origin's responses: decides whether the bytes that follow may land, and where.
 ///
 /// Players ask for parts of a file, and what comes back may be another part, the whole, another version, or nonsense.
-/// ``judge(_:askedFrom:askedEnd:stored:rule:)`` reads an answer's head and says what to do before a byte of its body is
-/// taken. It is pure and total: the same head gets the same verdict, and no head traps.
+/// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` reads a response's head and says what to do before a byte of its body is
+/// taken. It is pure and total: the same head gets the same decision, and no head traps.
 public enum PartialResponse {
-    /// Where an answer's body belongs.
+    /// Where a response's body belongs.
     public struct Landing: Sendable, Hashable {
-        /// Where the first byte of the body belongs: always what the answer itself says, never what was asked for.
+        /// Where the first byte of the body belongs: always what the response itself says, never what was asked for.
         public var offset: Int64
         /// Where the body ends; bytes that come beyond it must not land. Nil if only the end of the body tells: then
         /// a body that ends in good order at `offset + n` tells the length of a whole, one that is cut tells nothing.
@@ -14,7 +14,7 @@ public enum PartialResponse {
         /// The version that the bytes are of. Where they join stored ones, it is the two descriptions together, to be
         /// kept in place of the stored one.
         public var version: ResourceVersion
-        /// A sentence, if the answer contradicts itself and only what is consistent lands: worth an event. Else nil.
+        /// A sentence, if the response contradicts itself and only what is consistent lands: worth an event. Else nil.
         public var discrepancy: String?
 
         /// A landing.
@@ -26,8 +26,8 @@ public enum PartialResponse {
         }
     }
 
-    /// What to do with an answer.
-    public enum Verdict: Sendable, Hashable {
+    /// What to do with a response.
+    public enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case land(Landing)
         /// The body is of another version than the stored one, or can't be shown to be of the same: let it land, but
@@ -40,11 +40,11 @@ public enum PartialResponse {
         case notModified
         /// 416 and nothing contradicts what is stored: there are no such bytes. The length, if it is known.
         case unsatisfiable(length: Int64?)
-        /// The answer brings nothing; what is stored stays as it is.
+        /// The response brings nothing; what is stored stays as it is.
         case refuse(Refusal)
     }
 
-    /// Why an answer brings nothing.
+    /// Why a response brings nothing.
     public struct Refusal: Sendable, Hashable {
         /// What may help.
         public enum Kind: Sendable, Hashable {
@@ -54,15 +54,15 @@ public enum PartialResponse {
             case retry(after: RetryAfter?)
             /// Any other status that has no media in it: nothing will.
             case status
-            /// An answer that contradicts itself or what was asked: asking otherwise may.
+            /// A response that contradicts itself or what was asked: asking otherwise may.
             case malformed
         }
 
         /// What may help.
         public var kind: Kind
-        /// The answer's status code.
+        /// The response's status code.
         public var status: Int
-        /// A sentence that says what is wrong with the answer; it holds no address and no credential.
+        /// A sentence that says what is wrong with the response; it holds no address and no credential.
         public var reason: String
 
         /// A refusal.

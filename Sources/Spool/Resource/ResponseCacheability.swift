@@ -3,8 +3,8 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 
-/// What an answer says about keeping it: whether it may be stored, for how long it is fresh, and for which requests.
-struct AnswerFacts: Sendable {
+/// What a response says about keeping it: whether it may be stored, for how long it is fresh, and for which requests.
+struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
 
@@ -28,9 +28,9 @@ struct AnswerFacts: Sendable {
     }
 }
 
-/// What the catalog keeps of an answer's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
+/// What the catalog keeps of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
 struct StoredFreshness: Codable, Sendable, Hashable {
-    /// Seconds since 1970 at which the answer becomes stale.
+    /// Seconds since 1970 at which the response becomes stale.
     var freshUntil: Int64
     /// Whether it must not be used stale, even when the origin can't be asked.
     var mustRevalidate: Bool

@@ -1,5 +1,5 @@
-/// How an answer's version stands to the stored one.
-enum Relation {
+/// How a response's version stands to the stored one.
+enum VersionMatch {
     /// Bytes of both may be put together; the version that they then are.
     case same(ResourceVersion)
     /// Nothing proves that they differ, and not enough that they are the same.
@@ -12,17 +12,17 @@ enum Relation {
         let new = landing.version
         let old = stored.version
         if new.validator.contradicts(old.validator) || new.contentEncoding != old.contentEncoding
-            || Relation.lengthsContradict(landing, stored)
+            || VersionMatch.lengthsContradict(landing, stored)
         {
             self = .different
         } else if new.validator.stronglyMatches(old.validator) {
-            self = .same(Relation.merged(new, into: old, isProven: true))
+            self = .same(VersionMatch.merged(new, into: old, isProven: true))
         } else if rule == .strong || new.contentEncoding != nil {
             self = .unproven
         } else if let newType = new.mediaType, let oldType = old.mediaType, newType != oldType {
             self = .different
         } else {
-            self = .same(Relation.merged(new, into: old, isProven: false))
+            self = .same(VersionMatch.merged(new, into: old, isProven: false))
         }
     }
 

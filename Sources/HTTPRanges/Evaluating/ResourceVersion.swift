@@ -1,19 +1,19 @@
 public import HTTPTypes
 
-/// One version of a media file, as an origin's answer describes it.
+/// One version of a media file, as an origin's response describes it.
 ///
 /// What is nil was not said: it neither proves nor contradicts anything.
 public struct ResourceVersion: Sendable, Hashable, Codable {
     /// Tells this version from others.
     public var validator: Validator
-    /// The length of the whole in bytes; nil while no answer has told it.
+    /// The length of the whole in bytes; nil while no response has told it.
     public var length: Int64?
     /// `Content-Type`, as it was sent.
     public var contentType: String?
     /// `Content-Encoding` other than `identity`, in lower case, such as `gzip`: the bytes and the length are then those
     /// of the encoded form, which players can't read (RFC 9110 §8.4).
     public var contentEncoding: String?
-    /// Whether the origin answers ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
+    /// Whether the origin responds ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
     public var acceptsRanges: Bool?
 
     /// A version of these parts.
@@ -28,7 +28,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
         self.acceptsRanges = acceptsRanges
     }
 
-    /// Reads what an answer's fields say, but for the length, which depends on the status.
+    /// Reads what a response's fields say, but for the length, which depends on the status.
     public init(fields: HTTPFields, length: Int64? = nil) {
         self.init(
             validator: Validator(fields: fields), length: length, contentType: fields[values: .contentType].first,
@@ -36,7 +36,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
             acceptsRanges: ResourceVersion.acceptsRanges(fields))
     }
 
-    /// Whether bytes of several answers may be put together to this version under `rule` (RFC 9111 §3.4).
+    /// Whether bytes of several responses may be put together to this version under `rule` (RFC 9111 §3.4).
     ///
     /// If not, parts are of no use, not even one after another: ask for the whole in one request, without `Range`.
     public func canBeAssembled(under rule: CombiningRule) -> Bool {
@@ -69,7 +69,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
     }
 }
 
-/// What is held of a resource, for an answer to be judged against.
+/// What is held of a resource, for a response to be evaluated against.
 public struct StoredVersion: Sendable, Hashable {
     /// The version that the stored bytes are of.
     public var version: ResourceVersion
@@ -77,14 +77,14 @@ public struct StoredVersion: Sendable, Hashable {
     public var storedEnd: Int64
 
     /// A stored version. Where no byte has landed and no transfer is under way either, nothing is stored: pass nil to
-    /// the judge instead.
+    /// the evaluate instead.
     public init(version: ResourceVersion, storedEnd: Int64) {
         self.version = version
         self.storedEnd = storedEnd
     }
 }
 
-/// When bytes of two answers may be put together to one version.
+/// When bytes of two responses may be put together to one version.
 public enum CombiningRule: Sendable, Hashable, Codable {
     /// Only if both have the same strong validator (RFC 9111 §3.4): the policy of a cache that knows nothing of its
     /// origins.

@@ -4,8 +4,8 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// What all connections of an origin share: the resources, the log, the clock and the answers that are held back.
-final class OriginDesk: Sendable {
+/// What all connections of an origin share: the resources, the log, the clock and the responses that are held back.
+final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var connections = 0
@@ -40,8 +40,8 @@ final class OriginDesk: Sendable {
         return number
     }
 
-    /// Notes a request and decides its answer.
-    func answer(_ head: HTTPRequestHead, connection: Int) -> (OriginAnswer, number: Int, path: String) {
+    /// Notes a request and decides its response.
+    func response(_ head: HTTPRequestHead, connection: Int) -> (OriginResponse, number: Int, path: String) {
         let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var fields = HTTPFields()
         for (name, value) in head.headers {
@@ -52,25 +52,25 @@ final class OriginDesk: Sendable {
             OriginExchange(
                 number: 0, index: 0, connection: connection, method: head.method.rawValue, path: path,
                 query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
-        return (answer(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
+        return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
     }
 
-    /// Decides the answer to a request that was noted.
-    func answer(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginAnswer {
-        let request = OriginAnswer.Request(
+    /// Decides the response to a request that was noted.
+    func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
+        let request = OriginResponse.Request(
             method: exchange.method, query: exchange.query, fields: exchange.fields, keepsAlive: keepsAlive,
             index: exchange.index)
         let resource = state.withLock { $0.resources[exchange.path] }
-        return OriginAnswer(to: request, from: resource, now: Date())
+        return OriginResponse(to: request, from: resource, now: Date())
     }
 
-    /// Keeps an answer back until its path is released.
+    /// Keeps a response back until its path is released.
     func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
         state.withLock { $0.held[number] = (path, resume) }
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Lets go the answers that are held now, of one path or of all.
+    /// Lets go the responses that are held now, of one path or of all.
     func release(_ path: String?) {
         let released = state.withLock { state in
             let released = state.held.filter { path == nil || $0.value.path == path }
@@ -83,6 +83,6 @@ final class OriginDesk: Sendable {
         }
     }
 
-    /// Forgets an answer that was held when its connection closed.
+    /// Forgets a response that was held when its connection closed.
     func drop(_ number: Int) { state.withLock { $0.held[number] = nil } }
 }

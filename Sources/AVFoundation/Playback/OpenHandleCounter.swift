@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Counts the libmpv handles that play an item, so that a test can see that none is left behind.
-final class PlaybackCensus: Sendable {
+final class OpenHandleCounter: Sendable {
     private struct State {
         var count = 0
         var waiters: [CheckedContinuation<Void, Never>] = []

@@ -1,11 +1,11 @@
 import Foundation
 import HTTPTypes
 
-/// What an origin answers to one request: decided here, sent by ``OriginConnection``.
+/// What an origin responds to one request: decided here, sent by ``OriginConnection``.
 ///
 /// Pure: no socket, no clock (the date is given). The origin reads `Range` and `If-Range` by its own few lines and not
 /// with the package's parser, so that one misreading cannot hide another.
-struct OriginAnswer {
+struct OriginResponse {
     var status: Int
     /// Names and values of the head's fields, also ones that HTTP does not allow.
     var lines: [(String, String)]
@@ -14,7 +14,7 @@ struct OriginAnswer {
     private var version = "1.1"
     /// What the body is cut from.
     var content: OriginContent
-    /// The bytes of `content` that are really sent; empty for answers without a body.
+    /// The bytes of `content` that are really sent; empty for responses without a body.
     var body: Range<Int64>
     var isChunked = false
     /// Whether the connection closes after the last byte.
@@ -85,9 +85,9 @@ struct OriginAnswer {
     }
 }
 
-/// An answer while it is put together: first the behaviours set knobs, then ``decide()`` follows RFC 9110 with them.
+/// A response while it is put together: first the behaviours set knobs, then ``decide()`` follows RFC 9110 with them.
 private struct Draft {
-    let request: OriginAnswer.Request
+    let request: OriginResponse.Request
     var content: OriginContent
     var etag: String?
     var lastModified: Date?
@@ -110,7 +110,7 @@ private struct Draft {
     var encoding: String?
     var overrides: [(String, String?)] = []
     var refusal: (status: Int, fields: [String: String])?
-    var incident: OriginAnswer.Incident?
+    var incident: OriginResponse.Incident?
     var drip: (bytes: Int, every: Duration)?
     var closes = false
 
@@ -119,7 +119,7 @@ private struct Draft {
     var body: Range<Int64> = 0..<0
     var lines: [(String, String)] = []
 
-    init(request: OriginAnswer.Request, resource: OriginResource?) {
+    init(request: OriginResponse.Request, resource: OriginResource?) {
         self.request = request
         exists = resource != nil
         content = resource?.content ?? .data(Data())
@@ -175,7 +175,7 @@ private struct Draft {
         } else if let refusal {
             refuse(refusal.status, refusal.fields)
         } else {
-            answer()
+            response()
         }
         for (name, value) in overrides {
             lines.removeAll { $0.0.lowercased() == name.lowercased() }
@@ -192,7 +192,7 @@ private struct Draft {
     }
 
     /// A `GET` or `HEAD` of something that is there: RFC 9110 §13.2.2, then §14.
-    private mutating func answer() {
+    private mutating func response() {
         if encoding == "gzip" { content = .data(StoredGzip.encode(content.bytes(0..<content.length))) }
         let length = content.length
         if let etag { lines.append(("ETag", etag)) }
@@ -235,7 +235,7 @@ private struct Draft {
     }
 }
 
-/// A `Range` field with one range, as the origin understands it. More than one is answered like none (RFC 9110 §14.2).
+/// A `Range` field with one range, as the origin understands it. More than one is responded like none (RFC 9110 §14.2).
 enum AskedRange: Equatable {
     case bounded(Int64, Int64)
     case from(Int64)

@@ -6,7 +6,7 @@ import SpoolHTTP
 /// client and no cache.
 ///
 /// Started by the benchmarks themselves, as `SpoolBenchmarks --fetch URL FILE`.
-struct Errand {
+struct BenchmarkTask {
     var url: URL
     var file: URL
 
@@ -21,7 +21,7 @@ struct Errand {
         self.init(url: url, file: URL(filePath: arguments[2]))
     }
 
-    /// The command that has this errand done.
+    /// The command that has this task done.
     var command: [String] {
         [Bundle.main.executablePath ?? CommandLine.arguments[0], "--fetch", url.absoluteString, file.path]
     }

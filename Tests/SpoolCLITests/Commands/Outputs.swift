@@ -2,7 +2,7 @@ import Foundation
 
 // What `--json` prints, read back by the names and types that scripts rely on.
 
-struct GetAnswer: Decodable {
+struct GetOutput: Decodable {
     var url: String
     var length: Int64?
     var range: [Int64]
@@ -14,7 +14,7 @@ struct GetAnswer: Decodable {
     var complete: Bool
 }
 
-struct MediaAnswer: Decodable {
+struct MediaOutput: Decodable {
     var url: String
     var key: String
     var length: Int64?
@@ -27,13 +27,13 @@ struct MediaAnswer: Decodable {
     var lastUsed: Date
 }
 
-struct VerifyAnswer: Decodable, Equatable {
+struct VerifyOutput: Decodable, Equatable {
     var blocks: Int
     var bad: Int
     var dropped: Int
 }
 
-struct PlayAnswer: Decodable {
+struct PlayOutput: Decodable {
     struct LoadingRequest: Decodable {
         var kind: String
         var offset: Int64
@@ -53,7 +53,7 @@ struct PlayAnswer: Decodable {
     var loadingRequests: [LoadingRequest]
 }
 
-struct DemoAnswer: Decodable {
-    var first: PlayAnswer
-    var second: PlayAnswer
+struct DemoOutput: Decodable {
+    var first: PlayOutput
+    var second: PlayOutput
 }

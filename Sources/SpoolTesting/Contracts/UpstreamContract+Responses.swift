@@ -5,8 +5,8 @@ import Spool
 extension UpstreamContract {
     static let media = PatternBytes(length: 1_000_000)
 
-    /// What an upstream makes of answers that come to their end.
-    static let answerCases: [Case] = [
+    /// What an upstream makes of responses that come to their end.
+    static let responseCases: [Case] = [
         Case("a whole body comes in order, with its head and address", ["/a": .pattern(1_000_000)]) { it, _ in
             let response = try await it.open("/a?q=%20x")
             try checkEqual(response.head.status.code, 200, "status")
@@ -49,7 +49,7 @@ extension UpstreamContract {
             try checkEqual(bytes.count, 1023, "bytes")
         },
         Case(
-            "a status that refuses is an answer",
+            "a status that refuses is a response",
             ["/busy": .pattern(10, .status(503, ["Retry-After": "7"])), "/end": .pattern(10, .rangeNotSatisfiable)]
         ) { it, _ in
             let busy = try await it.fetch("/busy").head
@@ -78,7 +78,7 @@ extension UpstreamContract {
             }
         },
         Case(
-            "an answer that contradicts itself is handed on, not judged (A6, A7)",
+            "a response that contradicts itself is handed on, not evaluated (A6, A7)",
             [
                 "/a": .pattern(1000, .contentRangeShifted(by: 5), .bodyLonger(by: 3)),
                 "/b": .pattern(1000, .partialToEverything),

@@ -1,10 +1,10 @@
 import HTTPRanges
 import HTTPTypes
 
-/// What must hold of every verdict: no trap, and bytes land only where the answer says and never join another version.
+/// What must hold of every decision: no trap, and bytes land only where the response says and never join another version.
 ///
-/// The bytes are an answer's head as lines: three digits of status, flags, then fields as they would be sent.
-enum JudgeChecks {
+/// The bytes are a response's head as lines: three digits of status, flags, then fields as they would be sent.
+enum EvaluationChecks {
     static func run(_ bytes: some Collection<UInt8>) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         let first = Array(lines.first ?? bytes.prefix(0))
@@ -26,10 +26,10 @@ enum JudgeChecks {
             stored = StoredVersion(version: version, storedEnd: offsets[Int(first[4] >> 5 & 7)] ?? 0)
         }
         let rule = first[3] & 64 != 0 ? CombiningRule.strong : .immutable
-        let verdict = PartialResponse.judge(
+        let decision = PartialResponse.evaluate(
             response, askedFrom: offsets[Int(first[3] & 7)], askedEnd: offsets[Int(first[3] >> 3 & 7)],
             stored: stored, rule: rule)
-        switch verdict {
+        switch decision {
         case .land(let landing):
             check(landing, response)
             let proves = stored.map { Validator(fields: fields).stronglyMatches($0.version.validator) } ?? true

@@ -5,11 +5,11 @@ import Testing
 @testable import SpoolCLI
 
 @Suite("The demonstration's story")
-struct DemoStoryTests {
+struct DemoReportTests {
     private func story(
         fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, cut: Int = 0, isIdentical: Bool? = true,
         ended: Bool = true
-    ) throws -> DemoStory {
+    ) throws -> DemoReport {
         let url = try #require(URL(string: "http://h/film.mp4"))
         var (first, last) = (
             PlayReport(.init(duration: 60, ended: ended), of: url),
@@ -22,7 +22,7 @@ struct DemoStoryTests {
         arrivals.landed(0..<300)
         arrivals.beginStage()
         arrivals.landed(600..<1000)
-        return DemoStory(
+        return DemoReport(
             name: "film.mp4", length: 1000, first: first, second: last, arrivals: arrivals,
             jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
