@@ -6,12 +6,12 @@ import Testing
 @Suite("Which loading requests a player makes")
 struct LoadingPatternTests {
     private typealias Action = LoadingPattern.Action
-    private static let policy = LoadingPattern.Policy(
+    private static let policy = LoadingPolicy(
         cancelAbove: 100, requestBelow: 30, secondsAhead: nil, keepBehind: 20, prebufferLength: 50)
 
     /// A pattern that has been told that the resource has 1000 bytes.
     private func opened(
-        _ policy: LoadingPattern.Policy = policy, seekable: Bool = true, length: Int64? = 1000
+        _ policy: LoadingPolicy = policy, seekable: Bool = true, length: Int64? = 1000
     )
         -> LoadingPattern
     {

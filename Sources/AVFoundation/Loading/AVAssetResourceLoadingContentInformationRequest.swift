@@ -45,13 +45,3 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
             isByteRangeAccessSupported: isByteRangeAccessSupported)
     }
 }
-
-/// What a delegate said of a resource.
-struct ContentInformation: Sendable, Equatable {
-    /// A uniform type identifier.
-    var contentType: String?
-    /// Bytes in all; nil when not known.
-    var contentLength: Int64?
-    /// Whether a request may begin anywhere.
-    var isByteRangeAccessSupported: Bool
-}

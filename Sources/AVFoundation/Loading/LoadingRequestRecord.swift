@@ -2,16 +2,6 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What comes back from a loading request to the one that made it.
-enum LoadingRequestEvent: Sendable {
-    /// The next bytes, on the delegate's thread.
-    case data(Data)
-    /// The end, with what was said of the resource if that was asked for.
-    case finished(ContentInformation?)
-    /// No more will come, and why. Not sent after a cancel.
-    case failed(any Error)
-}
-
 /// The player's end of one loading request: makes it, calls it off, and hears of it.
 ///
 /// The delegate's end is ``AVAssetResourceLoadingRequest``, which this does not keep alive: that is the delegate's

@@ -19,7 +19,7 @@ final class ResourceLoaderCore: Sendable {
         var violations: [ContractViolation] = []
         var records: [Int: WeakRecord] = [:]
         var loader = WeakLoader()
-        var policy = LoadingPattern.Policy()
+        var policy = LoadingPolicy()
     }
 
     private let state = Mutex(State())
@@ -59,7 +59,7 @@ final class ResourceLoaderCore: Sendable {
     }
 
     /// How much the player's streams ask for and keep.
-    var policy: LoadingPattern.Policy {
+    var policy: LoadingPolicy {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
     }

@@ -9,23 +9,6 @@ import Foundation
 /// Pure: no lock, clock or I/O. ``MediaStream`` is its shell. A seek is acted on when the demuxer reads there, since
 /// demuxers jump about without reading.
 struct LoadingPattern: Sendable {
-    /// How much is asked for and kept, in bytes.
-    struct Policy: Sendable, Equatable {
-        /// Calls a request off when this much lies ahead of the player.
-        var cancelAbove: Int64 = 1 << 20
-        /// Asks again when less than this lies ahead.
-        var requestBelow: Int64 = 256 << 10
-        /// Once the bit rate of the media is known: calls off with this many seconds ahead, but between 512 KiB and
-        /// 8 MiB; asks again with a quarter of it. Nil leaves it at the bytes above.
-        var secondsAhead: Double? = 30
-        /// Keeps this much behind the player, for the short jumps that demuxers make.
-        var keepBehind: Int64 = 256 << 10
-        /// On a seek, sends the new request before the cancel of the former. Both orders happen with Apple's.
-        var requestsBeforeCancelling = false
-        /// How much of a queue's next item is loaded while another plays.
-        var prebufferLength: Int64 = 256 << 10
-    }
-
     enum Action: Sendable, Equatable {
         case askInformation(token: Int)
         case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
@@ -58,7 +41,7 @@ struct LoadingPattern: Sendable {
         var isCancelled = false
     }
 
-    private(set) var policy: Policy
+    private(set) var policy: LoadingPolicy
     private(set) var position: Int64 = 0
     private(set) var buffer = StreamBuffer()
     private(set) var hasFailed = false
@@ -74,7 +57,7 @@ struct LoadingPattern: Sendable {
     private var hasSoughtSinceExpected = true
     private var wantsPrebuffer = false
 
-    init(policy: Policy = Policy()) {
+    init(policy: LoadingPolicy = LoadingPolicy()) {
         self.policy = policy
     }
 

@@ -27,7 +27,7 @@ final class MediaStream: Sendable {
         case wakeReader
     }
 
-    init(core: ResourceLoaderCore, url: URL, policy: LoadingPattern.Policy = .init()) {
+    init(core: ResourceLoaderCore, url: URL, policy: LoadingPolicy = .init()) {
         self.core = core
         self.url = url
         state = Mutex(State(pattern: LoadingPattern(policy: policy)))
