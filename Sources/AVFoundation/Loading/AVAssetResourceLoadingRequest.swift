@@ -56,16 +56,3 @@ open class AVAssetResourceLoadingRequest: NSObject {
         record.finish(with: error, information: nil)
     }
 }
-
-/// A requested to renew what was loaded before; the stand-in never makes one.
-open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}
-
-/// Who made a loading request.
-open class AVAssetResourceLoadingRequestor: NSObject {
-    /// Whether reports of expired sessions are given: never here.
-    open var providesExpiredSessionReports: Bool { false }
-
-    override init() {
-        super.init()
-    }
-}

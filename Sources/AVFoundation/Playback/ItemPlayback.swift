@@ -2,21 +2,6 @@ import CMPV
 import Foundation
 import Synchronization
 
-/// What a playback tells its player, in order.
-enum PlaybackEvent: Sendable, Equatable {
-    case ready
-    case time(Double)
-    case ended
-    case failed
-    /// Playback runs, or waits for media or for a seek.
-    case running(Bool)
-    /// Media has not come in time.
-    case stalled
-    case seekFinished(id: UInt64, completed: Bool)
-    /// Someone closed the window.
-    case closed
-}
-
 /// One item being played by one libmpv handle: a thread of its own reads libmpv's events.
 ///
 /// Commands come from any thread and do not wait. Events go out through ``events``, which ends when the handle is

@@ -68,28 +68,3 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
         return has("bytes") ? true : has("none") ? false : nil
     }
 }
-
-/// What is held of a resource, for a response to be evaluated against.
-public struct StoredVersion: Sendable, Hashable {
-    /// The version that the stored bytes are of.
-    public var version: ResourceVersion
-    /// The end of the furthest byte held, so that a length below it is a contradiction; 0 if none.
-    public var storedEnd: Int64
-
-    /// A stored version. Where no byte has landed and no transfer is under way either, nothing is stored: pass nil to
-    /// the evaluate instead.
-    public init(version: ResourceVersion, storedEnd: Int64) {
-        self.version = version
-        self.storedEnd = storedEnd
-    }
-}
-
-/// When bytes of two responses may be put together to one version.
-public enum CombiningRule: Sendable, Hashable, Codable {
-    /// Only if both have the same strong validator (RFC 9111 §3.4): the policy of a cache that knows nothing of its
-    /// origins.
-    case strong
-    /// Also if nothing contradicts: no validator, not the length, not the type. The policy of an app that knows that
-    /// media never change under their address.
-    case immutable
-}

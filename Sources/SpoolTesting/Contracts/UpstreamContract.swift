@@ -138,20 +138,3 @@ public enum UpstreamContract {
         return all.filter { $0.needs.isSubset(of: abilities) }
     }
 }
-
-/// Says what an implementation did that its contract does not allow.
-public struct ContractFailure: Error, CustomStringConvertible {
-    /// What was expected, and what came instead.
-    public var message: String
-    /// Where it was expected.
-    public var location: String
-
-    /// A failure found at a line of the contract.
-    public init(_ message: String, file: String = #fileID, line: Int = #line) {
-        self.message = message
-        location = "\(file):\(line)"
-    }
-
-    /// The message and where it comes from.
-    public var description: String { "\(location): \(message)" }
-}

@@ -1,0 +1,2 @@
+/// A requested to renew what was loaded before; the stand-in never makes one.
+open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}

@@ -1,0 +1,14 @@
+/// What a playback tells its player, in order.
+enum PlaybackEvent: Sendable, Equatable {
+    case ready
+    case time(Double)
+    case ended
+    case failed
+    /// Playback runs, or waits for media or for a seek.
+    case running(Bool)
+    /// Media has not come in time.
+    case stalled
+    case seekFinished(id: UInt64, completed: Bool)
+    /// Someone closed the window.
+    case closed
+}
