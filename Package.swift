@@ -80,17 +80,21 @@ let package = Package(
             dependencies: ["ByteRanges", "Spool"] + standInAVFoundation
         ),
         .target(
-            name: "SpoolTesting",
+            name: "SpoolOrigin",
             dependencies: [
-                "ByteRanges",
-                "HTTPRanges",
-                "Spool",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOFoundationCompat", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
+        .target(
+            name: "SpoolTesting",
+            dependencies: [
+                "Spool",
+                "SpoolOrigin",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
         .executableTarget(
@@ -101,7 +105,7 @@ let package = Package(
                 "Spool",
                 "SpoolAVFoundation",
                 "SpoolHTTP",
-                "SpoolTesting",
+                "SpoolOrigin",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),

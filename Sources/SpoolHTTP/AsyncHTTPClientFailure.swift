@@ -42,7 +42,8 @@ struct AsyncHTTPClientFailure {
         case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
         case let error as NIOSSLError: read(error)
         case is BoringSSLError: (.untrusted, "does not speak TLS as it should")
-        case HTTPParserError.invalidEOFState: (.connectionLost, "closed the connection before its response was complete")
+        case HTTPParserError.invalidEOFState:
+            (.connectionLost, "closed the connection before its response was complete")
         case is ChannelError: (.connectionLost, "lost the connection")
         default: isInBody ? (.connectionLost, "broke off: \(error)") : (.failed, "failed: \(error)")
         }

@@ -1,5 +1,6 @@
 import Foundation
 import Spool
+import SpoolOrigin
 import Synchronization
 
 /// Hands out one scripted body, as far as the test has allowed.
@@ -16,7 +17,7 @@ final class ScriptedFlow: Sendable {
         var failure: UpstreamError?
         /// After how many bytes the body waits for its release.
         var stall: Int64?
-        var drip: (bytes: Int, every: Duration)?
+        var pace: OriginPace?
 
         init(_ content: OriginContent, _ range: Range<Int64>, failure: UpstreamError? = nil) {
             self.content = content
@@ -29,7 +30,7 @@ final class ScriptedFlow: Sendable {
         var plan: Plan
         var position: Int64 = 0
         var allowance: Int64
-        var dripLeft: Int64
+        var paceLeft: Int64
         var isHeld = false
         var isPausing = false
         var failure: UpstreamError?
@@ -44,8 +45,8 @@ final class ScriptedFlow: Sendable {
             let left = Int64(plan.range.count) - position
             if isStalled { return .wait }
             if left <= 0 { return .end(plan.failure) }
-            if dripLeft <= 0, let drip = plan.drip { return isPausing ? .wait : .pause(drip.every) }
-            let count = min(left, allowance, dripLeft, plan.stall.map { $0 - position } ?? .max)
+            if paceLeft <= 0, let pace = plan.pace { return isPausing ? .wait : .pause(pace.pause) }
+            let count = min(left, allowance, paceLeft, plan.stall.map { $0 - position } ?? .max)
             return count > 0 ? .piece(count) : .wait
         }
 
@@ -63,7 +64,7 @@ final class ScriptedFlow: Sendable {
         private mutating func take(_ count: Int64) -> Range<Int64> {
             let start = plan.range.lowerBound + position
             position += count
-            dripLeft -= plan.drip == nil ? 0 : count
+            paceLeft -= plan.pace == nil ? 0 : count
             allowance -= allowance == .max ? 0 : count
             return start..<start + count
         }
@@ -92,7 +93,7 @@ final class ScriptedFlow: Sendable {
         self.originState = originState
         self.pieceSize = pieceSize
         self.onEnd = onEnd
-        state = Mutex(State(plan: plan, allowance: allowance, dripLeft: Int64(plan.drip?.bytes ?? .max)))
+        state = Mutex(State(plan: plan, allowance: allowance, paceLeft: Int64(plan.pace?.bytes ?? .max)))
         holdIfStalled()
     }
 
@@ -136,7 +137,7 @@ final class ScriptedFlow: Sendable {
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false
-                        state.dripLeft = Int64(state.plan.drip?.bytes ?? .max)
+                        state.paceLeft = Int64(state.plan.pace?.bytes ?? .max)
                     }
                 }
             case .wait: await waitForChange()

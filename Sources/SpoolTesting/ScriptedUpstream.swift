@@ -1,6 +1,7 @@
 import Foundation
 public import HTTPTypes
 public import Spool
+public import SpoolOrigin
 import Synchronization
 
 /// An upstream in memory: responses as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
@@ -133,7 +134,7 @@ public final class ScriptedUpstream: Upstream {
         fields[.acceptEncoding] = fields[.acceptEncoding] ?? "identity"
         let exchange = originState.log.begin(
             OriginExchange(
-                number: 0, index: 0, connection: 0, method: "GET", path: path,
+                connection: 0, method: "GET", path: path,
                 query: url.query(percentEncoded: true) ?? "", fields: fields))
         do {
             return try await response(request, exchange)
@@ -156,7 +157,7 @@ public final class ScriptedUpstream: Upstream {
         let response = originState.response(exchange, keepsAlive: true)
         let cut = UpstreamError(.connectionLost, "\(exchange.path) broke off")
         var plan = ScriptedFlow.Plan(response.content, response.body)
-        plan.drip = response.drip
+        plan.pace = response.pace
         switch (response.incident?.kind, response.incident?.after) {
         case (nil, _): break
         case (.stall, nil): try await waitForRelease(exchange)

@@ -1,6 +1,5 @@
 import Foundation
 import Spool
-import SpoolTesting
 import Synchronization
 
 /// Plays media twice through a cache of its own: once with the origin, with jumps, and once without.

@@ -1,6 +1,6 @@
 import Foundation
 import Spool
-import SpoolTesting
+import SpoolOrigin
 
 /// Where the demonstration's bytes come from: a server of its own that serves a file, or an address in the world.
 ///
@@ -25,7 +25,7 @@ struct DemoOrigin: Sendable {
         let server = try await OriginServer.start([
             path: OriginResource(
                 content, contentType: DemoMedia.contentType(of: file),
-                rules: [.always(.drip(bytesPerSecond / 100, every: .milliseconds(10)))])
+                pace: OriginPace(bytes: bytesPerSecond / 100, every: .milliseconds(10)))
         ])
         self.server = server
         self.file = file

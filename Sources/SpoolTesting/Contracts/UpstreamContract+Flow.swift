@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Spool
+import SpoolOrigin
 
 extension UpstreamContract {
     /// What an upstream does when its consumer leaves.

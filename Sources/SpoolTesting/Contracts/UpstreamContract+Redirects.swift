@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Spool
+import SpoolOrigin
 
 extension UpstreamContract {
     /// How an upstream follows redirects (RFC 9110 §15.4, CASES A21).

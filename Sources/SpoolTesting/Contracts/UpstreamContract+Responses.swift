@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Spool
+import SpoolOrigin
 
 extension UpstreamContract {
     static let media = PatternBytes(length: 1_000_000)

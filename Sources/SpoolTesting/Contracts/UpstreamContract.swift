@@ -1,6 +1,7 @@
 public import Foundation
 import HTTPTypes
 public import Spool
+public import SpoolOrigin
 
 /// What any `Upstream` must do, as a list of cases that need no test framework: the promise behind the protocol.
 ///

@@ -1,4 +1,3 @@
-import HTTPTypes
 import Synchronization
 
 /// What an ``OriginServer`` heard and sent: the witness for "each byte once".
@@ -98,7 +97,7 @@ public final class OriginLog: Sendable {
     // MARK: Writing, by the server
 
     /// Notes a request and gives it its numbers.
-    func begin(_ request: OriginExchange) -> OriginExchange {
+    package func begin(_ request: OriginExchange) -> OriginExchange {
         var exchange = request
         change { state in
             exchange.number = state.first + state.exchanges.count
@@ -110,7 +109,7 @@ public final class OriginLog: Sendable {
     }
 
     /// Changes what is noted of the request with `number`.
-    func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
+    package func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
         change { state in
             let index = number - state.first
             if state.exchanges.indices.contains(index) { mutate(&state.exchanges[index]) }

@@ -77,7 +77,8 @@ final class OriginConnection: ChannelInboundHandler {
         let head = waiting.removeFirst()
         let (response, number, path) = originState.response(head, connection: self.number)
         current = Current(
-            response: response, number: number, path: path, incident: response.incident, allowance: response.drip?.bytes)
+            response: response, number: number, path: path, incident: response.incident, allowance: response.pace?.bytes
+        )
         if let incident = response.incident, incident.after == nil {
             happen(incident, context)
             if current?.isWaiting != false { return }
@@ -185,18 +186,18 @@ final class OriginConnection: ChannelInboundHandler {
         if afterHead { pump(context) } else { sendHead(context) }
     }
 
-    /// Waits on the server's clock before the next pieces of a drip.
+    /// Waits on the server's clock before the next bytes of a paced body.
     private func pause(_ context: ChannelHandlerContext) {
-        guard let number = current?.number, let drip = current?.response.drip else { return }
+        guard let number = current?.number, let pace = current?.response.pace else { return }
         current?.isWaiting = true
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
-            try? await clock.sleep(for: drip.every)
+            try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value
                 guard handler.current?.number == number else { return }
-                handler.current?.allowance = drip.bytes
+                handler.current?.allowance = pace.bytes
                 handler.resume(number, afterHead: true, context)
             }
         }

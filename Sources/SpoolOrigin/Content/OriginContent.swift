@@ -23,7 +23,7 @@ public enum OriginContent: Sendable {
     }
 
     /// The bytes of the half-open `range`, which may reach past the end.
-    func bytes(_ range: Range<Int64>) -> [UInt8] {
+    package func bytes(_ range: Range<Int64>) -> [UInt8] {
         switch self {
         case .pattern(let pattern): return pattern.bytes(range)
         case .data(let data):

@@ -5,7 +5,7 @@ import NIOHTTP1
 import Synchronization
 
 /// What all connections of an origin share: the resources, the log, the clock and the responses that are held back.
-final class OriginState: Sendable {
+package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var connections = 0
@@ -13,11 +13,11 @@ final class OriginState: Sendable {
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
     }
 
-    let log = OriginLog()
-    let clock: any Clock<Duration>
+    package let log = OriginLog()
+    package let clock: any Clock<Duration>
     private let state: Mutex<State>
 
-    init(resources: [String: OriginResource], clock: any Clock<Duration>) {
+    package init(resources: [String: OriginResource], clock: any Clock<Duration>) {
         self.clock = clock
         state = Mutex(State(resources: resources))
     }
@@ -25,7 +25,7 @@ final class OriginState: Sendable {
     var connectionCount: Int { state.withLock { $0.connections } }
     var openChannels: [any Channel] { state.withLock { Array($0.channels.values) } }
 
-    func update(_ path: String, _ mutate: (inout OriginResource?) -> Void) {
+    package func update(_ path: String, _ mutate: (inout OriginResource?) -> Void) {
         state.withLock { mutate(&$0.resources[path]) }
     }
 
@@ -40,7 +40,7 @@ final class OriginState: Sendable {
         return number
     }
 
-    /// Notes a request and decides its response.
+    /// Notes a request and decides how to respond.
     func response(_ head: HTTPRequestHead, connection: Int) -> (OriginResponse, number: Int, path: String) {
         let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var fields = HTTPFields()
@@ -50,14 +50,14 @@ final class OriginState: Sendable {
         let path = String(parts[0])
         let exchange = log.begin(
             OriginExchange(
-                number: 0, index: 0, connection: connection, method: head.method.rawValue, path: path,
+                connection: connection, method: head.method.rawValue, path: path,
                 query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
         return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
     }
 
     /// Decides the response to a request that was noted.
-    func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
-        let request = OriginResponse.Request(
+    package func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
+        let request = OriginRequest(
             method: exchange.method, query: exchange.query, fields: exchange.fields, keepsAlive: keepsAlive,
             index: exchange.index)
         let resource = state.withLock { $0.resources[exchange.path] }
@@ -65,13 +65,13 @@ final class OriginState: Sendable {
     }
 
     /// Keeps a response back until its path is released.
-    func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
+    package func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
         state.withLock { $0.held[number] = (path, resume) }
         log.update(number) { $0.isStalled = true }
     }
 
     /// Lets go the responses that are held now, of one path or of all.
-    func release(_ path: String?) {
+    package func release(_ path: String?) {
         let released = state.withLock { state in
             let released = state.held.filter { path == nil || $0.value.path == path }
             for number in released.keys { state.held[number] = nil }
@@ -83,6 +83,6 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Forgets a response that was held when its connection closed.
-    func drop(_ number: Int) { state.withLock { $0.held[number] = nil } }
+    /// Lets go of a response that was held back when its connection closed.
+    package func drop(_ number: Int) { state.withLock { $0.held[number] = nil } }
 }

@@ -28,7 +28,7 @@ public struct OriginExchange: Sendable {
     public var query: String
     /// The request's fields.
     public var fields: HTTPFields
-    /// The status responded, or nil while there is no response.
+    /// The status of the response; nil while there is none.
     public var status: Int?
     /// The bytes of the media (half-open) that the response is to carry, told by what is sent and not by what is said.
     public var body: Range<Int64> = 0..<0
@@ -39,6 +39,16 @@ public struct OriginExchange: Sendable {
     public var isStalled = false
     /// How the response stands.
     public var ending = Ending.running
+
+    /// A request as it was heard; the log gives it its numbers.
+    package init(connection: Int, method: String, path: String, query: String, fields: HTTPFields) {
+        (number, index) = (0, 0)
+        self.connection = connection
+        self.method = method
+        self.path = path
+        self.query = query
+        self.fields = fields
+    }
 
     /// The text of the `Range` field.
     public var rangeAsked: String? { fields[.range] }

@@ -4,14 +4,15 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// A real HTTP/1.1 server on this machine that serves media and misbehaves on request.
+/// A real HTTP/1.1 server on this machine that serves media as a well-kept static file server does.
 ///
-/// Tests play against it instead of the internet: each ``OriginResource`` says what it serves and what it does wrong,
+/// The demonstration and the tests play against it instead of the internet: each ``OriginResource`` says what it serves,
 /// and ``log`` says what was asked and how many bytes the socket took. It listens on the loopback interface and is no
-/// server for production. Safe to use from any task.
+/// server for production. It knows no misbehaviour by itself; see ``OriginRule``. Safe to use from any task.
 ///
 /// ```swift
-/// try await OriginServer.run(["/song.mp3": .pattern(10_000_000, .cut(after: 4_000_000))]) { origin in
+/// let song = OriginResource(.pattern(PatternBytes(length: 10_000_000)))
+/// try await OriginServer.run(["/song.mp3": song]) { origin in
 ///     let response = try await upstream.open(UpstreamRequest(url: origin.url("/song.mp3")))
 ///     …
 ///     #expect(origin.log.bytesSent("/song.mp3") == 4_000_000)
@@ -59,7 +60,7 @@ public final class OriginServer: Sendable {
     ///   - identity: Speaks TLS with this certificate when given.
     ///   - sendBufferSize: Bytes that the kernel may hold for a connection (`SO_SNDBUF`); small, so that a client that
     ///     stops reading soon stops the origin.
-    ///   - clock: Where the pauses of ``OriginBehaviour/drip(_:every:)`` come from.
+    ///   - clock: Where the pauses of an ``OriginPace`` come from.
     /// - Throws: What binding the port or reading the certificate throws.
     public static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
@@ -85,7 +86,8 @@ public final class OriginServer: Sendable {
                     let pipeline = channel.pipeline.syncOperations
                     if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
                     try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
-                    try pipeline.addHandler(OriginConnection(originState: originState, number: originState.connect(channel)))
+                    try pipeline.addHandler(
+                        OriginConnection(originState: originState, number: originState.connect(channel)))
                 }
             }
             .bind(host: "127.0.0.1", port: port).get()
@@ -122,11 +124,11 @@ public final class OriginServer: Sendable {
     /// How many connections were accepted so far.
     public var connectionCount: Int { originState.connectionCount }
 
-    /// The address of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110
-    /// §4.3.1) and the same server.
+    /// The URL of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110 §4.3.1)
+    /// and the same server.
     public func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
-            preconditionFailure("a test asked for the address of \(path), which is no path")
+            preconditionFailure("\(path) is not a path")
         }
         return url
     }

@@ -1,3 +1,5 @@
+public import SpoolOrigin
+
 /// One way in which an origin strays from the well-kept static file.
 ///
 /// Several combine: `.noLength(.chunked)` with `.cut(after: 1000)` is a chunked body that breaks off. Counts of bytes
