@@ -18,6 +18,11 @@ let linuxTargets: [Target] = []
 let standInAVFoundation: [Target.Dependency] = []
 #endif
 
+// An app needs neither the command nor the test kit, and should not resolve what they are built on: it takes this package
+// with `traits: []`. A product is left out only if every reference to it, the tests' too, has such a condition.
+let tools = TargetDependencyCondition.when(traits: ["Tools"])
+let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
+
 let package = Package(
     name: "Spool",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -29,6 +34,15 @@ let package = Package(
         .library(name: "SpoolAVFoundation", targets: ["SpoolAVFoundation"]),
         .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
         .executable(name: "spool", targets: ["SpoolCLI"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Tools"]),
+        .trait(
+            name: "Tools", description: "The spool command, the origin server on sockets, and the tests.",
+            enabledTraits: ["AsyncHTTPClient"]),
+        .trait(
+            name: "AsyncHTTPClient",
+            description: "AsyncHTTPClientUpstream, for servers and Linux; without it, HTTP goes over URLSession."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -63,16 +77,12 @@ let package = Package(
             name: "SpoolHTTP",
             dependencies: [
                 "Spool",
-                .product(
-                    name: "AsyncHTTPClient", package: "async-http-client",
-                    condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
-                .product(
-                    name: "NIOFoundationCompat", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
-                .product(name: "NIOPosix", package: "swift-nio", condition: .when(platforms: [.linux, .macOS])),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "NIOCore", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOPosix", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
             ]
         ),
         .target(
@@ -83,10 +93,10 @@ let package = Package(
             name: "SpoolOrigin",
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: tools),
+                .product(name: "NIOPosix", package: "swift-nio", condition: tools),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: tools),
             ]
         ),
         .target(
@@ -106,7 +116,7 @@ let package = Package(
                 "SpoolAVFoundation",
                 "SpoolHTTP",
                 "SpoolOrigin",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser", condition: tools),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation
@@ -130,9 +140,7 @@ let package = Package(
             name: "SpoolHTTPTests",
             dependencies: [
                 "Spool", "SpoolHTTP", "SpoolTesting",
-                .product(
-                    name: "AsyncHTTPClient", package: "async-http-client",
-                    condition: .when(platforms: [.linux, .macOS])),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
@@ -141,8 +149,8 @@ let package = Package(
             dependencies: [
                 "HTTPRanges", "Spool", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOPosix", package: "swift-nio", condition: tools),
             ]
         ),
         .testTarget(

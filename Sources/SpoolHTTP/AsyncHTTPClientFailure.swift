@@ -1,4 +1,4 @@
-#if canImport(AsyncHTTPClient)
+#if AsyncHTTPClient && (os(Linux) || os(macOS))
 import AsyncHTTPClient
 import Foundation
 import NIOCore

@@ -5,7 +5,7 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-#if canImport(AsyncHTTPClient)
+#if AsyncHTTPClient
 /// What only shows with TLS: trust, and HTTP/2.
 @Suite(.timeLimit(.minutes(1))) struct TransportTests {
     @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {

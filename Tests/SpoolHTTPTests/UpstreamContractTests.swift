@@ -14,7 +14,7 @@ import FoundationNetworking
 /// - `encodedBodies`: libcurl decodes them without being asked.
 @Suite(.timeLimit(.minutes(1)))
 struct UpstreamContractTests {
-    #if canImport(AsyncHTTPClient)
+    #if AsyncHTTPClient
     @Test("AsyncHTTPClientUpstream:", arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
     func asyncHTTPClient(_ contractCase: UpstreamContract.Case) async throws {
         try await contractCase.run(over: .sockets { AsyncHTTPClientUpstream(configuration($0)) })

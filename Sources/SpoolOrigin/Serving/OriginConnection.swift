@@ -1,3 +1,4 @@
+#if Tools
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -221,3 +222,23 @@ final class OriginConnection: ChannelInboundHandler {
 
     private static let pieceSize: Int64 = 16 * 1024
 }
+
+extension OriginState {
+    /// Notes a request and decides how to respond.
+    fileprivate func response(
+        _ head: HTTPRequestHead, connection: Int
+    ) -> (OriginResponse, number: Int, path: String) {
+        let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var fields = HTTPFields()
+        for (name, value) in head.headers {
+            if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
+        }
+        let path = String(parts[0])
+        let exchange = log.begin(
+            OriginExchange(
+                connection: connection, method: head.method.rawValue, path: path,
+                query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
+        return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
+    }
+}
+#endif

@@ -1,3 +1,4 @@
+#if Tools
 public import Foundation
 import NIOCore
 import NIOHTTP1
@@ -38,13 +39,15 @@ public final class OriginServer: Sendable {
     /// `http`, or `https` when it has an identity.
     public let scheme: String
     private let originState: OriginState
+    private let connections: OriginConnections
     private let channel: any Channel
 
     /// One thread for all origins of a process; it lives as long as the process, so that a late pause finds it.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    private init(originState: OriginState, channel: any Channel, scheme: String) {
+    private init(originState: OriginState, connections: OriginConnections, channel: any Channel, scheme: String) {
         self.originState = originState
+        self.connections = connections
         self.channel = channel
         self.scheme = scheme
         port = channel.localAddress?.port ?? 0
@@ -67,6 +70,7 @@ public final class OriginServer: Sendable {
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
     ) async throws -> OriginServer {
         let originState = OriginState(resources: resources, clock: clock)
+        let connections = OriginConnections()
         let tls = try identity.map { identity in
             let chain = try NIOSSLCertificate.fromPEMFile(identity.certificate.path).map {
                 NIOSSLCertificateSource.certificate($0)
@@ -87,11 +91,12 @@ public final class OriginServer: Sendable {
                     if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
                     try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder()))
                     try pipeline.addHandler(
-                        OriginConnection(originState: originState, number: originState.connect(channel)))
+                        OriginConnection(originState: originState, number: connections.add(channel)))
                 }
             }
             .bind(host: "127.0.0.1", port: port).get()
-        return OriginServer(originState: originState, channel: channel, scheme: tls == nil ? "http" : "https")
+        return OriginServer(
+            originState: originState, connections: connections, channel: channel, scheme: tls == nil ? "http" : "https")
     }
 
     /// Starts listening, calls `body`, and stops, also when `body` throws.
@@ -113,7 +118,7 @@ public final class OriginServer: Sendable {
     /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
     public func stop() async {
         try? await channel.close()
-        for child in originState.openChannels { try? await child.close() }
+        for child in connections.open { try? await child.close() }
     }
 
     // MARK: Use
@@ -122,7 +127,7 @@ public final class OriginServer: Sendable {
     public var log: OriginLog { originState.log }
 
     /// How many connections were accepted so far.
-    public var connectionCount: Int { originState.connectionCount }
+    public var connectionCount: Int { connections.count }
 
     /// The URL of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110 §4.3.1)
     /// and the same server.
@@ -144,3 +149,4 @@ public final class OriginServer: Sendable {
     /// Lets responses that stall now go on: those of `path`, or all when nil is given.
     public func release(_ path: String? = nil) { originState.release(path) }
 }
+#endif

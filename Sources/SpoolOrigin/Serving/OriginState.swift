@@ -1,15 +1,13 @@
 import Foundation
 import HTTPTypes
-import NIOCore
-import NIOHTTP1
 import Synchronization
 
-/// What all connections of an origin share: the resources, the log, the clock and the responses that are held back.
+/// An origin without its sockets: the resources, the log, the clock and the responses that are held back.
+///
+/// ``OriginServer``'s connections share one; an upstream in memory can respond from one as well.
 package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
-        var connections = 0
-        var channels: [Int: any Channel] = [:]
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
     }
 
@@ -22,37 +20,8 @@ package final class OriginState: Sendable {
         state = Mutex(State(resources: resources))
     }
 
-    var connectionCount: Int { state.withLock { $0.connections } }
-    var openChannels: [any Channel] { state.withLock { Array($0.channels.values) } }
-
     package func update(_ path: String, _ mutate: (inout OriginResource?) -> Void) {
         state.withLock { mutate(&$0.resources[path]) }
-    }
-
-    /// Gives a new connection its number.
-    func connect(_ channel: any Channel) -> Int {
-        let number = state.withLock { state in
-            defer { state.connections += 1 }
-            state.channels[state.connections] = channel
-            return state.connections
-        }
-        channel.closeFuture.whenComplete { _ in self.state.withLock { state in state.channels[number] = nil } }
-        return number
-    }
-
-    /// Notes a request and decides how to respond.
-    func response(_ head: HTTPRequestHead, connection: Int) -> (OriginResponse, number: Int, path: String) {
-        let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        var fields = HTTPFields()
-        for (name, value) in head.headers {
-            if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
-        }
-        let path = String(parts[0])
-        let exchange = log.begin(
-            OriginExchange(
-                connection: connection, method: head.method.rawValue, path: path,
-                query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
-        return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
     }
 
     /// Decides the response to a request that was noted.

@@ -82,17 +82,6 @@ public enum UpstreamContract {
         public init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }
-
-        /// An upstream before an ``OriginServer`` on real sockets.
-        public static func sockets(_ upstream: @escaping @Sendable (Settings) throws -> any Upstream) -> Maker {
-            Maker { resources, settings in
-                let origin = try await OriginServer.start(resources)
-                return Fixture(
-                    upstream: try upstream(settings), log: origin.log, url: { origin.url($0, host: $1) },
-                    release: { origin.release($0) }, connectionCount: { origin.connectionCount },
-                    stop: { await origin.stop() })
-            }
-        }
     }
 
     /// One thing that an upstream must do.
@@ -135,7 +124,10 @@ public enum UpstreamContract {
 
     /// The cases for an upstream that has `abilities`.
     public static func cases(for abilities: Set<Ability>) -> [Case] {
-        let all = responseCases + failureCases + leavingCases + flowCases + redirectCases
+        var all = responseCases + failureCases + leavingCases + flowCases + redirectCases
+        #if Tools
+        all += twoOriginCases
+        #endif
         return all.filter { $0.needs.isSubset(of: abilities) }
     }
 }
