@@ -2,7 +2,7 @@
 // names, labels, types and documented behaviour, and libmpv underneath. A resource loader's delegate that is written
 // for Apple's platforms compiles against it unchanged and serves a real player.
 //
-// What differs, and where:
+// Differences from Apple's:
 // - There is no Objective-C on Linux: optional delegate methods are requirements with defaults, and what one would
 //   observe by key path is told by notifications (`.AVPlayerItemStatusDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
@@ -10,7 +10,7 @@
 //   `contractViolations` exist on Linux only, like `AVPlayer.headless`.
 // - Seeks are exact. There are no tracks, no metadata, no composition, no layer: a desktop gets libmpv's window.
 //
-// Folders are the steps of the way from an address to a sound: Assets, Loading (requests and their contract),
+// Folders are the steps from a URL to sound: Assets, Loading (requests and their contract),
 // Streaming (which requests a player makes for what its demuxer reads), Playback (items, players, libmpv).
 //
 // Like Apple's, this module brings Foundation and Dispatch along; on Linux the URL loading types live in a module of

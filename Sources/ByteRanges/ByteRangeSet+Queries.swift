@@ -15,7 +15,7 @@ extension ByteRangeSet {
         return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
     }
 
-    /// What can be read from `offset` on without meeting a hole: from `offset` to the end of the range that holds it.
+    /// The range that can be read from `offset` on without meeting a hole: from `offset` to the end of the range that holds it.
     /// `nil` if the byte at `offset` is not held.
     public func prefix(at offset: Int64) -> Range<Int64>? {
         guard

@@ -3,7 +3,7 @@
 /// Which resource the bytes belong to, the caller knows and should add; what is safe to do is to treat the set as empty
 /// and its bytes as holes.
 public struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
-    /// What was wrong, as a value to compare with; more may come.
+    /// The kind of damage, as a value to compare with; more may come.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The code in words, to be read after "the encoded byte ranges are malformed:".
         public let description: String
@@ -22,7 +22,7 @@ public struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
         public static let offsetOverflow = Code(description: "a range ends beyond the largest offset")
     }
 
-    /// What was wrong.
+    /// The kind of damage.
     public let code: Code
 
     /// Where: the index of the first byte that could not be read as it should.

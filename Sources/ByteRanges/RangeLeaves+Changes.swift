@@ -40,7 +40,7 @@ extension RangeLeaves {
             removeLeaves(behind: start.leaf, upTo: end)
         }
 
-        // What is new takes the places of what was there; the rest is moved up or down.
+        // The new ranges take the places of the old ones; the rest is moved up or down.
         var slot = start.slot
         for old in leaves[start.leaf].ranges[slot..<endSlot] {
             byteCount -= old.upperBound - old.lowerBound
@@ -127,7 +127,7 @@ extension RangeLeaves {
 // MARK: - Invariants
 
 extension RangeLeaves {
-    /// What is wrong with the list, or `nil`. O(*n*); for tests.
+    /// The fault in the list, or `nil`. O(*n*); for tests.
     var violation: String? {
         for leaf in leaves.indices {
             if let violation = violation(inLeaf: leaf) { return violation }
@@ -136,7 +136,7 @@ extension RangeLeaves {
         return sum == byteCount ? nil : "byteCount is \(byteCount), but the ranges hold \(sum) bytes"
     }
 
-    /// What is wrong with one leaf or with how it joins the one before it, or `nil`.
+    /// The fault in one leaf, or between it and the one before it, or `nil`.
     func violation(inLeaf index: Int) -> String? {
         guard index >= 0 else { return nil }
         let leaf = leaves[index]

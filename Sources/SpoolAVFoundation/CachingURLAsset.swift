@@ -5,9 +5,9 @@ public import Spool
 
 /// An asset that plays through a cache: what was played once is not fetched again.
 ///
-/// Use it where an `AVURLAsset` is used. It gives AVFoundation an address that only its own ``loader`` can load
-/// (`spool+https://…`); ``originalURL`` is the one that it was made with. What can't be cached plays plainly, as an
-/// `AVURLAsset` of the same address would: files, other schemes than `http` and `https`, and playlists (`.m3u8`),
+/// Use it where an `AVURLAsset` is used. It gives AVFoundation a URL that only its own ``loader`` can load
+/// (`spool+https://…`); ``originalURL`` is the one that it was made with. Media that can't be cached plays plainly, as an
+/// `AVURLAsset` of the same URL would: files, other schemes than `http` and `https`, and playlists (`.m3u8`),
 /// whose segments AVFoundation never asks a loader for. A playlist without that ending, and on Apple platforms a
 /// stream without a length, are found out when they are loaded, and the player is sent to ``originalURL``, without
 /// what a `MediaSource` would have added to the request.
@@ -23,17 +23,17 @@ public import Spool
 ///
 /// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant and `Sendable`.
 public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
-    /// The address that the asset was made with.
+    /// The URL that the asset was made with.
     public let originalURL: URL
     /// The name of the media file in the cache; nil when it plays plainly.
     public let cacheKey: CacheKey?
-    /// What responses the player; nil when the asset plays plainly.
+    /// Serves the player's loading requests; nil when the asset plays plainly.
     public let loader: CachingResourceLoader?
 
     /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.
     public var media: Media? { loader?.media }
 
-    /// An asset of a media file that is addressed or authorised anew when needed.
+    /// An asset of a media file whose URL or credentials are found anew when needed.
     ///
     /// - Parameters:
     ///   - source: where the bytes come from; its `url` is what can be cached or not.
@@ -42,11 +42,11 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     ///     through the cache, since its upstream makes the requests.
     public init(source: MediaSource, cache: MediaCache, options: [String: Any]? = nil) {
         originalURL = source.url
-        if let address = CachingAddress.caching(source.url) {
+        if let cachingURL = CachingURL.caching(source.url) {
             let loader = CachingResourceLoader(source: source, cache: cache)
             self.loader = loader
             cacheKey = loader.media.key
-            super.init(url: address, options: options)
+            super.init(url: cachingURL, options: options)
             resourceLoader.setDelegate(loader, queue: loader.queue)
         } else {
             loader = nil
@@ -55,14 +55,14 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         }
     }
 
-    /// An asset of the media file at an address.
+    /// An asset of the media file at a URL.
     public convenience init(url: URL, cache: MediaCache, options: [String: Any]? = nil) {
         self.init(source: MediaSource(url: url), cache: cache, options: options)
     }
 
     /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
     public override init(url URL: URL, options: [String: Any]? = nil) {
-        originalURL = CachingAddress.original(URL) ?? URL
+        originalURL = CachingURL.original(URL) ?? URL
         loader = nil
         cacheKey = nil
         super.init(url: originalURL, options: options)
@@ -73,14 +73,14 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         loader?.suspend()
     }
 
-    /// Whether media at this address goes through a cache: `http` or `https`, and no playlist.
-    public static func canCache(_ url: URL) -> Bool { CachingAddress.canBeCached(url) }
+    /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.
+    public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// The address by which a player asks a resource loader; nil for one that plays plainly.
-    public static func cachingURL(for url: URL) -> URL? { CachingAddress.caching(url) }
+    /// The URL by which a player asks a resource loader; nil for one that plays plainly.
+    public static func cachingURL(for url: URL) -> URL? { CachingURL.caching(url) }
 
-    /// The origin's address for one that ``cachingURL(for:)`` gave; any other comes back as it is.
-    public static func originalURL(of url: URL) -> URL { CachingAddress.original(url) ?? url }
+    /// The origin's URL for one that ``cachingURL(for:)`` gave; any other comes back as it is.
+    public static func originalURL(of url: URL) -> URL { CachingURL.original(url) ?? url }
 }
 
 extension AVURLAsset {

@@ -8,7 +8,7 @@ import Synchronization
 /// Holds at most about 1 MiB. Knows nothing of the transport but how to stop it and how to let it go on after a pause.
 /// Safe to use from any thread; calls its hooks outside of its lock.
 final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
-    /// What the exchange can ask of the transport.
+    /// The two things that the exchange asks of the transport.
     struct Transport: Sendable {
         /// Go on after ``Exchange/receive(_:count:)`` has returned false.
         var resume: @Sendable () -> Void
@@ -27,7 +27,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     private let configuration: HTTPUpstreamConfiguration
     private let state: Mutex<Shell>
 
-    /// An exchange for the address `name`; `onEnd` is called once, when nothing more will come.
+    /// An exchange for the URL `name`; `onEnd` is called once, when nothing more will come.
     init(_ name: String, _ configuration: HTTPUpstreamConfiguration, onEnd: @escaping @Sendable () -> Void) {
         self.name = name
         self.configuration = configuration
@@ -93,7 +93,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
             guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
-            giveUp(UpstreamError(.timedOut, "\(name) did not response within \(configuration.headTimeout)"))
+            giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.headTimeout)"))
         }
         defer { timer.cancel() }
         let head = try await withTaskCancellationHandler {
@@ -146,7 +146,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     /// The consumer's task has been cancelled: gives up once nothing comes for a moment, or a few moments later anyway.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
-        Task { [clock = configuration.leavingClock, cancelled] in
+        Task { [clock = configuration.drainClock, cancelled] in
             for _ in 0..<5 {
                 try? await clock.sleep(for: .milliseconds(10))
                 guard state.withLock({ $0.machine.stillReceives() }) else { break }

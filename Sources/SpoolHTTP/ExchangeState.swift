@@ -76,7 +76,7 @@ struct ExchangeState<Chunk: Sendable> {
         }
     }
 
-    /// What ``take(cancelled:)`` found.
+    /// The result of ``take(cancelled:)``.
     enum Taken {
         /// A chunk, the end (nil) or the failure; and whether a paused transport is to go on.
         case now(Result<Chunk?, UpstreamError>, resumes: Bool)

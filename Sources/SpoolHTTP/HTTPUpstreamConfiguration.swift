@@ -14,10 +14,10 @@ public struct HTTPUpstreamConfiguration: Sendable {
     public var requestsPerHost = 8
     /// Redirects that are followed before giving up.
     public var maximumRedirects = 5
-    /// What the head and idle timeouts are measured on.
+    /// The clock of the head and idle timeouts.
     public var clock: any Clock<Duration> = ContinuousClock()
-    /// What the moments are measured on in which a cancelled request hands out what has been sent already.
-    var leavingClock: any Clock<Duration> = ContinuousClock()
+    /// The clock of the short time in which a cancelled request hands out bytes that have been sent already.
+    var drainClock: any Clock<Duration> = ContinuousClock()
 
     /// The values named above.
     public init() {}

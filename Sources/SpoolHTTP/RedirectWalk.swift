@@ -20,10 +20,10 @@ struct RedirectWalk {
         visited = [request.url.absoluteString]
     }
 
-    /// Moves on to where `head` redirects, or returns false if it is no redirect: the final response.
+    /// Moves on to where `head` redirects, or returns false if it is not a redirect but the final response.
     ///
     /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, or the target
-    ///   is no `http` or `https` address.
+    ///   is no `http` or `https` URL.
     mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = head.headerFields[.location] else {
             return false

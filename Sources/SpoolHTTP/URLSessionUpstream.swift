@@ -61,7 +61,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private struct Flight {
         var exchange: Exchange<Data>
         var name: String
-        /// What `Content-Length` promised and has not come, or nil if nothing was promised.
+        /// Bytes that `Content-Length` promised and that have not come; nil if it promised none.
         var missing: Int64?
         /// Whether the task is suspended; touched on the session's serial delegate queue only.
         var isSuspended = false
@@ -143,7 +143,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        // FoundationNetworking calls no `didReceive response` for a redirect without an address, and drops its body.
+        // FoundationNetworking calls no `didReceive response` for a redirect without a URL, and drops its body.
         let isBare = flights.withLock { $0[task.taskIdentifier]?.hasHead == false } && error == nil
         if isBare { receiveHead(task.response, of: task) }
         guard let flight = flights.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }

@@ -13,7 +13,7 @@ package final class FaultyFileSystem: FileSystem {
         case read, write, punchHole, size, synchronize
     }
 
-    /// What happens instead of the call.
+    /// The fault instead of the call.
     package enum Effect: Hashable, Sendable {
         /// It fails with a system error, having done nothing.
         case error(POSIXErrorCode)

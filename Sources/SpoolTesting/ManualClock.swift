@@ -14,7 +14,7 @@ import Synchronization
 public final class ManualClock: Clock, Sendable {
     /// A time on the clock, as what has passed since the clock was made.
     public struct Instant: InstantProtocol {
-        /// What has passed since the clock was made.
+        /// The time since the clock was made.
         public var offset: Duration
 
         /// A time `offset` after the clock was made.
@@ -23,7 +23,7 @@ public final class ManualClock: Clock, Sendable {
         /// This time moved by `duration`.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 
-        /// What passes from this time to `other`.
+        /// The time from this instant to `other`.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
 
         /// Whether `lhs` is earlier than `rhs`.

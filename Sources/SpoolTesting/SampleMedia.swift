@@ -1,7 +1,7 @@
 import Dispatch
 public import Foundation
 
-/// Real media of the common containers, made by ffmpeg when a test or a demonstration first asks for it.
+/// Real media of the common containers, made by ffmpeg when a test first asks for it.
 ///
 /// Made once and kept in the temporary folder, so that later runs find it there; `ffmpeg` must be in the `PATH`. A
 /// sine and a moving test picture: nothing to listen to, but with everything that a demuxer looks for.
@@ -50,7 +50,7 @@ public enum SampleMedia: String, CaseIterable, Sendable {
 
     /// ffmpeg could not make a file.
     public struct MakingFailed: Error, CustomStringConvertible {
-        /// What was to be made, and how ffmpeg ended.
+        /// The file that was to be made, and how ffmpeg ended.
         public let description: String
     }
 

@@ -8,12 +8,12 @@ import Synchronization
 /// One consumer waits at a time; whatever changes (an allowance, a release, a pause that is over, a failure) wakes it to
 /// look again.
 final class ScriptedFlow: Sendable {
-    /// What is handed out, and what happens on the way.
+    /// The bytes that are handed out, and incidents on the way.
     struct Plan {
         var content: OriginContent
         /// The bytes of `content` in the body, half-open.
         var range: Range<Int64>
-        /// What is thrown in place of the end.
+        /// The error in place of the end.
         var failure: UpstreamError?
         /// After how many bytes the body waits for its release.
         var stall: Int64?
@@ -39,7 +39,7 @@ final class ScriptedFlow: Sendable {
 
         var isStalled: Bool { plan.stall == position }
 
-        /// What is to be done now.
+        /// The next step.
         var step: Step {
             if let failure { return .end(failure) }
             let left = Int64(plan.range.count) - position

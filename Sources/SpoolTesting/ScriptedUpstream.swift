@@ -4,12 +4,12 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An upstream in memory: responses as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
+/// An upstream in memory: responds as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
 ///
 /// It takes the same ``OriginResource``s with the same behaviours and keeps the same ``OriginLog``, where a byte counts
 /// as sent when it was handed out. Bodies are handed out in pieces when they are asked for; with ``Delivery/byHand`` only
 /// as many bytes as the test has allowed. It follows no redirects, has no timeouts and no limit per host, and looks at the
-/// path of an address only, not at its host. Safe to use from any task.
+/// path of a URL only, not at its host. Safe to use from any task.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .byHand)
@@ -26,15 +26,15 @@ public final class ScriptedUpstream: Upstream {
         case byHand
     }
 
-    /// What one request is responded with, in place of what its resource would say.
+    /// The response to one request, in place of its resource's.
     public struct Response: Sendable {
         /// Status and fields, complete.
         public var head: HTTPResponse
-        /// What the body is cut from.
+        /// The bytes that the body is a part of.
         public var content: OriginContent
         /// The bytes of `content` in the body, half-open; nil for all.
         public var body: Range<Int64>?
-        /// What the body throws in place of its end, or nil for an end.
+        /// The error that the body throws in place of its end; nil for an end.
         public var failure: UpstreamError?
 
         /// A response from its parts.
@@ -78,9 +78,9 @@ public final class ScriptedUpstream: Upstream {
         self.pieceSize = max(1, pieceSize)
     }
 
-    // MARK: What is served
+    // MARK: Resources
 
-    /// What was asked and handed out.
+    /// The requests, and the bytes handed out.
     public var log: OriginLog { originState.log }
 
     /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
@@ -123,9 +123,9 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Upstream
 
-    /// Responses one `GET`.
+    /// Responds to one `GET`.
     ///
-    /// - Throws: ``UpstreamError``; `cut` where the resource ends before its head, `cancelled` when the task is cancelled.
+    /// - Throws: ``UpstreamError``; `connectionLost` where the resource ends before its head, `cancelled` when the task is cancelled.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let url = request.url
         let path = url.path(percentEncoded: true)
@@ -155,7 +155,7 @@ public final class ScriptedUpstream: Upstream {
                 request, response.head, ScriptedFlow.Plan(response.content, range, failure: response.failure), exchange)
         }
         let response = originState.response(exchange, keepsAlive: true)
-        let cut = UpstreamError(.connectionLost, "\(exchange.path) broke off")
+        let interruption = UpstreamError(.connectionLost, "\(exchange.path) broke off")
         var plan = ScriptedFlow.Plan(response.content, response.body)
         plan.pace = response.pace
         switch (response.incident?.kind, response.incident?.after) {
@@ -165,9 +165,9 @@ public final class ScriptedUpstream: Upstream {
         case (_, nil): throw UpstreamError(.connectionLost, "\(exchange.path) ended before its head")
         case (_, let after?):
             plan.range = plan.range.clamped(to: plan.range.lowerBound..<plan.range.lowerBound + after)
-            plan.failure = cut
+            plan.failure = interruption
         }
-        if let promised = response.promisedLength, promised > response.body.count { plan.failure = cut }
+        if let promised = response.promisedLength, promised > response.body.count { plan.failure = interruption }
         return respond(request, response.response, plan, exchange)
     }
 

@@ -44,7 +44,7 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? URLError)?.code == .resourceUnavailable)
     }
 
-    @Test("Bytes that are no media fail the item in AVFoundation's words")
+    @Test("Bytes that are not media fail the item with AVFoundation's error")
     func noMedia() async {
         let playing = Playing(MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mp3"))
         await playing.load()

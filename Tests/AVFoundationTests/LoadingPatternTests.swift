@@ -77,7 +77,7 @@ struct LoadingPatternTests {
         #expect(fixed.policy == Self.policy)
     }
 
-    @Test("What still comes between the decision to cancel and the delegate's hearing of it is kept")
+    @Test("Bytes that come between the decision to cancel and the delegate's hearing of it are kept")
     func lateBytes() {
         var pattern = opened()
         _ = read(&pattern)

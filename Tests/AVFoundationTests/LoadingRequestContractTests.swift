@@ -97,7 +97,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&empty, isKnown: false) == .init(isFirst: true, violations: [.finishedWithoutInformation]))
     }
 
-    @Test("Let go without an end: only what was taken on and not called off")
+    @Test("Released without an end counts only for a request that was taken on and not cancelled")
     func released() {
         var open = opened()
         #expect(open.release() == true)
@@ -112,7 +112,7 @@ struct LoadingRequestContractTests {
         #expect(finished.release() == false)
     }
 
-    @Test("D47: after the player moved on, what comes is dropped without complaint; the asset's end still cancels")
+    @Test("D47: after the player moved on, late bytes are dropped without complaint; the asset's end still cancels")
     func abandoned() {
         var contract = opened()
         contract.abandon()

@@ -4,7 +4,7 @@ import Synchronization
 /// Takes nothing on.
 final class IdleDelegate: NSObject, AVAssetResourceLoaderDelegate {}
 
-/// Takes everything on and never responses.
+/// Takes everything on and never responds.
 ///
 /// `@unchecked`: the requests it keeps are touched on its queue alone.
 final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {

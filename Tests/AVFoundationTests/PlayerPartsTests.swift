@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Times, seeks and options")
 struct PlayerPartsTests {
-    @Test("A time is a number of seconds, or says what it is")
+    @Test("A time is a number of seconds, or a named special value")
     func times() {
         #expect(CMTime(seconds: 1.5, preferredTimescale: 600) == CMTime(value: 900, timescale: 600))
         #expect(CMTime(value: 900, timescale: 600).seconds == 1.5)

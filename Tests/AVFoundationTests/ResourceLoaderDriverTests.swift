@@ -216,7 +216,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("The request carries the address; requests are equal only to themselves")
+    @Test("The request carries the URL; requests are equal only to themselves")
     func identity() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.request.url?.absoluteString == "memory://test/driven")

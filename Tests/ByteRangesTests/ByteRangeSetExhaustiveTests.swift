@@ -48,7 +48,7 @@ struct ByteRangeSetExhaustiveTests {
         }
     }
 
-    @Test("Every question about every small set is responded as the bitmap responses it", arguments: [2, 512])
+    @Test("Every query of every small set gives what the bitmap gives", arguments: [2, 512])
     func queries(leafCapacity: Int) {
         for model in Self.models {
             let set = Self.makeSet(model, leafCapacity: leafCapacity)

@@ -43,7 +43,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A20: what may be kept, alone and shared, with and without Authorization (9111 §3, §3.5)",
+        "A20: which responses may be kept, alone and shared, with and without Authorization (9111 §3, §3.5)",
         arguments: [
             ("no-store", [false, false, false]), ("private", [true, false, false]), ("", [true, true, false]),
             ("public", [true, true, true]), ("s-maxage=5", [true, true, true]), ("max-age=5", [true, true, false]),
@@ -80,7 +80,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date).lifetime == 0)
     }
 
-    @Test("An Expires that is no date, past, or there twice means stale (9111 §5.3)")
+    @Test("An Expires that is malformed, past, or there twice means stale (9111 §5.3)")
     func badExpires() {
         let modified = ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT")
         #expect(freshness(date, modified, ("Expires", "0")).lifetime == 0)
@@ -138,7 +138,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(split == vary.selection(from: fields([("Accept-Language", "de ,en")])))
     }
 
-    @Test("A20: * and what is no field name fit no other request", arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
+    @Test("A20: * and malformed field names fit no other request", arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
     func any(text: String) {
         let vary = Vary(fields: fields([("Vary", text)]))
         #expect(vary.isAny)

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "A17: what contradicts itself or can't be held is nil",
+        "A17: text that contradicts itself or overflows is nil",
         arguments: [
             "", "bytes", "bytes ", "bytes 0-99", "bytes 0-99/", "bytes */*", "bytes /1000", "bytes 5-2/1000",
             "bytes 0-1000/1000", "bytes 0-0/0", "bytes -1-5/1000", "bytes 0-99/-1", "bytes a-b/c", "items 0-1/2",

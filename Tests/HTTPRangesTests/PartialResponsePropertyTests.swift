@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// What is wrong with a landing, told by the header fields alone and without the evaluate's own code for them.
+    /// The fault in a landing, found by the header fields alone and without the evaluation's own code for them.
     private func problem(with landing: PartialResponse.Landing, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code

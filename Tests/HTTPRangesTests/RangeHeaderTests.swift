@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("Resolving specifiers that no text gives doesn't trap")
+    @Test("Resolving specifiers that no header text can produce doesn't trap")
     func oddSpecifiers() {
         let header = RangeHeader(specifiers: [
             .from(-1), .suffix(-1), .suffix(.min), .bounded(first: -5, last: 5), .bounded(first: 9, last: 3),
@@ -129,7 +129,7 @@ import Testing
         #expect(RangeHeader(specifiers: [.from(0)]).resolve(length: 5, limit: .min) == .partial([0..<5]))
     }
 
-    @Test("What is sent is what is meant, half-open to closed")
+    @Test("Half-open ranges are written as closed ones")
     func texts() {
         #expect(RangeHeader.text(for: 0..<100) == "bytes=0-99")
         #expect(RangeHeader.text(for: 0 ..< .max) == "bytes=0-9223372036854775806")

@@ -28,7 +28,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "What is no tag is none",
+        "Malformed tags are nil",
         arguments: ["", "a", "\"", "\"a", "a\"", "w/\"a\"", "W/a", "W/", "\"a\"b\"", "\"a b\"", "\"a\u{7F}\"", "*"])
     func malformed(text: String) {
         #expect(EntityTag(parsing: text) == nil)
@@ -101,7 +101,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(dated(modified: odd).ifRangeText == odd)
     }
 
-    @Test("Fields are read in any case; what is no date, or is there twice and differs, is left out")
+    @Test("Fields are read in any case; an invalid date, or two that differ, is left out")
     func reading() {
         let validator = Validator(
             fields: fields([("eTaG", "\"a\""), ("LAST-MODIFIED", modified), ("date", "Sun, 06 Nov 1994 09:49:37 GMT")]))
@@ -173,7 +173,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(Validator(settable.description) == Validator())
     }
 
-    @Test("Other text is no validator", arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
+    @Test("Other text gives no validator", arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
     func noValidator(text: String) {
         #expect(Validator(text) == nil)
         #expect(throws: DecodingError.self) {

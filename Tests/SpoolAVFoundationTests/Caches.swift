@@ -33,7 +33,7 @@ func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.drainTime = .zero
 }
 
-/// An address that nobody asks for, since a ``MemoryUpstream`` responses.
+/// A URL that nobody asks for, since a ``MemoryUpstream`` responds.
 func address(_ name: String = "song.mp3") -> URL {
     guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is no path") }
     return url

@@ -109,7 +109,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Z1: a playlist that is known by its type only is left to the player: it is sent to the origin")
+    @Test("A playlist that is known by its type only is left to the player: it is sent to the origin")
     func playlistByType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address("stream"), cache: cache)
@@ -201,7 +201,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Cancelling
 
-    @Test("D45, Z6: nothing after a cancel; what arrived before it is kept")
+    @Test("D45: nothing after a cancel; bytes that landed before it are kept")
     func cancel() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
@@ -240,7 +240,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("B25, Z3: a new request may come before the old one's cancel, and each byte is fetched once")
+    @Test("B25: a new request may come before the old one's cancel, and each byte is fetched once")
     func newBeforeCancel() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
@@ -291,7 +291,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Life
 
-    @Test("D46: the loader lives as long as its asset; letting the asset go ends its readers and keeps what landed")
+    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers and keeps landed bytes")
     func lifetime() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 300_000)
@@ -317,7 +317,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Resting ends the readers and leaves the requests open; going on brings the rest")
+    @Test("Suspending ends the readers and leaves the requests open; resuming brings the rest")
     func restAndGoOn() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(url: address(), cache: cache)
@@ -340,7 +340,7 @@ struct CachingResourceLoaderTests {
     // MARK: What cannot be cached, what fails
 
     @Test(
-        "Z1: what can't be cached is a plain asset",
+        "Media that can't be cached is a plain asset",
         arguments: ["file:///tmp/a.mp3", "https://host/live.m3u8", "rtsp://host/a"])
     func plain(text: String) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -351,7 +351,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Z1: an asset keeps the original address and the cache key; Z2: one call chooses the class")
+    @Test("An asset keeps the original URL and the cache key; one call chooses the class")
     func keeps() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)

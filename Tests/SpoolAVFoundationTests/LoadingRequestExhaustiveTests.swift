@@ -56,7 +56,7 @@ struct LoadingRequestExhaustiveTests {
         .init(information: false, data: (5, 4, 5, false)),
     ]
 
-    @Test("D45: no word after a cancel, one end, information before bytes, each byte once", arguments: requests)
+    @Test("D45: nothing after a cancel, one end, information before bytes, each byte once", arguments: requests)
     func everyOrder(requested: LoadingRequest.RequestedData) {
         var seen: Set<Node> = []
         var frontier = [Node(machine: Machine(requested), watch: Watch(cursor: requested.start ?? 0))]
@@ -124,7 +124,8 @@ struct LoadingRequestExhaustiveTests {
     }
 
     private func check(
-        _ action: Machine.Action, _ chunk: Range<Int64>, _ requested: LoadingRequest.RequestedData, _ watch: inout Watch,
+        _ action: Machine.Action, _ chunk: Range<Int64>, _ requested: LoadingRequest.RequestedData,
+        _ watch: inout Watch,
         _ note: Comment, _ ends: inout Set<Machine.Action>
     ) {
         switch action {

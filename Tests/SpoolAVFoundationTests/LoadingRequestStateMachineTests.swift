@@ -15,7 +15,7 @@ struct LoadingRequestStateMachineTests {
 
     // MARK: What is requested for
 
-    @Test("D42: the two bytes that go with the first question are no requested for bytes")
+    @Test("D42: the two probe bytes of the information request are not requested data")
     func probe() {
         #expect(RequestedData(information: true, data: Self.data(0, 2)).start == nil)
         #expect(RequestedData(information: true, data: nil).start == nil)
@@ -89,7 +89,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.finish])
     }
 
-    @Test("A requested past the end is clipped, and one beyond it is finished empty")
+    @Test("A request past the end is clipped, and one beyond it is finished empty")
     func clipped() {
         var over = machine(90, 20)
         #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])
@@ -97,7 +97,7 @@ struct LoadingRequestStateMachineTests {
         #expect(beyond.informationLoaded(length: 100) == [.finish])
     }
 
-    @Test("D47: what rests goes on where it rested; what the former reader still brings is dropped")
+    @Test("D47: a suspended request goes on where it stopped; late bytes of the former reader are dropped")
     func restAndGoOn() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

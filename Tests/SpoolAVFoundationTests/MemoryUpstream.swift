@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Knows bounded and open ranges; nothing else that HTTP has.
 final class MemoryUpstream: Upstream {
-    /// What stands at an address.
+    /// A resource at a URL.
     struct File: Sendable {
         var bytes: Data
         var contentType: String?

@@ -21,7 +21,8 @@ struct QueueLoadingTests {
         ])
     }
 
-    @Test("D47: when a queue moves on, the former item's loading ends and the next gets the line; it can come back")
+    @Test(
+        "D47: when a queue moves on, the former item's loading ends and the next gets the bandwidth; it can come back")
     func movesOn() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -64,7 +65,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("D47: without a coordinator nobody ends it: what the coordinator is for")
+    @Test("D47: without a coordinator the former item goes on loading")
     func withoutCoordinator() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -84,7 +85,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("Z14: the queue's next item loads ahead by a small range while the first plays")
+    @Test("The queue's next item loads ahead by a small range while the first plays")
     func loadsAhead() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

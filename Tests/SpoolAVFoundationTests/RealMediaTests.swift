@@ -84,7 +84,7 @@ struct RealMediaTests {
         #expect(origin.log.exchanges.count == 1)
     }
 
-    @Test("Z1, D48: a file through the same class plays plainly, without a loader")
+    @Test("D48: a file through the same class plays plainly, without a loader")
     func file() async throws {
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
         let item = AVPlayerItem(caching: try await SampleMedia.mp3.file(seconds: Self.seconds), in: cache)

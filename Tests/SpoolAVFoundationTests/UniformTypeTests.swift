@@ -22,7 +22,7 @@ struct UniformTypeTests {
         #expect(best(mimeType) == identifier)
     }
 
-    @Test("What servers say of anything does not count; then the file's name does, in any case")
+    @Test("Catch-all media types do not count; then the file's name does, in any case")
     func fromName() {
         for nothing in [nil, "application/octet-stream", "binary/octet-stream", "text/plain", ""] as [String?] {
             #expect(best(nothing, "MP3") == "public.mp3")
@@ -53,7 +53,7 @@ struct UniformTypeTests {
         #expect(!UniformType.isPlaylist(mimeType: "audio/mpeg") && !UniformType.isPlaylist(mimeType: nil))
     }
 
-    @Test("A file says itself what it is", .timeLimit(.minutes(1)), arguments: SampleMedia.allCases)
+    @Test("The first bytes of a file tell its type", .timeLimit(.minutes(1)), arguments: SampleMedia.allCases)
     func signatures(media: SampleMedia) async throws {
         let told = UniformType.identifier(ofFileBeginning: try await media.bytes())
         let expected =
@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("Bytes that are no media say nothing, however few")
+    @Test("Bytes that are not media give no type, however few")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)

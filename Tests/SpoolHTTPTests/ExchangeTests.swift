@@ -21,7 +21,7 @@ import Testing
     private func make() -> Exchange<Data> {
         var configuration = HTTPUpstreamConfiguration()
         configuration.clock = clock
-        configuration.leavingClock = clock
+        configuration.drainClock = clock
         let exchange = Exchange<Data>("http://h/a", configuration) { [calls] in calls.note("end") }
         exchange.attach(.init(resume: { [calls] in calls.note("resume") }, cancel: { [calls] in calls.note("cancel") }))
         return exchange

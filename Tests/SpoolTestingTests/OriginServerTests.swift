@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "Ranges are responded as RFC 9110 §14 has them",
+        "Ranges are served as RFC 9110 §14 has them",
         arguments: [
             ("bytes=0-1", 206, 0..<2), ("bytes=99990-", 206, 99_990..<100_000), ("bytes=-10", 206, 99_990..<100_000),
             ("bytes=50-200000", 206, 50..<100_000), ("bytes=-200000", 206, 0..<100_000), ("bytes=100000-", 416, nil),

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What can be played: the base of ``AVURLAsset``.
+/// Media that can be played: the base of ``AVURLAsset``.
 ///
 /// Not a place for inspecting media: the stand-in knows duration and the like only of an item that plays.
 open class AVAsset: NSObject {

@@ -5,7 +5,7 @@
 public let AVURLAssetPreferPreciseDurationAndTimingKey = "AVURLAssetPreferPreciseDurationAndTimingKey"
 /// Which references to other files an asset may follow (`UInt`).
 public let AVURLAssetReferenceRestrictionsKey = "AVURLAssetReferenceRestrictionsKey"
-/// Cookies to send along to `http(s)` addresses (`[HTTPCookie]`).
+/// Cookies to send along to `http(s)` URLs (`[HTTPCookie]`).
 public let AVURLAssetHTTPCookiesKey = "AVURLAssetHTTPCookiesKey"
 /// Whether the cellular network may be used (`Bool`).
 public let AVURLAssetAllowsCellularAccessKey = "AVURLAssetAllowsCellularAccessKey"

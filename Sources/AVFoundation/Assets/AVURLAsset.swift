@@ -1,28 +1,28 @@
 public import Foundation
 
-/// A film or a song at an address: the thing that a player item plays.
+/// A film or a song at a URL: the thing that a player item plays.
 ///
-/// Files and `http(s)` addresses are played by libmpv itself. An address with any other scheme can be played only
+/// Files and `http(s)` URLs are played by libmpv itself. A URL with any other scheme can be played only
 /// through a delegate of ``resourceLoader``, as with Apple's AVFoundation. The asset holds that delegate weakly.
 ///
 /// Subclasses that are used from Swift must be `Sendable` (they restate `@unchecked Sendable` and say why).
 ///
 /// `@unchecked`: all stored properties are constants; ``resourceLoader`` guards its state with a lock.
 open class AVURLAsset: AVAsset, @unchecked Sendable {
-    /// The address, as it was given.
+    /// The URL, as it was given.
     public let url: URL
-    /// Asks the delegate for bytes of addresses that cannot be loaded otherwise.
+    /// Asks the delegate for bytes of URLs that cannot be loaded otherwise.
     public let resourceLoader: AVAssetResourceLoader
     /// Tells this asset's HTTP session from others'.
     public let httpSessionIdentifier = UUID()
 
-    /// What is stored of the asset by AVFoundation itself: nothing here.
+    /// AVFoundation's own storage for the asset: none here.
     open var assetCache: AVAssetCache? { nil }
 
     let userAgent: String?
     let prefersPreciseTiming: Bool
 
-    /// An asset for the address. Nothing is loaded until an item of it gets into a player.
+    /// An asset for the URL. Nothing is loaded until an item of it gets into a player.
     ///
     /// - Parameter options: `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` is honoured for `http(s)`, and
     ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` for seeks; the others are accepted and change nothing.
@@ -61,7 +61,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     }
 }
 
-/// What AVFoundation itself has stored of an asset; there is none on Linux.
+/// AVFoundation's own storage for an asset; there is none on Linux.
 open class AVAssetCache: NSObject {
     /// Whether the asset plays without a network.
     open var isPlayableOffline: Bool { false }

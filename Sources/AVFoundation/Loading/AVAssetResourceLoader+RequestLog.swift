@@ -4,7 +4,7 @@
 extension AVAssetResourceLoader {
     /// One loading request that the player made: what it asked for and what became of it. Linux only.
     public struct LoggedRequest: Sendable, Equatable {
-        /// What a request asks for.
+        /// Information or bytes.
         public enum Kind: String, Sendable, Equatable {
             /// Type and length, with a probe of two bytes that nothing reads.
             case contentInformation
@@ -28,7 +28,7 @@ extension AVAssetResourceLoader {
         public internal(set) var isCancelled = false
         /// Whether the delegate finished it, with or without an error.
         public internal(set) var isFinished = false
-        /// What the delegate finished it with, if it failed.
+        /// The delegate's error, if it failed.
         public internal(set) var errorDescription: String?
     }
 

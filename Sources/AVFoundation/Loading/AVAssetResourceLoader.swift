@@ -1,10 +1,10 @@
 public import Dispatch
 public import Foundation
 
-/// Asks its delegate for the bytes of an asset whose address the player cannot load by itself.
+/// Asks its delegate for the bytes of an asset whose URL the player cannot load by itself.
 ///
 /// Belongs to one ``AVURLAsset``. The delegate is held weakly and called only on the queue given with it; from
-/// there it may response from any thread.
+/// there it may respond from any thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
 
@@ -13,14 +13,14 @@ open class AVAssetResourceLoader: NSObject {
         super.init()
     }
 
-    /// Sets who responses loading requests, and on which queue it is asked.
+    /// Sets who serves loading requests, and on which queue it is called.
     ///
     /// - Parameter delegateQueue: should be serial and not the main queue; nil takes a queue of the loader's own.
     open func setDelegate(_ delegate: (any AVAssetResourceLoaderDelegate)?, queue delegateQueue: DispatchQueue?) {
         core.setDelegate(delegate, queue: delegateQueue)
     }
 
-    /// Who responses loading requests; nil once it is gone.
+    /// Who serves loading requests; nil once it is gone.
     open weak var delegate: (any AVAssetResourceLoaderDelegate)? { core.delegate }
 
     /// The queue on which the delegate is asked.

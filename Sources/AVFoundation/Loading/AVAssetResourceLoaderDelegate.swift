@@ -13,7 +13,7 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool
 
-    /// What was loaded expires soon and is wanted anew. The stand-in never asks.
+    /// The resource that was loaded expires soon and is wanted anew. The stand-in never asks.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
@@ -23,13 +23,13 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
 
-    /// A server asks who we are. The stand-in never asks.
+    /// A server wants credentials. The stand-in never asks.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool
 
-    /// A response to a server's question is no longer wanted. The stand-in never says so.
+    /// The credentials are no longer wanted. The stand-in never says so.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
 }
@@ -52,7 +52,7 @@ extension AVAssetResourceLoaderDelegate {
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {}
 
-    /// Responses no challenge.
+    /// Takes on no challenge.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge

@@ -1,12 +1,12 @@
 public import Foundation
 public import FoundationNetworking
 
-/// One requested of the player for information about a resource, for bytes of it, or for both.
+/// One request of the player for information about a resource, for bytes of it, or for both.
 ///
 /// Only a resource loader makes them. Two are equal only if they are the same object, so a request can be a
 /// dictionary's key. Whoever takes one on must finish it once, unless it is cancelled before.
 open class AVAssetResourceLoadingRequest: NSObject {
-    /// Address of the resource. Its headers say nothing.
+    /// The URL of the resource. Its headers say nothing.
     public let request: URLRequest
     /// Who asks.
     public let requestor = AVAssetResourceLoadingRequestor()
@@ -14,9 +14,9 @@ open class AVAssetResourceLoadingRequest: NSObject {
     public let contentInformationRequest: AVAssetResourceLoadingContentInformationRequest?
     /// Where to hand over bytes; nil when only information is wanted.
     public let dataRequest: AVAssetResourceLoadingDataRequest?
-    /// What a server responded; kept, without effect here.
+    /// A server's response; kept, without effect here.
     @NSCopying open var response: URLResponse?
-    /// Another address to load from. The stand-in does not follow it and the load fails, as it does with Apple's
+    /// Another URL to load from. The stand-in does not follow it and the load fails, as it does with Apple's
     /// for anything but HTTP.
     open var redirect: URLRequest?
 

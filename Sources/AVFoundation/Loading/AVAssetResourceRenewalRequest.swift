@@ -1,2 +1,2 @@
-/// A requested to renew what was loaded before; the stand-in never makes one.
+/// A request to renew what was loaded before; the stand-in never makes one.
 open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}

@@ -3,7 +3,7 @@
 
 public import Foundation
 
-/// Why media cannot be played, in AVFoundation's own words.
+/// Why media cannot be played, with AVFoundation's codes.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     /// The reasons that the stand-in gives, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable {
@@ -11,11 +11,11 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         case unknown = -11800
         /// The player's machinery is gone.
         case mediaServicesWereReset = -11819
-        /// What was read is not what its format says.
+        /// The bytes do not follow their format.
         case fileFailedToParse = -11853
         /// No format that plays.
         case fileFormatNotRecognized = -11828
-        /// What was read contradicts itself.
+        /// The bytes contradict each other.
         case contentIsUnavailable = -11863
     }
 
@@ -37,15 +37,15 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     public static var errorDomain: String { AVFoundationErrorDomain }
     /// Apple's number.
     public var errorCode: Int { code.rawValue }
-    /// One sentence, with what libmpv said if it said anything.
+    /// One sentence, with libmpv's message if there is one.
     public var errorDescription: String? {
         let reason =
             switch code {
-            case .unknown: "The media could not be played"
-            case .mediaServicesWereReset: "The player was closed"
-            case .fileFailedToParse: "The media may be damaged"
-            case .fileFormatNotRecognized: "The media's format is not recognised"
-            case .contentIsUnavailable: "The media is not available"
+            case .unknown: "the media could not be played"
+            case .mediaServicesWereReset: "the player was closed"
+            case .fileFailedToParse: "the media may be damaged"
+            case .fileFormatNotRecognized: "the media's format is not recognised"
+            case .contentIsUnavailable: "the media is not available"
             }
         return detail.map { "\(reason): \($0)" } ?? reason
     }

@@ -1,4 +1,4 @@
-/// What a delegate said of a resource.
+/// Type and length of a resource, as the delegate filled them in.
 struct ContentInformation: Sendable, Equatable {
     /// A uniform type identifier.
     var contentType: String?

@@ -1,6 +1,6 @@
-/// What a resource loader's delegate may do with one loading request, and what it did: the evaluate of one request.
+/// The rules for what a resource loader's delegate may do with one loading request, and whether it kept to them.
 ///
-/// Pure; a ``LoadingRequestRecord`` locks it and acts on its responses. Offsets are bytes of the resource.
+/// Pure; a ``LoadingRequestRecord`` locks it and acts on its decisions. Offsets are bytes of the resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
@@ -17,7 +17,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         case abandoned
     }
 
-    /// What was handed over, evaluated.
+    /// Bytes handed over, evaluated.
     struct Delivery: Sendable, Equatable {
         /// How many of the bytes, from the first, count.
         var accepted: Int
@@ -69,14 +69,14 @@ struct LoadingRequestContract: Sendable, Equatable {
         case .abandoned: return Delivery(accepted: 0)
         case .made, .open: break
         }
-        var response = Delivery(accepted: count)
-        if !isInformationKnown { response.violations.append(.dataBeforeInformation) }
+        var delivery = Delivery(accepted: count)
+        if !isInformationKnown { delivery.violations.append(.dataBeforeInformation) }
         if let length, Int64(count) > length - delivered {
-            response.accepted = Int(length - delivered)
-            response.violations.append(.moreThanRequested)
+            delivery.accepted = Int(length - delivered)
+            delivery.violations.append(.moreThanRequested)
         }
-        delivered += Int64(response.accepted)
-        return response
+        delivered += Int64(delivery.accepted)
+        return delivery
     }
 
     /// The delegate says that this is all, or that it failed.
@@ -94,19 +94,19 @@ struct LoadingRequestContract: Sendable, Equatable {
         case .made, .open: break
         }
         phase = .finished
-        var response = Finish(isFirst: true)
-        guard !failing else { return response }
+        var finish = Finish(isFirst: true)
+        guard !failing else { return finish }
         if asksForInformation {
-            if !isInformationKnown { response.violations.append(.finishedWithoutInformation) }
+            if !isInformationKnown { finish.violations.append(.finishedWithoutInformation) }
             if let allowedContentTypes, !allowedContentTypes.isEmpty,
                 !(contentType.map(allowedContentTypes.contains) ?? false)
             {
-                response.violations.append(.contentTypeNotAllowed)
+                finish.violations.append(.contentTypeNotAllowed)
             }
         } else if let length, delivered < length {
-            response.violations.append(.shortFinish)
+            finish.violations.append(.shortFinish)
         }
-        return response
+        return finish
     }
 
     /// The player no longer wants the bytes; false if there is nothing to call off.
@@ -121,7 +121,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         if phase == .open || phase == .made { phase = .abandoned }
     }
 
-    /// The last reference to the request went; true if that leaves the player waiting for ever.
+    /// The last reference to the request is gone; true if that leaves the player waiting for ever.
     mutating func release() -> Bool {
         guard phase == .open else { return false }
         phase = .finished

@@ -113,33 +113,33 @@ final class LoadingRequestRecord: Sendable {
 
     func respond(with data: Data) {
         let isKnown = core.isInformationKnown
-        let (response, offset) = state.withLock { state in
+        let (delivery, offset) = state.withLock { state in
             let offset = state.contract.currentOffset
             return (state.contract.respond(count: data.count, isInformationKnown: isKnown), offset)
         }
-        report(response.violations, at: offset)
-        guard response.accepted > 0 else { return }
-        update { $0.bytes += Int64(response.accepted) }
-        receive(.data(data.prefix(response.accepted)))
+        report(delivery.violations, at: offset)
+        guard delivery.accepted > 0 else { return }
+        update { $0.bytes += Int64(delivery.accepted) }
+        receive(.data(data.prefix(delivery.accepted)))
     }
 
     func finish(with error: (any Error)?, information: ContentInformation?) {
         let isKnown = core.isInformationKnown
-        let (response, offset) = state.withLock { state in
+        let (finish, offset) = state.withLock { state in
             let finish = state.contract.finish(
                 failing: error != nil, contentType: information?.contentType,
                 allowedContentTypes: allowedContentTypes, isInformationKnown: isKnown)
             return (finish, state.contract.currentOffset)
         }
-        report(response.violations, at: offset)
-        guard response.isFirst else { return }
+        report(finish.violations, at: offset)
+        guard finish.isFirst else { return }
         update { entry in
             entry.isFinished = true
             entry.errorDescription = error.map { String(describing: $0) }
         }
         if let error {
             receive(.failed(error))
-        } else if response.violations.contains(.contentTypeNotAllowed) {
+        } else if finish.violations.contains(.contentTypeNotAllowed) {
             receive(.failed(AVError(.fileFormatNotRecognized)))
         } else {
             receive(.finished(information))

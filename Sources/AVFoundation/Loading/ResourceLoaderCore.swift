@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A loader's state, shared by the player's threads and the delegate's queue: who is asked, where, and what was.
+/// A loader's state, shared by the player's threads and the delegate's queue: delegate, queue, settings, and the log of what was asked.
 final class ResourceLoaderCore: Sendable {
     typealias LoggedRequest = AVAssetResourceLoader.LoggedRequest
     typealias ContractViolation = AVAssetResourceLoader.ContractViolation
@@ -52,7 +52,7 @@ final class ResourceLoaderCore: Sendable {
         get { state.withLock { $0.sendsClientData } }
         set { state.withLock { $0.sendsClientData = newValue } }
     }
-    /// What `currentOffset` says before the first byte: 0 instead of the requested offset.
+    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset.
     var currentOffsetStartsAtZero: Bool {
         get { state.withLock { $0.startsAtZero } }
         set { state.withLock { $0.startsAtZero = newValue } }

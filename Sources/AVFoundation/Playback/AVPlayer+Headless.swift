@@ -15,7 +15,7 @@ extension AVPlayer {
         /// As fast as decoding goes.
         public static let untimed = HeadlessMode(speed: nil)
 
-        /// What the environment variable `AVPLAYER_HEADLESS` asks for: a speed, or anything else for 1; nil when it
+        /// The mode that the environment variable `AVPLAYER_HEADLESS` asks for: a speed, or anything else for 1; nil when it
         /// is not set or empty.
         static func fromEnvironment(_ environment: [String: String]) -> HeadlessMode? {
             guard let text = environment["AVPLAYER_HEADLESS"], !text.isEmpty else { return nil }

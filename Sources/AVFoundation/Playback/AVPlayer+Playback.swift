@@ -19,7 +19,7 @@ extension AVPlayer {
     private func start(_ item: AVPlayerItem) {
         guard item.status != .failed else { return }
         guard let source = item.source else {
-            _ = item.state.failed(AVError(.unknown, detail: "the asset has no address"))
+            _ = item.state.failed(AVError(.unknown, detail: "the asset has no URL"))
             return itemFailed(item)
         }
         if case .stream(let stream, _) = source, let failure = stream.failure {
@@ -125,7 +125,7 @@ extension AVPlayer {
     /// A seek before the item is ready waits until it is. A seek takes the place of one that is under way.
     ///
     /// - Parameter completionHandler: called once, on the main actor: with true when playback goes on from there,
-    ///   with false when another seek took its place, the item changed or failed, or the time is no number.
+    ///   with false when another seek took its place, the item changed or failed, or the time is not a number.
     public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
         guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
         lastSeek += 1

@@ -41,7 +41,7 @@ public import Foundation
         public static let noItemToPlay = WaitingReason(rawValue: "AVPlayerWaitingWithNoItemToPlayReason")
     }
 
-    /// What a player does when its item ends.
+    /// Says how a player goes on when its item ends.
     public enum ActionAtItemEnd: Int, Sendable {
         /// Goes to the next item of a queue.
         case advance = 0
@@ -51,9 +51,9 @@ public import Foundation
         case none = 2
     }
 
-    /// What is played, or would be.
+    /// The item that is played, or would be.
     public internal(set) var currentItem: AVPlayerItem?
-    /// What to do at the end of an item: `.pause`, for a queue player `.advance`.
+    /// How to go on at the end of an item: `.pause`, for a queue player `.advance`.
     open var actionAtItemEnd: ActionAtItemEnd {
         get { ownActionAtItemEnd ?? usualActionAtItemEnd }
         set { ownActionAtItemEnd = newValue }
@@ -73,7 +73,7 @@ public import Foundation
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
     }
-    /// What ``headless`` is in a new player: what the environment variable `AVPLAYER_HEADLESS` says (a speed, or
+    /// The value of ``headless`` in a new player: that of the environment variable `AVPLAYER_HEADLESS` (a speed, or
     /// `untimed`), else nil. Linux only.
     public static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
@@ -99,7 +99,7 @@ public import Foundation
         setCurrent(item)
     }
 
-    /// A player of a new item for the address.
+    /// A player of a new item for the URL.
     public convenience init(url URL: URL) {
         self.init(playerItem: AVPlayerItem(url: URL))
     }
@@ -170,7 +170,7 @@ public import Foundation
         if timeControlStatus != former { post(Self.timeControlStatusDidChangeNotification) }
     }
 
-    /// What to do at the end of an item unless the app says otherwise.
+    /// How to go on at the end of an item unless the app says otherwise.
     var usualActionAtItemEnd: ActionAtItemEnd { .pause }
 
     /// The item can be played now. For subclasses in this module.

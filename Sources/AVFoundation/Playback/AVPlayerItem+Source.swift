@@ -3,13 +3,13 @@ import Foundation
 extension AVPlayerItem {
     /// How an asset's bytes get to libmpv: by itself, or through the delegate of the asset's loader.
     ///
-    /// As with Apple's, the delegate is asked only for addresses that cannot be loaded otherwise.
+    /// As with Apple's, the delegate is asked only for URLs that cannot be loaded otherwise.
     nonisolated static func source(of asset: AVAsset) -> ItemPlayback.Source? {
         guard let asset = asset as? AVURLAsset else { return nil }
-        if asset.url.isFileURL { return .address(asset.url.path) }
+        if asset.url.isFileURL { return .url(asset.url.path) }
         switch asset.url.scheme?.lowercased() {
         case "http", "https":
-            return .address(asset.url.absoluteString)
+            return .url(asset.url.absoluteString)
         default:
             let stream = MediaStream(
                 core: asset.resourceLoader.core, url: asset.url, policy: asset.resourceLoader.core.policy)

@@ -16,7 +16,7 @@ public import Foundation
         case failed = 2
     }
 
-    /// What is played.
+    /// The media that is played.
     open var asset: AVAsset { storedAsset }
 
     /// Unsafe only to the compiler: a constant, read on the main actor alone, through ``asset``. It is not isolated
@@ -31,7 +31,7 @@ public import Foundation
     nonisolated let urlAsset: AVURLAsset?
     weak var player: AVPlayer?
 
-    /// An item that plays a new asset for the address.
+    /// An item that plays a new asset for the URL.
     nonisolated public convenience init(url URL: URL) {
         self.init(asset: AVURLAsset(url: URL))
     }

@@ -1,7 +1,7 @@
 /// Plays items one after another.
 ///
 /// The item after the current one is loaded a little ahead of its turn. An item that was played, or skipped, leaves
-/// the queue, and its loading requests are not cancelled, as with Apple's: whoever responses them has to notice.
+/// the queue, and its loading requests are not cancelled, as with Apple's: whoever serves them has to notice.
 @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 

@@ -46,19 +46,19 @@ final class ItemPlayback: Sendable {
         self.options = options
         (events, send) = AsyncStream.makeStream()
         state = Mutex(State(handle: handle))
-        let address: String
+        let target: String
         switch source {
-        case .address(let text):
+        case .url(let text):
             stream = nil
-            address = text
+            target = text
         case .stream(let stream, let name):
             self.stream = stream
             handle.addStream(scheme: "avfoundation", stream)
-            address = "avfoundation://\(name)"
+            target = "avfoundation://\(name)"
         }
         handle.observe(["duration", "time-pos", "core-idle", "eof-reached"])
         if options.headless == nil {
-            // What a window needs at least; libmpv's own keys would seek and pause behind the player's back.
+            // The least that a window needs; libmpv's own keys would seek and pause behind the player's back.
             for key in ["q", "ESC", "CLOSE_WIN"] { handle.command(["keybind", key, "quit"], id: 0) }
         }
         item.playbacks.opened()
@@ -67,13 +67,13 @@ final class ItemPlayback: Sendable {
         }
         thread.name = "AVPlayer"
         thread.start()
-        handle.command(["loadfile", address], id: 0)
+        handle.command(["loadfile", target], id: 0)
     }
 
-    /// What to play.
+    /// The media to play.
     enum Source: Sendable {
         /// Something that libmpv opens itself.
-        case address(String)
+        case url(String)
         /// A stream, and the name that libmpv is to know it by: its extension helps to tell the format.
         case stream(MediaStream, name: String)
     }

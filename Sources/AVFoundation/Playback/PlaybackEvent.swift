@@ -1,4 +1,4 @@
-/// What a playback tells its player, in order.
+/// One message from a playback to its player; they come in order.
 enum PlaybackEvent: Sendable, Equatable {
     case ready
     case time(Double)

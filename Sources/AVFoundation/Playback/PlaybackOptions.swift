@@ -1,9 +1,9 @@
 import Foundation
 
-/// What an item is played with: the libmpv options that follow from headless mode, rate and volume.
+/// Options for playing an item: the libmpv options that follow from headless mode, rate and volume.
 struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
-    /// What the machine has, where it is not headless.
+    /// The outputs that the machine has, where it is not headless.
     var outputs = MachineOutputs()
     var isCustomStream: Bool
     var userAgent: String?
@@ -15,7 +15,7 @@ struct PlaybackOptions: Sendable, Equatable {
     /// Options to set before the handle starts, in order.
     ///
     /// The demuxer reads a few seconds ahead and no more, so that the loading requests look like a streaming
-    /// player's and not like a download: libmpv's own cache is off for custom addresses, whose read-ahead is the
+    /// player's and not like a download: libmpv's own cache is off for custom URLs, whose read-ahead is the
     /// stream's buffer, and bounded to 16 MiB for `http(s)`.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
@@ -32,7 +32,7 @@ struct PlaybackOptions: Sendable, Equatable {
         if let userAgent { options.append(("user-agent", userAgent)) }
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
-            // What lies in the sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
+            // The sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
@@ -58,7 +58,7 @@ struct MachineOutputs: Sendable, Equatable {
 
     init() {}
 
-    /// What an environment's variables and the files that exist say: an X11 or Wayland session; a PulseAudio or
+    /// The outputs that environment variables and existing files point to: an X11 or Wayland session; a PulseAudio or
     /// PipeWire server, or a sound card.
     init(environment: [String: String], fileExists: (String) -> Bool) {
         func isSet(_ name: String) -> Bool { environment[name].map { !$0.isEmpty } ?? false }

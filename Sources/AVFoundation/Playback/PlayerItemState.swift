@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// What is known of an item from any thread: its status, duration and position. Written by the playback's thread.
+/// The state of an item, readable from any thread: its status, duration and position. Written by the playback's thread.
 final class PlayerItemState: Sendable {
     private struct Values {
         var status = AVPlayerItem.Status.unknown

@@ -1,6 +1,6 @@
 /// Which of a player's seeks is the one under way, and when it has arrived.
 ///
-/// libmpv responses a seek command when it has taken note of it, says so when the seek goes to the demuxer, and again
+/// libmpv replies to a seek command when it has taken note of it, says so when the seek goes to the demuxer, and again
 /// when playback restarts. A later seek takes the place of an earlier one, which then did not finish. Pure.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {

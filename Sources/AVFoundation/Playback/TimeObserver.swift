@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Who wants to hear as time passes, and when it is time again.
+/// A periodic time observer, and whether it is due.
 struct TimeObserver {
     let token: TimeObserverToken
     let interval: Double
@@ -18,5 +18,5 @@ struct TimeObserver {
     }
 }
 
-/// What stands for an observer, to take it away by.
+/// Identifies an observer, for its removal.
 final class TimeObserverToken: Sendable {}

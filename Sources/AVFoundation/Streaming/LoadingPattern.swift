@@ -16,7 +16,7 @@ struct LoadingPattern: Sendable {
         case wakeReader
     }
 
-    enum Response: Sendable, Equatable {
+    enum ReadResult: Sendable, Equatable {
         case bytes(Data)
         /// Nothing yet: ask again after a ``Action/wakeReader``.
         case wait
@@ -89,7 +89,7 @@ struct LoadingPattern: Sendable {
     }
 
     /// Whether the information is there: `.bytes` with none once it is.
-    mutating func opening() -> Response {
+    mutating func opening() -> ReadResult {
         if !isOpen || hasFailed { return .failed }
         if contentInformation != nil { return .bytes(Data()) }
         isReaderWaiting = true
@@ -122,14 +122,14 @@ struct LoadingPattern: Sendable {
         policy.requestBelow = policy.cancelAbove / 4
     }
 
-    /// The demuxer goes elsewhere.
+    /// The demuxer seeks.
     mutating func seek(to offset: Int64) {
         position = max(0, offset)
         hasSoughtSinceExpected = true
     }
 
     /// The demuxer wants up to `limit` bytes at its position.
-    mutating func read(limit: Int) -> (Response, [Action]) {
+    mutating func read(limit: Int) -> (ReadResult, [Action]) {
         var actions: [Action] = []
         isReaderWaiting = false
         defer { isReadInterrupted = false }
@@ -179,11 +179,11 @@ struct LoadingPattern: Sendable {
         return actions
     }
 
-    mutating func finished(token: Int, information response: ContentInformation?) -> [Action] {
+    mutating func finished(token: Int, information told: ContentInformation?) -> [Action] {
         var actions: [Action] = []
-        if case .asked(token) = information, let response {
-            information = .known(response)
-            endOfResource = response.contentLength
+        if case .asked(token) = information, let told {
+            information = .known(told)
+            endOfResource = told.contentLength
             if wantsPrebuffer, !isOpen { askPrebuffer(&actions) }
             return actions + wake()
         }

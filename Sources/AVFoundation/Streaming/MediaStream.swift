@@ -4,7 +4,7 @@ import Synchronization
 
 /// The bytes of one player item as its demuxer reads them: blocking reads on one side, loading requests on the other.
 ///
-/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; responses from the delegate's
+/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; bytes from the delegate's
 /// queue; seeks and closing from anywhere.
 final class MediaStream: Sendable {
     /// The error that ended the stream, if one did.
@@ -105,15 +105,15 @@ final class MediaStream: Sendable {
     // MARK: The shell
 
     private func wait(
-        for question: (inout LoadingPattern) -> (LoadingPattern.Response, [LoadingPattern.Action])
-    ) -> LoadingPattern.Response {
+        for read: (inout LoadingPattern) -> (LoadingPattern.ReadResult, [LoadingPattern.Action])
+    ) -> LoadingPattern.ReadResult {
         while true {
-            let (response, steps) = state.withLock { state in
-                let (response, actions) = question(&state.pattern)
-                return (response, self.steps(for: actions, &state))
+            let (result, steps) = state.withLock { state in
+                let (result, actions) = read(&state.pattern)
+                return (result, self.steps(for: actions, &state))
             }
             perform(steps)
-            guard response == .wait else { return response }
+            guard result == .wait else { return result }
             arrival.wait()
         }
     }

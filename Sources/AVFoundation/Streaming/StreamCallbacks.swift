@@ -1,12 +1,12 @@
 import CMPV
 
-// What libmpv calls to read a custom address. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`), so they
+// The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`), so they
 // are plain functions: a closure in an actor-isolated place would trap there.
 
 /// The `mpv_stream_cb_open_ro_fn`: `userData` is an unretained ``MediaStream``, which the playback keeps alive until
 /// its handle is destroyed.
 func openMediaStream(
-    _ userData: UnsafeMutableRawPointer?, _ address: UnsafeMutablePointer<CChar>?,
+    _ userData: UnsafeMutableRawPointer?, _ url: UnsafeMutablePointer<CChar>?,
     _ info: UnsafeMutablePointer<mpv_stream_cb_info>?
 ) -> Int32 {
     guard let userData, let info else { return MPV_ERROR_LOADING_FAILED.rawValue }

@@ -50,7 +50,7 @@ import Synchronization
         public enum Outcome: Sendable {
             /// Finished, with what was said of the resource if it was asked for.
             case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)
-            /// Failed, with the delegate's error, or one that says that nobody took the request on.
+            /// Failed, with the delegate's error, or an error that says that no delegate took the request on.
             case failed(any Error)
             /// Called off by ``ResourceLoaderDriver/Request/cancel()``.
             case cancelled
@@ -110,7 +110,7 @@ import Synchronization
             record.start()
         }
 
-        /// What was handed over so far.
+        /// The bytes handed over so far.
         public var data: Data { box.state.withLock { $0.data } }
 
         /// Calls the request off, as a player does: `isCancelled`, then `didCancel`, on the delegate's queue. Returns

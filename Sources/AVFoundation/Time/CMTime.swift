@@ -86,7 +86,7 @@ public typealias CMTimeScale = Int32
 /// Which timeline a time is on.
 public typealias CMTimeEpoch = Int64
 
-/// What a ``CMTime`` is when it is not simply a number.
+/// Says how a ``CMTime`` is to be taken when it is not simply a number.
 public struct CMTimeFlags: OptionSet, Sendable, Hashable {
     /// The flags as CoreMedia lays them out.
     public let rawValue: UInt32

@@ -1,6 +1,6 @@
 public import HTTPTypes
 
-/// What an origin, or a player, allows a cache to keep, and for how long (`Cache-Control`, RFC 9111 §5.2).
+/// The directives of an origin, or a player, about keeping and reusing a response (`Cache-Control`, RFC 9111 §5.2).
 ///
 /// Only reads the field; what follows from it is decided by ``Freshness`` and by the cache's policy. Unknown
 /// directives are ignored, names are read in any case.

@@ -32,7 +32,7 @@ public struct Freshness: Sendable, Hashable {
         } else if let maxAge = control.maxAge {
             lifetime = maxAge
         } else if let first = expires.first {
-            // Several, or one that is no date, such as 0, mean: already past (§5.3).
+            // Several, or an invalid date such as 0, mean: already past (§5.3).
             let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
             lifetime = moment.map { max(0, saturatingDifference($0, date)) } ?? 0
         } else if let modified = Validator(fields: fields).lastModifiedDate {

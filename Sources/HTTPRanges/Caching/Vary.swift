@@ -30,7 +30,7 @@ public struct Vary: Sendable, Hashable {
         names = Set(parsed.compactMap { $0 }).sorted()
     }
 
-    /// What a request says in the nominated fields: equal for two requests that may share a response, and fit to be
+    /// The values of the nominated fields in a request: equal for two requests that may share a response, and fit to be
     /// hashed into a key. Values may hold secrets (`Authorization`, `Cookie`): store the hash, not them.
     ///
     /// Nil if ``isAny``.

@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// What a 200 or 206 says of its own body, before it is compared with anything stored.
+/// The claims of a 200 or 206 about its own body, before it is compared with anything stored.
 ///
 /// Reads status, `Content-Range` and `Content-Length` against each other. Where they disagree, it keeps what holds
 /// under every reading, and says so; where nothing does, it is refused.
@@ -83,7 +83,7 @@ struct BodyClaim {
         guard let first = values.first else { return nil }
         guard let length = FieldText.exactDigits(FieldText.trimmed(first).utf8),
             values.allSatisfy({ FieldText.exactDigits(FieldText.trimmed($0).utf8) == length })
-        else { throw Contradiction(reason: "Content-Length that is no number, or several that differ") }
+        else { throw Contradiction(reason: "Content-Length is not a number, or several differ") }
         return length
     }
 

@@ -4,6 +4,6 @@ public enum CombiningRule: Sendable, Hashable, Codable {
     /// origins.
     case strong
     /// Also if nothing contradicts: no validator, not the length, not the type. The policy of an app that knows that
-    /// media never change under their address.
+    /// media never change under their URL.
     case immutable
 }

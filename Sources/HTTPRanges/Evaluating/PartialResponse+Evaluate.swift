@@ -1,7 +1,7 @@
 public import HTTPTypes
 
 extension PartialResponse {
-    /// Says what to do with the response to a `GET`, from its head alone.
+    /// Decides about the response to a `GET`, from its head alone.
     ///
     /// - Parameters:
     ///   - response: status and fields of the final response, after redirects.
@@ -11,7 +11,7 @@ extension PartialResponse {
     ///   - stored: the version to go on with, if bytes of one are held or on their way.
     ///   - rule: when bytes of two responses may be put together.
     ///
-    /// How the less obvious responses are evaluated:
+    /// The less obvious responses:
     /// - A 206 lands where its `Content-Range` says, if that is some of what was asked for; else it is refused
     ///   (RFC 9110 §15.3.7).
     /// - A 200 lands from byte 0, whatever was asked for.
@@ -36,10 +36,10 @@ extension PartialResponse {
             case 304: return try head.evaluateNotModified(stored: stored)
             case 416: return try head.evaluateUnsatisfiable(stored: stored)
             case 401, 403, 407, 410:
-                return head.refuse(.credentials, "the origin denies access or says the address is gone")
+                return head.refuse(.credentials, "the origin denies access or says the URL is gone")
             case 408, 425, 429, 500...599:
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
-                return head.refuse(.retry(after: after), "the origin can't response now")
+                return head.refuse(.retry(after: after), "the origin can't respond now")
             default:
                 return head.refuse(.status, "the status brings no media")
             }
@@ -48,7 +48,7 @@ extension PartialResponse {
         }
     }
 
-    /// A response's head and what it responds.
+    /// A response's head, and what it responds to.
     private struct Head {
         var response: HTTPResponse
         var askedFrom: Int64?

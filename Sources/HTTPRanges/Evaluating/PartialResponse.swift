@@ -1,6 +1,6 @@
-/// The evaluate of an origin's responses: decides whether the bytes that follow may land, and where.
+/// Evaluates an origin's responses: decides whether the bytes that follow may land, and where.
 ///
-/// Players ask for parts of a file, and what comes back may be another part, the whole, another version, or nonsense.
+/// Players ask for parts of a file, and the response may be another part, the whole, another version, or contradict itself.
 /// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` reads a response's head and says what to do before a byte of its body is
 /// taken. It is pure and total: the same head gets the same decision, and no head traps.
 public enum PartialResponse {
@@ -9,7 +9,7 @@ public enum PartialResponse {
         /// Where the first byte of the body belongs: always what the response itself says, never what was asked for.
         public var offset: Int64
         /// Where the body ends; bytes that come beyond it must not land. Nil if only the end of the body tells: then
-        /// a body that ends in good order at `offset + n` tells the length of a whole, one that is cut tells nothing.
+        /// a body that ends in good order at `offset + n` tells the length of a whole, one that is interrupted tells nothing.
         public var end: Int64?
         /// The version that the bytes are of. Where they join stored ones, it is the two descriptions together, to be
         /// kept in place of the stored one.
@@ -26,7 +26,7 @@ public enum PartialResponse {
         }
     }
 
-    /// What to do with a response.
+    /// The use that a response can be put to.
     public enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case land(Landing)
@@ -46,9 +46,9 @@ public enum PartialResponse {
 
     /// Why a response brings nothing.
     public struct Refusal: Sendable, Hashable {
-        /// What may help.
+        /// The remedy, if there is one.
         public enum Kind: Sendable, Hashable {
-            /// 401, 403, 407, 410: fresh credentials or a fresh address may.
+            /// 401, 403, 407, 410: fresh credentials or a fresh URL may.
             case credentials
             /// 408, 425, 429, 5xx: waiting may, as long as the origin says, if it does.
             case retry(after: RetryAfter?)
@@ -58,11 +58,11 @@ public enum PartialResponse {
             case malformed
         }
 
-        /// What may help.
+        /// The remedy, if there is one.
         public var kind: Kind
         /// The response's status code.
         public var status: Int
-        /// A sentence that says what is wrong with the response; it holds no address and no credential.
+        /// A sentence that says what is wrong with the response; it holds no URL and no credential.
         public var reason: String
 
         /// A refusal.

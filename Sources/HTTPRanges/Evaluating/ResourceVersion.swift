@@ -2,7 +2,7 @@ public import HTTPTypes
 
 /// One version of a media file, as an origin's response describes it.
 ///
-/// What is nil was not said: it neither proves nor contradicts anything.
+/// A part that is nil was not said: it neither proves nor contradicts anything.
 public struct ResourceVersion: Sendable, Hashable, Codable {
     /// Tells this version from others.
     public var validator: Validator
@@ -13,7 +13,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
     /// `Content-Encoding` other than `identity`, in lower case, such as `gzip`: the bytes and the length are then those
     /// of the encoded form, which players can't read (RFC 9110 §8.4).
     public var contentEncoding: String?
-    /// Whether the origin responds ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
+    /// Whether the origin serves ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
     public var acceptsRanges: Bool?
 
     /// A version of these parts.

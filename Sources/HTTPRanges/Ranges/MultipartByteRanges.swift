@@ -10,7 +10,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
     public let length: Int64?
     /// The type of the resource itself, for each part's head; left out if nil.
     public let partContentType: String?
-    /// What separates the parts.
+    /// The boundary between the parts.
     public let boundary: String
 
     /// A frame for `ranges`.
@@ -38,7 +38,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
     /// The response's own `Content-Type`.
     public var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 
-    /// What is sent before the bytes of the part at `index`, counted from 0; empty if there is no such part.
+    /// The text before the bytes of the part at `index`, counted from 0; empty if there is no such part.
     public func head(ofPart index: Int) -> String {
         guard ranges.indices.contains(index) else { return "" }
         var head = index == 0 ? "--\(boundary)\r\n" : "\r\n--\(boundary)\r\n"
@@ -46,7 +46,7 @@ public struct MultipartByteRanges: Sendable, Hashable {
         return head + "Content-Range: \(ContentRange(range: ranges[index], length: length).text)\r\n\r\n"
     }
 
-    /// What is sent after the last part's bytes.
+    /// The text after the last part's bytes.
     public var closing: String { "\r\n--\(boundary)--\r\n" }
 
     /// The response's `Content-Length`: heads, bytes and closing; nil if the sum exceeds `Int64.max`.

@@ -62,7 +62,7 @@ public struct RangeHeader: Sendable, Hashable {
         return .bounded(first: firstPosition, last: lastPosition)
     }
 
-    /// What a `Range` header asks for, once the length is known.
+    /// The bytes that a `Range` header asks for, once the length is known.
     public enum Resolution: Sendable, Hashable {
         /// Send the whole: status 200.
         case whole

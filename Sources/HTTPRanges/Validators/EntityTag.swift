@@ -5,7 +5,7 @@ import HTTPTypes
 /// Two versions with the same strong tag are the same byte for byte; a weak one promises only the same meaning. Tags
 /// are compared by their bytes, not as text, so that no two ever pass for equal because they look alike.
 public struct EntityTag: Sendable, Hashable {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     public let value: String
     /// Whether it carries the mark `W/`.
     public let isWeak: Bool

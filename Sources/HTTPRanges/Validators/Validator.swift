@@ -41,7 +41,7 @@ public struct Validator: Sendable, Hashable {
         return hasStrongDate
     }
 
-    /// What to send in `If-Range`, so that the origin sends the whole if its version is another (RFC 9110 §13.1.5);
+    /// The text for `If-Range`, so that the origin sends the whole if its version is another (RFC 9110 §13.1.5);
     /// nil unless ``isStrong``.
     public var ifRangeText: String? {
         guard isStrong else { return nil }
@@ -77,7 +77,7 @@ public struct Validator: Sendable, Hashable {
         return date != otherDate
     }
 
-    /// Whether a request with this `If-Range` may be responded with a part of the version that this validates; if not,
+    /// Whether a request with this `If-Range` may be served a part of the version that this validates; if not,
     /// send the whole with status 200 (RFC 9110 §13.1.5).
     ///
     /// True only for the same strong entity tag, or exactly the same, strong-enough date.
@@ -87,7 +87,7 @@ public struct Validator: Sendable, Hashable {
         return hasStrongDate && asked == lastModifiedDate
     }
 
-    /// What is left when bytes were joined that it can't vouch for: still able to show a difference, never sameness.
+    /// The validator that is left when bytes were joined that this one can't vouch for: still able to show a difference, never sameness.
     var weakened: Validator {
         Validator(entityTag: entityTag?.weakened, lastModified: lastModified, date: nil)
     }

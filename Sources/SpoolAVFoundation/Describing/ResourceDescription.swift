@@ -3,7 +3,7 @@ import ByteRanges
 import Foundation
 import Spool
 
-/// What a player is told of a media file before its first byte.
+/// Type and length of a media file, as a player is told them before the first byte.
 struct ResourceDescription: Sendable, Hashable {
     /// Number of bytes; nil if the origin does not tell.
     var length: Int64?
@@ -23,7 +23,7 @@ struct ResourceDescription: Sendable, Hashable {
 extension ResourceDescription {
     /// Asks the cache, and through it the origin if need be.
     ///
-    /// - Throws: `CacheError` when the origin has to be asked and does not response, or refuses.
+    /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
     init(of media: Media, unknownLength: UnknownLengthPolicy) async throws {
         let information = try await media.contentInformation()
         length = information.length

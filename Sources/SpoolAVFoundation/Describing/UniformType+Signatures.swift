@@ -2,7 +2,7 @@
 import Foundation
 
 extension UniformType {
-    /// The type that a file's first bytes tell, for an origin that says nothing and an address without an ending.
+    /// The type that a file's first bytes tell, for an origin that says nothing and a URL without an ending.
     ///
     /// Sixteen bytes are enough. Nil if it is none of the common containers.
     static func identifier(ofFileBeginning start: Data) -> String? {

@@ -14,7 +14,7 @@ enum UniformType {
     /// - Parameters:
     ///   - mimeType: the origin's `Content-Type`, parameters and all. Types that servers send for anything they do not
     ///     know (`application/octet-stream`, `text/plain`) do not count.
-    ///   - pathExtension: of the address, without its dot.
+    ///   - pathExtension: of the URL, without its dot.
     static func candidates(mimeType: String?, pathExtension: String) -> [String] {
         var found: [String] = []
         let type = essence(mimeType)

@@ -4,11 +4,11 @@ public import Dispatch
 public import Foundation
 public import Spool
 
-/// Responses an asset's loading requests from a cache, and through the cache from the origin.
+/// Serves an asset's loading requests from a cache, and through the cache from the origin.
 ///
 /// One loader per asset; ``CachingURLAsset`` brings its own, and most apps need nothing else. An asset of another
 /// class can be given one by hand: AVFoundation holds it weakly, so keep it as long as the asset, and make the asset
-/// with the address that ``CachingURLAsset/cachingURL(for:)`` gives, or the loader is never asked.
+/// with the URL that ``CachingURLAsset/cachingURL(for:)`` gives, or the loader is never asked.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(source: MediaSource(url: url), cache: cache)
@@ -19,15 +19,14 @@ public import Spool
 /// next are fetched when the former are handed over. Requests are told apart by identity, so a new one may come before
 /// the old one's cancel. What landed before a cancel stays. Releasing the loader ends all its readers.
 ///
-/// A renewal request is responded like any other: what a cache holds does not expire, and fresh addresses or
-/// credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
+/// A renewal request is served like any other: what a cache holds does not expire, and fresh URLs or credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
 /// for the same reason: requests to the origin are the upstream's.
 ///
 /// `@unchecked Sendable`: all that can change is touched on ``queue`` alone, which every entry checks.
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     /// The media file, as the cache knows it.
     public let media: Media
-    /// Where the player asks and where it is responded: serial, and not the main queue.
+    /// The queue that loading requests come and are served on: serial, and not the main queue.
     public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
 
     /// The most bytes handed over at once.
@@ -37,7 +36,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var requests: [LoadingRequest.ID: LoadingRequest] = [:]
     private var lastID = 0
     private var resource: ResourceDescription?
-    private var question: Task<Void, Never>?
+    private var describing: Task<Void, Never>?
     private var waiters = DeliveryWaiters()
 
     /// A loader of a media file in a cache. Costs nothing until the player asks.
@@ -52,7 +51,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     deinit {
-        question?.cancel()
+        describing?.cancel()
         for request in requests.values { request.reader?.cancel() }
         // The requests go where they were used, and after any cancel that AVFoundation has sent there for them.
         let held = ReleasedOnQueue(requests)
@@ -95,16 +94,16 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         if let resource {
             describe(resource, to: lastID)
         } else {
-            askWhatItIs()
+            describeResource()
         }
     }
 
     // MARK: The app's side
 
-    /// Stops loading what is open now, for a player that has gone elsewhere without a word. From any thread.
+    /// Stops loading what is open now, for a player that has moved on without cancelling. From any thread.
     ///
-    /// Nothing is said to the player either: its requests stay open, and ``resume()`` takes them up where they rested.
-    /// Requests that come later are responded.
+    /// Nothing is said to the player either: its requests stay open, and ``resume()`` takes them up where they stopped.
+    /// Requests that come later are served.
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
@@ -133,28 +132,29 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         requests.values.contains { $0.machine.owesBytes && !$0.machine.isSuspended }
     }
 
-    // MARK: What the resource is
+    // MARK: The resource
 
-    /// Finds out what the resource is: one question for any number of requests.
-    private func askWhatItIs() {
-        guard question == nil else { return }
+    /// Finds out type and length: once for any number of requests.
+    private func describeResource() {
+        guard describing == nil else { return }
         let (media, policy) = (media, unknownLength)
-        question = Task { [weak self, queue] in
-            let response: Result<ResourceDescription, any Error>
+        describing = Task { [weak self, queue] in
+            let result: Result<ResourceDescription, any Error>
             do {
-                response = .success(try await ResourceDescription(of: media, unknownLength: policy))
+                result = .success(try await ResourceDescription(of: media, unknownLength: policy))
             } catch {
-                response = .failure(error)
+                result = .failure(error)
             }
-            queue.async { [weak self] in self?.responded(response) }
+            queue.async { [weak self] in self?.described(result) }
         }
     }
 
-    private func responded(_ response: Result<ResourceDescription, any Error>) {
-        question = nil
-        resource = try? response.get()
+    private func described(_ result: Result<ResourceDescription, any Error>) {
+        describing = nil
+        // A failure goes to each request below.
+        resource = try? result.get()
         for id in requests.keys.sorted() {
-            switch response {
+            switch result {
             case .success(let resource): describe(resource, to: id)
             case .failure(let error): feed(id, cause: error) { $0.informationFailed() }
             }
@@ -200,7 +200,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
-        // What is known of the resource may be of a version that is gone.
+        // The description may be of a version that is gone.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
         feed(id, cause: error) { $0.readFailed(token: token) }
     }
@@ -214,7 +214,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         guard let request = requests[id] else { return }
-        // AVFoundation's flag turns a little before its word comes; from then on the request must be left alone.
+        // AVFoundation sets its flag a little before it calls the delegate; from then on the request must not be touched.
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:
@@ -241,17 +241,17 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 request.request.finishLoading(with: error)
             }
         }
-        if request.machine.isOver { forget(request) }
+        if request.machine.isOver { remove(request) }
     }
 
     private func give(up request: LoadingRequest, _ error: NSError) {
         _ = request.machine.cancel()
         request.reader?.cancel()
         request.request.finishLoading(with: error)
-        forget(request)
+        remove(request)
     }
 
-    private func forget(_ request: LoadingRequest) {
+    private func remove(_ request: LoadingRequest) {
         requests[request.id] = nil
         if !isDelivering {
             for waiter in waiters.removeAll() { waiter.resume() }

@@ -64,10 +64,10 @@ enum LoadingFailure {
 
     private static func make(_ code: Int, _ sentence: String, _ url: URL, underlying: (any Error)? = nil) -> NSError {
         // No query: it may be a credential, and errors get into logs.
-        let address = MediaSource(url: url).displayAddress
+        let name = MediaSource(url: url).displayAddress
         var details: [String: Any] = [:]
         // The cache's own sentences name the resource already.
-        details[NSLocalizedDescriptionKey] = underlying == nil ? "\(address): \(sentence)" : sentence
+        details[NSLocalizedDescriptionKey] = underlying == nil ? "\(name): \(sentence)" : sentence
         details[NSUnderlyingErrorKey] = underlying
         return NSError(domain: NSURLErrorDomain, code: code, userInfo: details)
     }

@@ -1,6 +1,6 @@
 #if canImport(AVFoundation) && !os(watchOS)
 extension LoadingRequest {
-    /// What a player asks for in one loading request, as offsets of the resource.
+    /// The bytes that a player wants in one loading request, as offsets of the resource, and whether it wants information.
     struct RequestedData: Hashable, Sendable {
         /// Whether type and length are wanted.
         var information: Bool
@@ -9,7 +9,7 @@ extension LoadingRequest {
         /// Where the wanted bytes end; nil: at the end of the resource.
         var end: Int64?
 
-        /// A requested from what AVFoundation says of it.
+        /// The request as AVFoundation describes it.
         ///
         /// - Parameters:
         ///   - data: nil when no bytes are wanted. `requestedLength` counts only without `toEnd`; it may be `Int.max`.
@@ -26,8 +26,8 @@ extension LoadingRequest {
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Whether the bytes are the two that go along with the first question and that nobody reads: handing them
-        /// over has made players stall.
+        /// Whether the bytes are the two that go along with the request for information and that nobody reads:
+        /// handing them over has made players stall.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)
@@ -53,7 +53,7 @@ extension LoadingRequest {
             case cancelled
         }
 
-        /// What the shell has to do, in this order.
+        /// A step for the shell, which takes them in the order given.
         enum Action: Hashable, Sendable {
             /// Fill in type and length.
             case fillInformation
@@ -79,7 +79,7 @@ extension LoadingRequest {
         private(set) var cursor: Int64
         /// Where bytes end, once that is known.
         private(set) var end: Int64?
-        /// Whether reading rests because the player has gone elsewhere without saying so.
+        /// Whether reading is stopped because the player has moved on without cancelling.
         private(set) var isSuspended = false
         private var lastToken = 0
         private var isBeingRead = false
@@ -99,9 +99,9 @@ extension LoadingRequest {
         /// Whether what is read under this token is still wanted.
         func isReading(_ token: Int) -> Bool { state == .responding && isBeingRead && token == lastToken }
 
-        // MARK: What the cache says
+        // MARK: From the cache
 
-        /// It is known what the resource is; `length` nil: its end is not known.
+        /// Type and length are known; `length` nil: its end is not known.
         mutating func informationLoaded(length: Int64?) -> [Action] {
             guard state == .waitingForInformation else { return [] }
             let actions: [Action] = requested.information ? [.fillInformation] : []
@@ -112,14 +112,14 @@ extension LoadingRequest {
             return actions + (isSuspended ? [] : read())
         }
 
-        /// The resource is nothing that a loader can serve.
+        /// A loader can't serve the resource.
         mutating func mustRedirect() -> [Action] {
             guard state == .waitingForInformation else { return [] }
             state = .finished
             return [.redirect]
         }
 
-        /// What the resource is could not be found out.
+        /// Type and length could not be found out.
         mutating func informationFailed() -> [Action] {
             guard state == .waitingForInformation else { return [] }
             return finish(.fail)
@@ -162,7 +162,7 @@ extension LoadingRequest {
             return finish()
         }
 
-        // MARK: What the player says
+        // MARK: From the player
 
         /// The player no longer wants it, or has ended it without us.
         mutating func cancel() -> [Action] {
@@ -171,14 +171,14 @@ extension LoadingRequest {
             return stop()
         }
 
-        /// The player has gone elsewhere without a word: no more is read, and the request stays open.
+        /// The player has moved on without cancelling: no more is read, and the request stays open.
         mutating func suspend() -> [Action] {
             guard !isOver, !isSuspended else { return [] }
             isSuspended = true
             return stop()
         }
 
-        /// The player has come back: reading goes on where it rested.
+        /// The player has come back: reading goes on where it stopped.
         mutating func resume() -> [Action] {
             guard !isOver, isSuspended else { return [] }
             isSuspended = false

@@ -3,7 +3,7 @@ import AVFoundation
 import Foundation
 import Spool
 
-/// One loading request of the player while it is being responded.
+/// One loading request of the player while it is being served.
 ///
 /// Keeps what AVFoundation lends us (we must retain it until its end) and carries out what its ``StateMachine`` says.
 /// Belongs to its loader's queue: made, used and released there.
@@ -14,7 +14,7 @@ final class LoadingRequest {
     let id: ID
     let request: AVAssetResourceLoadingRequest
     var machine: StateMachine
-    /// What reads for it now.
+    /// The reader that it is served from now.
     var reader: Reader?
 
     init(_ request: AVAssetResourceLoadingRequest, id: ID) {
@@ -29,10 +29,10 @@ final class LoadingRequest {
         machine = StateMachine(RequestedData(information: request.contentInformationRequest != nil, data: data))
     }
 
-    /// Whether AVFoundation has ended it: its flag may turn before its word comes, and then it must not be touched.
+    /// Whether AVFoundation has ended it: its flag may be set before the delegate is called, and then it must not be touched.
     var isGone: Bool { request.isCancelled || request.isFinished }
 
-    /// Says what the resource is.
+    /// Fills in type and length.
     ///
     /// - Returns: False if none of the types that the player allows fits; finishing would be an exception then.
     func fill(_ description: ResourceDescription) -> Bool {
@@ -45,7 +45,7 @@ final class LoadingRequest {
         return true
     }
 
-    /// Sends the player to the address itself, as an HTTP redirect would (RFC 9110 §15.4.3).
+    /// Sends the player to the origin's URL, as an HTTP redirect would (RFC 9110 §15.4.3).
     func redirect(to url: URL) {
         request.redirect = URLRequest(url: url)
         if let asked = request.request.url {

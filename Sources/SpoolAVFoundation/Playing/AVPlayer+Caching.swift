@@ -13,7 +13,7 @@ extension AVPlayer {
     /// let recovery = player.prepareForCaching()
     /// ```
     ///
-    /// - Returns: What plays on after a stall, as long as it is kept; without it, listen to
+    /// - Returns: Plays on after a stall, as long as it is kept; without it, listen to
     ///   `AVPlayerItem.playbackStalledNotification` and call `play()`.
     @discardableResult
     @MainActor public func prepareForCaching() -> StallRecovery {

@@ -13,7 +13,7 @@ extension AVPlayerItem {
         self.init(asset: CachingURLAsset(url: url, cache: cache))
     }
 
-    /// An item that plays a media file through a cache, with credentials or an address found when needed.
+    /// An item that plays a media file through a cache, with credentials or a URL found when needed.
     public convenience init(caching source: MediaSource, in cache: MediaCache) {
         self.init(asset: CachingURLAsset(source: source, cache: cache))
     }

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 public import AVFoundation
 
-/// Stops loading what a player has moved on from, so that the next item gets the whole line.
+/// Stops loading items that a player has moved on from, so that the next one gets the whole bandwidth.
 ///
 /// `AVQueuePlayer` moves on to the next item, and `AVPlayer` to a replacement, without cancelling the former item's
 /// loading requests. Make a coordinator for a player and keep it as long as the player:
@@ -11,8 +11,8 @@ public import AVFoundation
 /// let coordinator = QueueLoadingCoordinator(player)
 /// ```
 ///
-/// Items that are in the queue may load ahead; one that has left it rests, and goes on where it rested if it comes
-/// back. Nothing that has landed is lost. Items that play without a cache are none of its business.
+/// Items that are in the queue may load ahead; one that has left it is suspended, and goes on where it stopped if it
+/// comes back. Nothing that has landed is lost. Items that play without a cache are none of its business.
 @MainActor public final class QueueLoadingCoordinator {
     private weak var player: AVPlayer?
     private var observation: CurrentItemObservation?
@@ -20,7 +20,7 @@ public import AVFoundation
 
     private struct WeakAsset {
         weak var value: CachingURLAsset?
-        var isResting = false
+        var isSuspended = false
     }
 
     /// Watches a player from now on. The player is not kept alive.
@@ -31,7 +31,7 @@ public import AVFoundation
     }
 
     /// Looks at the queue now. Called by itself whenever the current item changes; call it after taking items out of
-    /// a queue, so that they rest before the current item next changes.
+    /// a queue, so that they are suspended before the current item next changes.
     public func update() {
         guard let player else { return }
         var wanted: [ObjectIdentifier: CachingURLAsset] = [:]
@@ -39,12 +39,12 @@ public import AVFoundation
         for item in items + [player.currentItem].compactMap({ $0 }) {
             if let asset = item.cachingAsset { wanted[ObjectIdentifier(asset)] = asset }
         }
-        // The former rests before the next goes on.
-        for (id, asset) in assets where wanted[id] == nil && !asset.isResting {
+        // The former is suspended before the next goes on.
+        for (id, asset) in assets where wanted[id] == nil && !asset.isSuspended {
             asset.value?.loader?.suspend()
-            assets[id]?.isResting = true
+            assets[id]?.isSuspended = true
         }
-        for (id, asset) in wanted where assets[id]?.value !== asset || assets[id]?.isResting == true {
+        for (id, asset) in wanted where assets[id]?.value !== asset || assets[id]?.isSuspended == true {
             if assets[id]?.value === asset { asset.loader?.resume() }
             assets[id] = WeakAsset(value: asset)
         }

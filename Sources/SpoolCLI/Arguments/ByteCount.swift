@@ -10,7 +10,7 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    /// Reads a size; nil for anything that is no size, is negative or is 8 EiB or more.
+    /// Reads a size; nil for anything else, for a negative size, and for 8 EiB or more.
     init?(argument: String) {
         let text = argument.trimmingCharacters(in: .whitespaces).lowercased()
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

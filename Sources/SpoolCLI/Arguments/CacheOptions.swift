@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// What every command takes: which cache, and how to speak.
+/// Options of every command: which cache, and the form of the output.
 struct CacheOptions: ParsableArguments {
     @Option(
         name: .customLong("cache"),

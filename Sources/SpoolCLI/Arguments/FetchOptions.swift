@@ -3,7 +3,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// What commands take that may ask an origin.
+/// Options of the commands that may ask an origin.
 struct FetchOptions: ParsableArguments {
     @Option(
         name: .customLong("header"),

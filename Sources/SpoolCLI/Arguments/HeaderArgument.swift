@@ -6,7 +6,7 @@ import HTTPTypes
 struct HeaderArgument: Hashable, Sendable, ExpressibleByArgument {
     var field: HTTPField
 
-    /// Reads `Name: value`; nil without a colon, for a name that is no field name (RFC 9110 §5.1), and for a value
+    /// Reads `Name: value`; nil without a colon, for an invalid field name (RFC 9110 §5.1), and for a value
     /// that would break out of its line.
     init?(argument: String) {
         guard let colon = argument.firstIndex(of: ":") else { return nil }

@@ -1,13 +1,13 @@
 import Spool
 
 extension CacheOptions {
-    func setPinned(_ isPinned: Bool, _ address: MediaAddress) async throws {
-        let media = try await withExistingCache { cache in
-            guard try await cache.contents(of: address.key) != nil else { throw address.notStored }
-            try await cache.setPinned(isPinned, key: address.key)
-            return try await cache.contents(of: address.key)
+    func setPinned(_ isPinned: Bool, _ media: MediaURL) async throws {
+        let found = try await withExistingCache { cache in
+            guard try await cache.contents(of: media.key) != nil else { throw media.notStored }
+            try await cache.setPinned(isPinned, key: media.key)
+            return try await cache.contents(of: media.key)
         }
-        guard case let media?? = media else { throw address.notStored }
-        if json { try Output.json(MediaReport(media)) }
+        guard case let kept?? = found else { throw media.notStored }
+        if json { try Output.json(MediaReport(kept)) }
     }
 }

@@ -15,7 +15,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
-    @Argument(help: "A file or an address to play instead.") var media: PlayableAddress?
+    @Argument(help: "A file or a URL to play instead.") var media: PlayableURL?
 
     func run() async throws {
         let story = try await Demo(options: options, fetching: fetching, media: media).run()

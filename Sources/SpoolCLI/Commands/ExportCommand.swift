@@ -14,7 +14,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     @OptionGroup var options: CacheOptions
-    @Argument(help: "The address of the media.") var url: MediaAddress
+    @Argument(help: "The URL of the media.") var url: MediaURL
     @Argument(help: "The file to write.", completion: .file()) var file: String
 
     func run() async throws {

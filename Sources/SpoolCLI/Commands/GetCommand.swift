@@ -12,7 +12,7 @@ struct GetCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
-    @Argument(help: "The address of the media.") var url: MediaAddress
+    @Argument(help: "The URL of the media.") var url: MediaURL
     @Option(
         name: [.short, .long],
         help: ArgumentHelp("The file to write, or - for standard output.", valueName: "file"), completion: .file())

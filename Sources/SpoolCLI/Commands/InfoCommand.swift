@@ -8,13 +8,13 @@ struct InfoCommand: AsyncParsableCommand {
         commandName: "info", abstract: "Show what the cache holds of one resource; also while another process uses it.")
 
     @OptionGroup var options: CacheOptions
-    @Argument(help: "The address of the media.") var url: MediaAddress
+    @Argument(help: "The URL of the media.") var url: MediaURL
 
     func run() async throws {
         guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
         if options.json { return try Output.json(MediaReport(media)) }
         let length = media.length.map { ByteCount(bytes: $0).text } ?? "unknown"
-        Output.line("address    \(media.address)")
+        Output.line("URL        \(media.address)")
         Output.line("key        \(media.key)")
         Output.line("length     \(length)")
         Output.line("type       \(media.contentType ?? "unknown")")
@@ -26,7 +26,7 @@ struct InfoCommand: AsyncParsableCommand {
     }
 }
 
-extension MediaAddress {
+extension MediaURL {
     /// The resource's name in the cache.
     var key: CacheKey { CacheKeyPolicy.url.key(for: url) }
 

@@ -7,7 +7,7 @@ struct PinCommand: AsyncParsableCommand {
         commandName: "pin", abstract: "Keep a resource from eviction.")
 
     @OptionGroup var options: CacheOptions
-    @Argument(help: "The address of the media.") var url: MediaAddress
+    @Argument(help: "The URL of the media.") var url: MediaURL
 
     func run() async throws { try await options.setPinned(true, url) }
 }

@@ -10,7 +10,7 @@ struct PlayCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
-    @Argument(help: "The address of the media, or a file.") var url: PlayableAddress
+    @Argument(help: "The URL of the media, or a file.") var url: PlayableURL
     @Flag(help: "Without picture and sound, as fast as --speed says.") var headless = false
     @Option(
         help: ArgumentHelp(

@@ -14,10 +14,10 @@ struct RemoveCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @Flag(help: "Remove everything.") var all = false
-    @Argument(help: "The addresses of the media.") var urls: [MediaAddress] = []
+    @Argument(help: "The URLs of the media.") var urls: [MediaURL] = []
 
     func validate() throws {
-        if all == !urls.isEmpty { throw ValidationError("give either addresses or --all") }
+        if all == !urls.isEmpty { throw ValidationError("give either URLs or --all") }
     }
 
     func run() async throws {

@@ -6,7 +6,7 @@ struct UnpinCommand: AsyncParsableCommand {
         commandName: "unpin", abstract: "Let a pinned resource be evicted again.")
 
     @OptionGroup var options: CacheOptions
-    @Argument(help: "The address of the media.") var url: MediaAddress
+    @Argument(help: "The URL of the media.") var url: MediaURL
 
     func run() async throws { try await options.setPinned(false, url) }
 }

@@ -9,12 +9,12 @@ struct Demo: Sendable {
         var jumps: [SeekArgument] = []
     }
 
-    /// Which cache, and how to speak.
+    /// Which cache, and the form of the output.
     var options: CacheOptions
-    /// What to send along, and the capacity.
+    /// Request fields, and the capacity.
     var fetching: FetchOptions
-    /// What to play; nil for a film of its own.
-    var media: PlayableAddress?
+    /// The media to play; nil for a film of its own.
+    var media: PlayableURL?
 
     /// Plays twice and tells the story.
     func run() async throws -> DemoReport {

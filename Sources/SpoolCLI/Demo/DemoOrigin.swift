@@ -2,12 +2,12 @@ import Foundation
 import Spool
 import SpoolOrigin
 
-/// Where the demonstration's bytes come from: a server of its own that serves a file, or an address in the world.
+/// Where the demonstration's bytes come from: a server of its own that serves a file, or any other URL.
 ///
 /// The own server sends 4 MB/s, or the whole file in fifteen seconds if that is faster, so that what the cache does can
 /// be seen.
 struct DemoOrigin: Sendable {
-    /// What to play.
+    /// The URL to play.
     let url: URL
     /// The file behind it, if it is our own server's.
     let file: URL?
@@ -32,23 +32,23 @@ struct DemoOrigin: Sendable {
         url = server.url(path)
     }
 
-    /// Uses an address in the world.
+    /// Uses any other URL.
     init(at url: URL) {
         self.url = url
         file = nil
         server = nil
     }
 
-    /// Switches it off: whoever asks it from now on gets nothing.
+    /// Switches it off: requests from now on get no response.
     ///
-    /// - Returns: Where the second play is to ask; an address in the world is not asked at all.
+    /// - Returns: The upstream of the second play; nil for the usual one, which finds our server gone.
     func switchOff() async -> (any Upstream)? {
         guard let server else { return Unreachable() }
         await server.stop()
         return nil
     }
 
-    /// What the server's socket sent, and how much of it was sent again; nil for an address in the world.
+    /// The bytes that the server's socket sent, and how many of them were sent again; nil where it is not our server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }
         try await server.log.untilQuiet()
@@ -57,10 +57,10 @@ struct DemoOrigin: Sendable {
         return (bytes, bytes - server.log.distinctBytesSent(url.path), interrupted)
     }
 
-    /// An upstream with its line cut.
+    /// An upstream without a network.
     private struct Unreachable: Upstream {
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            throw UpstreamError(.unreachable, "the line is cut for the second play")
+            throw UpstreamError(.unreachable, "the network is switched off for the second play")
         }
     }
 }

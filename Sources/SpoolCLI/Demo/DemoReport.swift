@@ -9,7 +9,7 @@ struct DemoReport: Sendable {
         var isKept: Bool
     }
 
-    /// What was played.
+    /// The name of the media.
     var name: String
     /// Its length in bytes; nil if it never became known.
     var length: Int64?
@@ -20,17 +20,17 @@ struct DemoReport: Sendable {
     var arrivals: ArrivalMap
     /// The jumps of the first play, in order.
     var jumps: [SeekArgument]
-    /// What the origin's socket counted; nil where the origin is not ours.
+    /// The bytes that the origin's socket counted; nil where the origin is not ours.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
     /// Whether the cached file equals the origin's, byte for byte; nil where that can't be known.
     var isIdentical: Bool?
 
     private static let cells = 64
-    /// What the origin may send in vain because it was on its way when the player jumped: a block for each transfer
-    /// that was interrupted.
+    /// How many bytes the origin may send twice because they were on their way when the player jumped: a block for
+    /// each transfer that was cancelled.
     private var allowance: Int64 { (64 << 10) * Int64(sent?.interrupted ?? 0) }
 
-    /// What was promised.
+    /// The promises.
     var promises: [Promise] {
         let landed = cached.byteCount
         var promises = [
@@ -46,7 +46,7 @@ struct DemoReport: Sendable {
         if let sent {
             promises.append(
                 Promise(
-                    text: "the origin counted \(sent.bytes) bytes at its socket, \(sent.again) of them in vain "
+                    text: "the origin counted \(sent.bytes) bytes at its socket, \(sent.again) of them twice "
                         + "(on their way at a jump)",
                     isKept: sent.again <= allowance))
         }

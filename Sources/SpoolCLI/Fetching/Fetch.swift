@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// One chunk is written while the next one is read; no more than these two are in memory.
 final class Fetch: Sendable {
-    /// What came of it.
+    /// How it ended.
     struct Outcome: Sendable {
         /// The bytes that were delivered.
         var range: Range<Int64>

@@ -1,7 +1,7 @@
 import Foundation
 import Spool
 
-/// What `get` delivered, and where it came from.
+/// The bytes that `get` delivered, and where they came from.
 struct FetchReport: Encodable, Sendable {
     var url: String
     @OrNull var length: Int64?

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Keeps one line of a terminal up to date while something goes on; says nothing where nobody watches.
+/// Keeps one line of a terminal up to date while something goes on; writes nothing where standard error is not a terminal.
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 

@@ -1,7 +1,7 @@
 import Foundation
 import Spool
 
-/// What is kept of one resource, as `ls` and `info` tell it.
+/// The stored part of one resource, as `ls` and `info` show it.
 struct MediaReport: Encodable, Sendable {
     var url: String
     var key: String

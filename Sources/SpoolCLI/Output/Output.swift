@@ -36,7 +36,7 @@ enum Output {
         while !bytes.isEmpty {
             let written = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if written < 0 && errno == EINTR { continue }
-            // Nobody reads any more: there is no place left to complain to.
+            // Nobody reads any more: there is nowhere left to report it.
             guard written > 0 else { return }
             bytes = bytes.dropFirst(written)
         }

@@ -1,7 +1,7 @@
 import ByteRanges
 import Foundation
 
-/// What the progress line says, as numbers; no terminal, no clock.
+/// The numbers of the progress line, and its text; no terminal, no clock.
 struct ProgressLine: Sendable {
     /// The file's name.
     var name: String

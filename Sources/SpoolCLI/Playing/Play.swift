@@ -10,13 +10,13 @@ struct Play: Sendable {
     var options: CacheOptions
     /// The most that the cache may keep from now on.
     var capacity: ByteCount?
-    /// What to play.
+    /// The media to play.
     var source: MediaSource
     /// Where bytes come from; nil for the platform's HTTP client.
     var upstream: (any Upstream)?
     /// Whether without picture and sound.
     var isHeadless: Bool
-    /// What to do, for a duration.
+    /// The plan for a duration in seconds.
     var plan: @Sendable (Double?) -> PlayPlan
     /// Told what happens in the cache meanwhile.
     var heard: @Sendable (CacheEvent) -> Void = { _ in }
@@ -25,7 +25,7 @@ struct Play: Sendable {
 
     /// Plays, through the cache where that is possible.
     ///
-    /// - Throws: What the cache throws at opening, and what the play failed with.
+    /// - Throws: The error of opening the cache, or of the play.
     func run() async throws -> PlayReport {
         guard CachingURLAsset.canCache(source.url) else {
             return PlayReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What to do while something plays: jumps in their order, and where to stop. Decides; plays nothing.
+/// The plan of a play: jumps in their order, and where to stop. Decides; plays nothing.
 struct PlayPlan: Sendable {
-    /// What is to be done at a moment of the play.
+    /// The next thing to do at a moment of the play.
     enum Step: Equatable, Sendable {
         case goOn
         case jump(SeekArgument)
@@ -25,7 +25,7 @@ struct PlayPlan: Sendable {
         self.rate = rate
     }
 
-    /// What to do now that the play is at `time` seconds. A jump that is told counts as made.
+    /// The next step, with the play at `time` seconds. A jump that is returned counts as made.
     mutating func step(at time: Double) -> Step {
         let isToStop = until.map { time >= $0 && (origin < $0 || seeks.isEmpty) } ?? false
         if let next = seeks.first, time >= next.at, !isToStop || next.at < (until ?? .infinity) {

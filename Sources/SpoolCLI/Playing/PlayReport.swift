@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Spool
 
-/// What `play` did: how it ended, where the bytes came from, and what the player asked for.
+/// How a play went: how it ended, where the bytes came from, and what the player asked for.
 struct PlayReport: Encodable, Sendable {
     /// One loading request of the player.
     struct LoadingRequest: Encodable, Sendable {

@@ -55,7 +55,7 @@ import SpoolAVFoundation
 
     /// Plays until the end, or until the plan stops.
     ///
-    /// - Throws: What the item failed with; ``CommandFailure`` when nothing moves any more; `CancellationError`.
+    /// - Throws: The item's error; ``CommandFailure`` when nothing moves any more; `CancellationError`.
     func run() async throws -> Outcome {
         let observers = listen()
         let ticker = Task { [send] in

@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 
 extension CacheOptions {
-    /// Opens the cache, lends it to `body`, and closes it, whatever comes of it.
+    /// Opens the cache, lends it to `body`, and closes it, whether `body` returns or throws.
     ///
     /// While another process has the directory, waits for it, up to ten seconds. Where nothing is to be fetched and no
     /// cache is there yet, `body` is not called and nothing is made.
@@ -12,7 +12,7 @@ extension CacheOptions {
     /// - Parameters:
     ///   - capacity: The most that the directory may keep from now on; nil leaves that as it is.
     ///   - upstream: Where bytes come from; nil for the platform's HTTP client.
-    /// - Throws: What the library throws: `.directoryInUse` when the other process keeps the directory.
+    /// - Throws: The library's errors: `.directoryInUse` when the other process keeps the directory.
     func withCache<R: Sendable>(
         capacity: ByteCount? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
@@ -36,7 +36,7 @@ extension CacheOptions {
         return try await withCache(body)
     }
 
-    /// What is kept, read beside whatever process has the cache; nil where there is no cache.
+    /// The stored resources, read also while another process has the cache; nil where there is no cache.
     func contents(of key: CacheKey? = nil) async throws -> [CachedMedia]? {
         do {
             return try await MediaCache.inspect(directory, key: key)

@@ -6,7 +6,7 @@ import Synchronization
 enum Interruption {
     /// Runs `body`; `SIGINT` and `SIGTERM` cancel it. A second signal ends the process at once.
     ///
-    /// - Returns: What `body` returns; after a signal 130 (`SIGINT`) or 1 (`SIGTERM`), unless all was done by then.
+    /// - Returns: The result of `body`; after a signal 130 (`SIGINT`) or 1 (`SIGTERM`), unless all was done by then.
     static func exitCode(of body: @escaping @Sendable () async -> Int32) async -> Int32 {
         let received = Mutex<Int32?>(nil)
         let task = Task { await body() }

@@ -5,7 +5,7 @@ public import Foundation
 /// Files of any size cost no memory. A page of 4 KiB begins with a stamp of its own and goes on with a piece of a fixed
 /// noise table, chosen by seed and page number; so bytes that land at a wrong offset, come from another seed, or were
 /// flipped, differ from what belongs there. Filling and checking run at the speed of `memcpy` and `memcmp`, also in
-/// debug builds. This is no cryptography and no compressible text.
+/// debug builds. This is not cryptography, and it does not compress.
 ///
 /// The pattern goes on past ``length`` (and has the same bytes for any length), which makes "the origin sent more than
 /// it had" testable. Offsets are in bytes from the start and never negative.
@@ -107,9 +107,9 @@ public struct PatternBytes: Sendable, Hashable {
 public struct PatternMismatch: Error, CustomStringConvertible {
     /// Offset of the first wrong byte.
     public var offset: Int64
-    /// What stood there.
+    /// The byte that was found there.
     public var found: UInt8
-    /// What belongs there.
+    /// The byte that belongs there.
     public var expected: UInt8
     /// The half-open range that was checked.
     public var checked: Range<Int64>

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// What an ``OriginServer`` heard and sent: the witness for "each byte once".
+/// The requests that an ``OriginServer`` received and the bytes that it sent: the witness for "each byte once".
 ///
-/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. The socket's
-/// word comes a little after the bytes: a client may be done before the log is, so a test that counts waits with
+/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. The socket
+/// reports a little after the bytes: a client may be done before the log is, so a test that counts waits with
 /// ``untilQuiet()`` first. Safe to use from any task; the waiting methods wake at each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {

@@ -1,4 +1,4 @@
-/// What an origin says in place of a resource's bytes: a status, its fields, and the status's phrase as a short text.
+/// The response of an origin in place of a resource's bytes: a status, its fields, and the status's phrase as a short text.
 package struct OriginRefusal: Sendable {
     /// The status: 302, 404, 503 …
     package var status: Int

@@ -19,9 +19,9 @@ public struct OriginResource: Sendable {
     public var fields: HTTPFields = [:]
     /// How fast bodies are sent; nil for as fast as the client takes them.
     public var pace: OriginPace?
-    /// What strays from the static file, in the order in which it is applied.
+    /// Deviations from the static file, in the order in which they are applied.
     public var rules: [OriginRule]
-    /// What is said in place of the bytes, such as a redirect; nil for the bytes.
+    /// The response in place of the bytes, such as a redirect; nil for the bytes.
     package var refusal: OriginRefusal?
 
     /// A URL with `content`.

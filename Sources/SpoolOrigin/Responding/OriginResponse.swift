@@ -46,14 +46,14 @@ package struct OriginResponse: Sendable {
     package var contentRange: SaidRange?
     /// The `Content-Length` where that is not the length of the body.
     package var promisedLength: Int64?
-    /// What the body is cut from.
+    /// The bytes that the body is a part of.
     package var content: OriginContent
     /// The bytes of `content` that are really sent; empty for responses without a body.
     package var body: Range<Int64> = 0..<0
     package var framing: Framing?
     /// Whether the connection closes after the last byte.
     package var closes = false
-    /// What happens before the end, if anything.
+    /// The incident before the end, if there is one.
     package var incident: Incident?
     package var pace: OriginPace?
     /// Whether the body goes out in chunks.

@@ -1,4 +1,4 @@
-/// Changes how an origin responds to some of the requests for a resource: the seam for what is not by the book.
+/// Changes how an origin responds to some of the requests for a resource: the seam for misbehaviour.
 ///
 /// The server itself knows no misbehaviour. It shows a rule the request and the resource before it decides, and the
 /// response before it is sent; the test kit's misbehaviours are made of these two.

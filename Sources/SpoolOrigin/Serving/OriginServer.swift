@@ -64,7 +64,7 @@ public final class OriginServer: Sendable {
     ///   - sendBufferSize: Bytes that the kernel may hold for a connection (`SO_SNDBUF`); small, so that a client that
     ///     stops reading soon stops the origin.
     ///   - clock: Where the pauses of an ``OriginPace`` come from.
-    /// - Throws: What binding the port or reading the certificate throws.
+    /// - Throws: The error of binding the port or of reading the certificate.
     public static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
@@ -123,7 +123,7 @@ public final class OriginServer: Sendable {
 
     // MARK: Use
 
-    /// What was asked and sent.
+    /// The requests, and the bytes sent.
     public var log: OriginLog { originState.log }
 
     /// How many connections were accepted so far.

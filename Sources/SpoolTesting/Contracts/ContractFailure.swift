@@ -1,6 +1,6 @@
 /// Says what an implementation did that its contract does not allow.
 public struct ContractFailure: Error, CustomStringConvertible {
-    /// What was expected, and what came instead.
+    /// The expectation, and what came instead.
     public var message: String
     /// Where it was expected.
     public var location: String

@@ -1,19 +1,19 @@
 import Foundation
 package import Spool
 
-/// What every file system that the cache stands on has to do, as cases that any implementation runs.
+/// The contract of every file system that the cache stands on, as cases that any implementation runs.
 ///
 /// Independent of a test framework: a case throws what it found wrong. Each wants an empty folder of its own.
 package enum FileSystemContract {
     /// One thing that has to hold.
     package struct Case: Sendable, CustomStringConvertible {
-        /// What has to hold, as a sentence.
+        /// The rule, as a sentence.
         package let description: String
         /// Tries it in an empty folder; throws if it does not hold.
         package let run: @Sendable (any FileSystem, _ folder: String) throws -> Void
     }
 
-    /// What a case found wrong.
+    /// A broken rule.
     package struct Violation: Error, CustomStringConvertible {
         /// A sentence.
         package let description: String
@@ -36,7 +36,7 @@ package enum FileSystemContract {
                 let path = folder + "/file"
                 let file = try files.openFile(path, .create)
                 try write("kept", to: file, at: 0)
-                try expect(try files.remove(path), "removing told of no file")
+                try expect(try files.remove(path), "removing found no file")
                 try expect(try text(of: file) == "kept", "the open file lost its bytes")
                 try expect(try !files.remove(path), "removing nothing told of a file")
                 try expectFailure(.ENOENT, naming: path) { _ = try files.openFile(path, .read) }
@@ -125,7 +125,8 @@ package enum FileSystemContract {
             try expect(try file.size() == 3 * Block.size, "the size has changed")
             let expected = [UInt8](repeating: 120, count: block)
             try expect(try bytes(of: file, at: 0, count: block) == expected, "the block before has changed")
-            try expect(try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it is no hole")
+            try expect(
+                try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it does not read as zeros")
             try expect(
                 try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
         },

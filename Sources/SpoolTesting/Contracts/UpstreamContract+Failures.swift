@@ -4,25 +4,27 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// What an upstream makes of origins that break off, are silent or away.
+    /// Origins that break off, are silent or unreachable.
     static let failureCases: [Case] = [
         Case(
-            "a body that ends early is a cut, after the bytes that came (A8)",
+            "a body that ends early is a lost connection, after the bytes that came (A8)",
             ["/a": .pattern(1_000_000, .cut(after: 300_000))]
         ) {
             it, _ in
-            try await checkCut(it, bytes: 300_000)
+            try await checkConnectionLost(it, bytes: 300_000)
         },
         Case(
-            "a chunked body without its last chunk is a cut (A9)", needs: [.cutsWithoutLength],
+            "a chunked body without its last chunk is a lost connection (A9)", needs: [.cutsWithoutLength],
             ["/a": .pattern(1_000_000, .noLength(.chunked), .cut(after: 300_000))]
         ) { it, _ in
-            try await checkCut(it, bytes: 300_000)
+            try await checkConnectionLost(it, bytes: 300_000)
         },
-        Case("a body shorter than Content-Length is a cut", ["/a": .pattern(1000, .contentLength(5000))]) { it, _ in
-            try await checkCut(it, bytes: 1000)
+        Case("a body shorter than Content-Length is a lost connection", ["/a": .pattern(1000, .contentLength(5000))]) {
+            it, _ in
+            try await checkConnectionLost(it, bytes: 1000)
         },
-        Case("a reset inside a body is a cut", ["/a": .pattern(1_000_000, .reset(after: 300_000))]) { it, _ in
+        Case("a reset inside a body is a lost connection", ["/a": .pattern(1_000_000, .reset(after: 300_000))]) {
+            it, _ in
             let response = try await it.open("/a")
             try await checkThrows([.connectionLost]) { _ = try await response.body.collect() }
         },
@@ -34,7 +36,7 @@ extension UpstreamContract {
                 try await checkThrows([.connectionLost, .unreachable]) { _ = try await it.open(path) }
             }
         },
-        Case("a stopped origin is unreachable (A30)", ["/a": .pattern(10)]) { it, _ in
+        Case("a stopped origin is unreachable (B30)", ["/a": .pattern(10)]) { it, _ in
             await it.stop()
             do {
                 _ = try await it.open("/a?secret=1")
@@ -42,12 +44,12 @@ extension UpstreamContract {
             } catch let error as UpstreamError {
                 try checkEqual(error.code, .unreachable, "code")
                 try check(error.isTransient, "it may be back")
-                try check(!error.message.contains("secret"), "the query stands in the message: \(error)")
-                try check(error.message.contains("/a"), "the message does not name the address: \(error)")
+                try check(!error.message.contains("secret"), "the query is in the message: \(error)")
+                try check(error.message.contains("/a"), "the message does not name the URL: \(error)")
             }
         },
         Case(
-            "an origin that does not response times out (B29)", needs: [.timeouts],
+            "an origin that does not respond times out (B29)", needs: [.timeouts],
             ["/a": .pattern(10, .stall(after: nil))]
         ) {
             it, settings in
@@ -84,8 +86,8 @@ extension UpstreamContract {
         },
     ]
 
-    /// Reads `/a` and expects so many right bytes and then a cut.
-    private static func checkCut(_ it: Fixture, bytes expected: Int) async throws {
+    /// Reads `/a` and expects so many right bytes and then a lost connection.
+    private static func checkConnectionLost(_ it: Fixture, bytes expected: Int) async throws {
         let response = try await it.open("/a")
         var bytes: [UInt8] = []
         let code: UpstreamError.Code?
@@ -97,7 +99,7 @@ extension UpstreamContract {
             try check(error.isTransient, "the same request may succeed later: \(error)")
         }
         try checkEqual(code, .connectionLost, "code")
-        try checkEqual(bytes.count, expected, "bytes before the cut")
+        try checkEqual(bytes.count, expected, "bytes before the end")
         try media.verify(bytes, at: 0)
     }
 }

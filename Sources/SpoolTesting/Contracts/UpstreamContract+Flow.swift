@@ -4,7 +4,7 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// What an upstream does when its consumer leaves.
+    /// Consumers that leave early.
     static let leavingCases: [Case] = [
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")
@@ -24,7 +24,7 @@ extension UpstreamContract {
             try await checkThrows([.cancelled]) { try await task.value }
             try checkEqual(try await it.log.first { $0.isOver }.ending, .abandoned, "ending")
         },
-        Case("a request cancelled from the start is never responded", ["/a": .pattern(10)]) { it, _ in
+        Case("a request cancelled from the start gets no response", ["/a": .pattern(10)]) { it, _ in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
                 _ = try await it.open("/a")
@@ -50,7 +50,7 @@ extension UpstreamContract {
     /// How an upstream steers what it is sent.
     static let flowCases: [Case] = [
         Case(
-            "a body that nobody asks for holds the origin back (B27)", needs: [.backPressure],
+            "an upstream holds the origin back while nobody asks for its body (B27)", needs: [.backPressure],
             ["/big": .pattern(256 << 20), "/small": .pattern(100_000)]
         ) { it, _ in
             let response = try await it.open("/big")

@@ -4,10 +4,10 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// How an upstream follows redirects (RFC 9110 §15.4, CASES A21).
+    /// How an upstream follows redirects (RFC 9110 §15.4, A21).
     static let redirectCases: [Case] = [
         redirectCase(
-            "redirects are followed to the address that responds",
+            "redirects are followed to the URL that responds",
             [
                 "/0": .redirect(to: "1?x=y", status: 301), "/1": .redirect(to: "/dir/2", status: 302),
                 "/dir/2": .redirect(to: "../3", status: 303), "/3": .redirect(to: "/4", status: 307),
@@ -16,7 +16,7 @@ extension UpstreamContract {
         ) { it, _ in
             let response = try await it.open("/0", [.range: "bytes=5-9"])
             try checkEqual(response.head.status.code, 206, "status")
-            try checkEqual(response.url.absoluteString, it.url("/a").absoluteString, "address")
+            try checkEqual(response.url.absoluteString, it.url("/a").absoluteString, "URL")
             try checkEqual(try await response.body.collect(), media.bytes(5..<10), "body")
             try checkEqual(it.log.exchanges.map(\.path), ["/0", "/1", "/dir/2", "/3", "/4", "/a"], "paths")
             try checkEqual(it.log.exchanges[1].query, "x=y", "query")
@@ -24,7 +24,7 @@ extension UpstreamContract {
         redirectCase("redirects are followed afresh each time", ["/0": .redirect(to: "/a"), "/a": .pattern(10)]) {
             it, _ in
             for _ in 0..<3 { _ = try await it.fetch("/0") }
-            try checkEqual(it.log.exchanges("/0").count, 3, "requests to the first address")
+            try checkEqual(it.log.exchanges("/0").count, 3, "requests to the first URL")
         },
         redirectCase(
             "circles, endless chains and redirects away from HTTP are refused",
@@ -40,7 +40,7 @@ extension UpstreamContract {
             for path in ["/self", "/ping", "/0", "/file", "/ftp", "/nowhere"] {
                 do {
                     _ = try await it.open(path)
-                    throw ContractFailure("\(path) was responded")
+                    throw ContractFailure("\(path) got a response")
                 } catch let error as UpstreamError {
                     try checkEqual(error.code, .redirects, "code for \(path)")
                     try check(!error.isTransient, "the same request will fail again")
@@ -49,7 +49,7 @@ extension UpstreamContract {
             try checkEqual(it.log.exchanges("/self").count, 1, "requests to /self")
             try checkEqual(it.log.exchanges("/7").count, 0, "requests past the limit")
         },
-        redirectCase("a redirect without an address is a response", ["/a": .pattern(10, .status(302))]) { it, _ in
+        redirectCase("a redirect without a URL is a response", ["/a": .pattern(10, .status(302))]) { it, _ in
             try checkEqual(try await it.open("/a").head.status.code, 302, "status")
         },
         redirectCase(

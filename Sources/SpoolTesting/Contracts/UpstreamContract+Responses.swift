@@ -6,14 +6,14 @@ import SpoolOrigin
 extension UpstreamContract {
     static let media = PatternBytes(length: 1_000_000)
 
-    /// What an upstream makes of responses that come to their end.
+    /// Responses that come to their end.
     static let responseCases: [Case] = [
-        Case("a whole body comes in order, with its head and address", ["/a": .pattern(1_000_000)]) { it, _ in
+        Case("a whole body comes in order, with its head and URL", ["/a": .pattern(1_000_000)]) { it, _ in
             let response = try await it.open("/a?q=%20x")
             try checkEqual(response.head.status.code, 200, "status")
             try checkEqual(response.head.headerFields[.eTag], "\"v1\"", "ETag")
             try checkEqual(response.head.headerFields[.contentLength], "1000000", "Content-Length")
-            try checkEqual(response.url.absoluteString, it.url("/a?q=%20x").absoluteString, "address")
+            try checkEqual(response.url.absoluteString, it.url("/a?q=%20x").absoluteString, "URL")
             try media.verify(try await response.body.collect(), at: 0)
             try await it.log.untilQuiet()
             try checkEqual(it.log.bytesSent("/a"), 1_000_000, "bytes sent")

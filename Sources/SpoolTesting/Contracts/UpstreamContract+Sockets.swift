@@ -20,7 +20,7 @@ extension UpstreamContract.Maker {
 }
 
 extension UpstreamContract {
-    /// What needs a second origin beside the fixture's.
+    /// Cases that need a second origin beside the fixture's.
     static let twoOriginCases: [Case] = [
         Case("credentials do not follow a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)]) {
             target, settings in

@@ -3,7 +3,7 @@ import HTTPTypes
 public import Spool
 public import SpoolOrigin
 
-/// What any `Upstream` must do, as a list of cases that need no test framework: the promise behind the protocol.
+/// The contract of every `Upstream`, as a list of cases that need no test framework.
 ///
 /// Run it for an upstream of your own, one test for each case:
 ///
@@ -35,9 +35,9 @@ public enum UpstreamContract {
         public static let all = Set(allCases)
     }
 
-    /// What a case asks of the upstream that it is run with.
+    /// How the upstream that a case is run with has to be set up.
     public struct Settings: Sendable {
-        /// What time-outs are measured on; it stands still unless the case moves it.
+        /// The clock of its timeouts; it stands still unless the case moves it.
         public var clock = ManualClock()
         /// Requests to one host at once.
         public var requestsPerHost = 8
@@ -47,11 +47,11 @@ public enum UpstreamContract {
     public struct Fixture: Sendable {
         /// The upstream under test.
         public var upstream: any Upstream
-        /// What the origin heard and sent.
+        /// The requests that the origin received, and the bytes that it sent.
         public var log: OriginLog
-        /// The address of a path at a host.
+        /// The URL of a path at a host.
         public var url: @Sendable (_ path: String, _ host: String) -> URL
-        /// Lets go the responses of a path that stall.
+        /// Lets responses of a path that stall go on.
         public var release: @Sendable (_ path: String) -> Void
         /// How many connections the origin has accepted.
         public var connectionCount: @Sendable () -> Int
@@ -86,9 +86,9 @@ public enum UpstreamContract {
 
     /// One thing that an upstream must do.
     public struct Case: Sendable, CustomStringConvertible {
-        /// What it proves.
+        /// The rule that it proves, as a sentence.
         public var description: String
-        /// What an upstream must be able to do to be asked for it.
+        /// Abilities that an upstream needs for it.
         public var needs: Set<Ability>
         let settings: Settings
         let resources: [String: OriginResource]

@@ -7,11 +7,11 @@ public import SpoolOrigin
 public enum OriginBehaviour: Sendable {
     // MARK: Ranges
 
-    /// Responses 200 with everything, whatever range is asked; says `Accept-Ranges: none`, or nothing when nil is given.
+    /// Responds 200 with everything, whatever range is asked; says `Accept-Ranges: none`, or nothing when nil is given.
     case ignoresRanges(acceptRanges: String? = "none")
-    /// Responses 206 even when no range is asked.
+    /// Responds 206 even when no range is asked.
     case partialToEverything
-    /// Takes no notice of `If-Range`: a range is a range.
+    /// Ignores `If-Range`: responds 206 whatever the condition says.
     case ignoresIfRange
     /// Says `Content-Range` with first and last byte moved by so much, while the body stays what was asked.
     case contentRangeShifted(by: Int64)
@@ -24,7 +24,7 @@ public enum OriginBehaviour: Sendable {
     case bodyLonger(by: Int64)
     /// Sends at most so many bytes of the range asked, and says so: a legal, shorter 206.
     case rangeLimit(Int64)
-    /// Responses 416 with the media's length, whatever is asked.
+    /// Responds 416 with the media's length, whatever is asked.
     case rangeNotSatisfiable
 
     // MARK: Length and framing
@@ -49,13 +49,13 @@ public enum OriginBehaviour: Sendable {
 
     // MARK: Refusals
 
-    /// Responses with this status, these fields and a short text; `.status(503, ["Retry-After": "2"])`.
+    /// Responds with this status, these fields and a short text; `.status(503, ["Retry-After": "2"])`.
     case status(Int, [String: String] = [:])
-    /// Responses with the status (401, 403 …) unless the request's field has exactly this value.
+    /// Responds with the status (401, 403 …) unless the request's field has exactly this value.
     case requiresField(String, String, else: Int)
-    /// Responses with the status (403, 410 …) unless the request's query is exactly this.
+    /// Responds with the status (403, 410 …) unless the request's query is exactly this.
     case requiresQuery(String, else: Int)
-    /// Redirects to an absolute or relative address. A chain is several resources, a loop one that names itself.
+    /// Redirects to an absolute or relative URL. A chain is several resources, a loop one that names itself.
     case redirect(String, status: Int = 302)
 
     // MARK: The way it ends

@@ -19,7 +19,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "What is no size is refused",
+        "Malformed sizes are refused",
         arguments: ["", "MB", "-1", "1XB", "1 000", "1..5GB", ".", "9223372036854775808", "10000000TB", "1e9", "٣MB"])
     func badSizes(text: String) {
         #expect(ByteCount(argument: text) == nil)
@@ -46,7 +46,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "A17: what is no single range is refused",
+        "A17: anything but a single range is refused",
         arguments: ["", "-", "5-2", "a-b", "0-1,3-4", "0-1,", "bytes=0-1", "--5", "1", "0x1-2", "1-2-3"])
     func badRanges(text: String) {
         #expect(RangeArgument(argument: text) == nil)
@@ -73,14 +73,14 @@ struct ArgumentTests {
 
     @Test("Addresses are http or https with a host; to play, also files and others")
     func addresses() {
-        #expect(MediaAddress(argument: "HTTP://h/a.mp3") != nil)
+        #expect(MediaURL(argument: "HTTP://h/a.mp3") != nil)
         for text in ["", "a.mp3", "/a.mp3", "ftp://h/a", "file:///a", "http:///a", "http:a", "https://"] {
-            #expect(MediaAddress(argument: text) == nil, "\(text)")
+            #expect(MediaURL(argument: text) == nil, "\(text)")
         }
-        #expect(PlayableAddress(argument: "song.mp3")?.url.isFileURL == true)
-        #expect(PlayableAddress(argument: "C: side.mp3")?.url.isFileURL == true)
-        #expect(PlayableAddress(argument: "https://h/a.mp3")?.url.scheme == "https")
-        #expect(PlayableAddress(argument: "http://") == nil)
+        #expect(PlayableURL(argument: "song.mp3")?.url.isFileURL == true)
+        #expect(PlayableURL(argument: "C: side.mp3")?.url.isFileURL == true)
+        #expect(PlayableURL(argument: "https://h/a.mp3")?.url.scheme == "https")
+        #expect(PlayableURL(argument: "http://") == nil)
     }
 
     @Test("The cache is where the option says, else SPOOL_CACHE, else the platform's folder")

@@ -131,7 +131,7 @@ struct GetTests {
         #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
     }
 
-    @Test("An origin that refuses, or does not response, is an error in one line that names the address")
+    @Test("An origin that refuses, or does not respond, is an error in one line that names the URL")
     func refused() async throws {
         try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
             let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)

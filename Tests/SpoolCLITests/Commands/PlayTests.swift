@@ -56,11 +56,13 @@ struct PlayTests {
         defer { spool.remove() }
         let result = try await spool.run("play", file.path, "--headless", "--speed", "100", "--json")
         let response: PlayOutput = try result.json()
-        #expect(response.ended && response.bytesFromCache == 0 && response.cachedRanges.isEmpty && response.url == file.path)
+        #expect(
+            response.ended && response.bytesFromCache == 0 && response.cachedRanges.isEmpty && response.url == file.path
+        )
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 
-    @Test("What is no media, or not there, is an error in one line")
+    @Test("A file that is not media, or not there, is an error in one line")
     func unplayable() async throws {
         try await withOrigin(["/noise": .pattern(50_000), "/gone": .pattern(1, .status(404))]) { origin, spool in
             for target in [

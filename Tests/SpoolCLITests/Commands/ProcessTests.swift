@@ -63,7 +63,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("An interrupt ends with 130, leaves no half file, and keeps what has landed")
+    @Test("An interrupt ends with 130, leaves no half file, and keeps landed bytes")
     func interrupt() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -84,7 +84,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C33: after kill -9, no byte comes again but what arrived in the last quarter of a second")
+    @Test("C33: after kill -9, no byte is fetched again but those of the last quarter of a second")
     func killed() async throws {
         let rate = 2_000_000
         try await withOrigin(resource(.rate(rate))) { origin, spool in

@@ -1,11 +1,11 @@
 import ArgumentParser
 import Foundation
 
-/// What to play: an address of any kind, or a file on this machine.
-struct PlayableAddress: Hashable, Sendable, ExpressibleByArgument {
+/// A URL of any kind, or a file on this machine, to play.
+struct PlayableURL: Hashable, Sendable, ExpressibleByArgument {
     var url: URL
 
-    /// Reads an address if the text begins with a scheme, else a path.
+    /// Reads a URL if the text begins with a scheme, else a path.
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         if let colon = argument.firstIndex(of: ":"), argument[colon...].hasPrefix("://") {

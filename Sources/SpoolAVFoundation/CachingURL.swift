@@ -1,22 +1,22 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Foundation
 
-/// Turns an origin's address into one that a player cannot load by itself, so that it asks our loader; and back.
+/// Turns an origin's URL into one that a player cannot load by itself, so that it asks our loader; and back.
 ///
-/// The prefix goes before the scheme, in the text of the address: `https://host/a.mp3` becomes
-/// `spool+https://host/a.mp3`. Nothing else is touched, so what comes back is what went in, letter for letter. The
+/// The prefix goes before the scheme, in the text of the URL: `https://host/a.mp3` becomes
+/// `spool+https://host/a.mp3`. Nothing else is touched, so the original comes back letter for letter. The
 /// characters are those of RFC 3986 §3.1; others (underscores) are refused by URL parsers since iOS 17.
-enum CachingAddress {
-    /// What stands before the scheme.
+enum CachingURL {
+    /// The prefix before the scheme.
     static let prefix = "spool+"
 
-    /// The address for the player; nil for one that is to be played plainly.
+    /// The URL for the player; nil for one that is to be played plainly.
     static func caching(_ url: URL) -> URL? {
         guard canBeCached(url) else { return nil }
         return URL(string: prefix + url.absoluteString)
     }
 
-    /// The origin's address; nil if `url` is none of ours.
+    /// The origin's URL; nil if `url` is none of ours.
     static func original(_ url: URL) -> URL? {
         let text = url.absoluteString
         guard text.prefix(prefix.count).lowercased() == prefix,
@@ -25,7 +25,7 @@ enum CachingAddress {
         return original
     }
 
-    /// Whether the address names a progressive media file over HTTP.
+    /// Whether the URL names a progressive media file over HTTP.
     ///
     /// Playlists are left to the player: a resource loader is never asked for the media segments that they name.
     static func canBeCached(_ url: URL) -> Bool {

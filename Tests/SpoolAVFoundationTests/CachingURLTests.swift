@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolAVFoundation
 
 @Suite("Addresses")
-struct CachingAddressTests {
+struct CachingURLTests {
     @Test(
         "D48: the scheme is swapped and comes back letter for letter",
         arguments: [
@@ -40,7 +40,7 @@ struct CachingAddressTests {
 
     @Test("The scheme has none but the characters of RFC 3986 §3.1")
     func characters() {
-        #expect(CachingAddress.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
-        #expect(CachingAddress.prefix.first?.isLetter == true)
+        #expect(CachingURL.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
+        #expect(CachingURL.prefix.first?.isLetter == true)
     }
 }

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// The address of media at an origin: `http` or `https`, with a host.
-struct MediaAddress: Hashable, Sendable, ExpressibleByArgument {
+/// The URL of media at an origin: `http` or `https`, with a host.
+struct MediaURL: Hashable, Sendable, ExpressibleByArgument {
     var url: URL
 
     init?(argument: String) {
