@@ -6,7 +6,7 @@ private let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
 private let later = "Sun, 06 Nov 1994 09:49:37 GMT"
 private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
-/// CASES A: responses that belong to what is stored, and those that do not.
+/// Cases A1 to A19: responses that belong to what is stored, and those that do not.
 @Suite struct VersionEvaluationTests {
     @Test("A1: a part with another strong tag is a new generation, where it says it belongs")
     func otherTag() throws {
@@ -179,7 +179,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 }
 
-/// CASES A: responses that contradict themselves or what was asked, and those that bring no bytes.
+/// Cases A1 to A19: responses that contradict themselves or what was asked, and those that bring no bytes.
 @Suite struct ResponseEvaluationTests {
     @Test("A6: a part lands where it says, if that is some of what was asked for; otherwise it is refused")
     func elsewhere() throws {
@@ -328,7 +328,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(304, ("ETag", "\"b\"")), stored: stored()).isMalformed)
     }
 
-    @Test("A31: denied or gone asks for fresh credentials", arguments: [401, 403, 407, 410])
+    @Test("B31: denied or gone asks for fresh credentials", arguments: [401, 403, 407, 410])
     func credentials(status: Int) {
         let refusal = evaluate(makeResponse(status), stored: stored()).refusal
         #expect(refusal?.kind == .credentials)
@@ -336,7 +336,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A29: a passing failure is retried, when the origin says",
+        "B29: a passing failure is retried, when the origin says",
         arguments: [408, 425, 429, 500, 502, 503, 504, 599])
     func retries(status: Int) {
         #expect(evaluate(makeResponse(status)).refusal?.kind == .retry(after: nil))

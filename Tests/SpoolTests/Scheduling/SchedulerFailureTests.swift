@@ -130,7 +130,7 @@ struct SchedulerFailureTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("B37: what goes first is furthest behind; nothing within a reader's window, only whole blocks")
+    @Test("C38: blocks furthest behind go first; nothing within a reader's window, only whole blocks")
     func release() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 40 * mib + 1000)
