@@ -1,9 +1,9 @@
 # Each of these installs what it lacks (scripts/setup) and needs nothing else typed.
 #
 #   make demo              play media twice through the cache and see which bytes came from where
-#   make demo MEDIA=…      the same with a file or an address of yours
+#   make demo MEDIA=…      the same with a file or a URL of yours
 #   make test              all tests
-#   make lint              format and warnings
+#   make lint              format, warnings, and what an app resolves
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
@@ -13,6 +13,8 @@ SHELL := bash
 .PHONY: demo test lint build release clean setup setup-media setup-tests
 
 LIBRARIES := libmpv-dev libsqlite3-dev
+# A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
+STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 export MEDIA ?=
 # Tests that run at once: more than there are processors only makes those wait that are timed.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
@@ -33,6 +35,8 @@ lint: setup
 	@swift format lint --strict --recursive --parallel $(FORMATTED)
 	@echo "— building everything, warnings in our own targets being errors"
 	@SPOOL_WARNINGS=error swift build --build-tests
+	@echo "— checking what an app resolves"
+	@scripts/check-app
 
 build: setup
 	@echo "— building .build/debug/spool"
@@ -40,7 +44,7 @@ build: setup
 
 release: setup
 	@echo "— building .build/release/spool"
-	@swift build --configuration release --product spool
+	@swift build --configuration release --product spool $(STRIPPED)
 
 clean:
 	@echo "— removing .build"

@@ -19,7 +19,7 @@ let standInAVFoundation: [Target.Dependency] = []
 #endif
 
 // An app needs neither the command nor the test kit, and should not resolve what they are built on: it takes this package
-// with `traits: []`. A product is left out only if every reference to it, the tests' too, has such a condition.
+// with `traits: []`. A package is left out only if every reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
 let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
 
