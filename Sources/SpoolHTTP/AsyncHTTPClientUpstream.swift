@@ -15,7 +15,7 @@ import Synchronization
 /// Certificates are verified; nothing is decompressed. Connections are kept for reuse as long as the upstream lives.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let slots: PerHostLimiter
+    private let limiter: PerHostLimiter
     private let client: Client
 
     /// An upstream with connections of its own.
@@ -25,14 +25,14 @@ public final class AsyncHTTPClientUpstream: Upstream {
     ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), additionalTrustRoots: [URL] = []) {
         self.configuration = configuration
-        slots = PerHostLimiter(limit: configuration.requestsPerHost)
+        limiter = PerHostLimiter(limit: configuration.requestsPerHost)
         client = Client(configuration, additionalTrustRoots)
     }
 
     /// Sends one `GET`; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let client = client
-        return try await SpoolHTTP.open(request, configuration, slots) { request, exchange in
+        return try await SpoolHTTP.open(request, configuration, limiter) { request, exchange in
             client.start(request, exchange)
         }
     }

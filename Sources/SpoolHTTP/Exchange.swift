@@ -92,6 +92,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     /// - Throws: ``UpstreamError``; `timedOut` after the head timeout, `cancelled` soon after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
+            // Cancelled, the head has come.
             guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.headTimeout)"))
         }
@@ -148,6 +149,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in
             for _ in 0..<5 {
+                // This task is never cancelled; if it were, the exchange would end sooner.
                 try? await clock.sleep(for: .milliseconds(10))
                 guard state.withLock({ $0.machine.stillReceives() }) else { break }
             }
@@ -163,6 +165,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
 
     private func watchForSilence() {
         let watchdog = Task { [weak self, configuration, name] in
+            // Cancelled, the exchange is over.
             while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
                 guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
                 if self.state.withLock({ $0.machine.tick() }) {

@@ -23,7 +23,7 @@ struct ExchangeState<Chunk: Sendable> {
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var silentTicks = 0
-    private var isLeaving = false
+    private var isDraining = false
     private var hasReceived = false
 
     /// Whether the transport has ended or the consumer has left.
@@ -128,8 +128,8 @@ struct ExchangeState<Chunk: Sendable> {
     /// The consumer's task has been cancelled: what has been sent already is still handed out. Returns whether this is
     /// news.
     mutating func leave() -> Bool {
-        guard !isOver, !isLeaving else { return false }
-        isLeaving = true
+        guard !isOver, !isDraining else { return false }
+        isDraining = true
         hasReceived = false
         return true
     }

@@ -6,7 +6,7 @@ import Spool
 ///
 /// Both upstreams are this function around a transport of their own.
 func open<Chunk>(
-    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration, _ slots: PerHostLimiter,
+    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration, _ limiter: PerHostLimiter,
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {
     var walk = RedirectWalk(request, limit: configuration.maximumRedirects)
@@ -15,11 +15,11 @@ func open<Chunk>(
         let origin = url.httpOrigin
         do {
             try Task.checkCancellation()
-            try await slots.acquire(origin)
+            try await limiter.acquire(origin)
         } catch {
             throw UpstreamError(.cancelled, "\(url.nameForMessages) was given up", underlying: error)
         }
-        let exchange = Exchange<Chunk>(url.nameForMessages, configuration) { slots.release(origin) }
+        let exchange = Exchange<Chunk>(url.nameForMessages, configuration) { limiter.release(origin) }
         start(walk.request, exchange)
         let head = try await exchange.head()
         do {
@@ -37,6 +37,7 @@ func open<Chunk>(
 /// Reads a redirect's short body to its end, so that the connection can be used again; closes one that is long.
 private func discard<Chunk>(_ exchange: Exchange<Chunk>, _ head: HTTPResponse) async {
     if let length = head.headerFields[.contentLength].flatMap({ Int($0) }), length <= 16 * 1024 {
+        // An error ends the body as its end does: nobody wants it.
         while (try? await exchange.next()) != nil {}
     }
     exchange.close()

@@ -17,7 +17,7 @@ public import Foundation
 /// no credentials.
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let slots: PerHostLimiter
+    private let limiter: PerHostLimiter
     private let session: URLSession
     private let delegate = SessionDelegate()
 
@@ -29,7 +29,7 @@ public final class URLSessionUpstream: Upstream {
     ///     switched off in it.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), session: URLSessionConfiguration = .ephemeral) {
         self.configuration = configuration
-        slots = PerHostLimiter(limit: configuration.requestsPerHost)
+        limiter = PerHostLimiter(limit: configuration.requestsPerHost)
         session.httpCookieStorage = nil
         session.httpShouldSetCookies = false
         session.urlCache = nil
@@ -46,7 +46,7 @@ public final class URLSessionUpstream: Upstream {
     /// Sends one `GET`; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let (session, delegate) = (session, delegate)
-        return try await SpoolHTTP.open(request, configuration, slots) { request, exchange in
+        return try await SpoolHTTP.open(request, configuration, limiter) { request, exchange in
             var message = URLRequest(url: request.url)
             message.httpShouldHandleCookies = false
             for field in request.fields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }

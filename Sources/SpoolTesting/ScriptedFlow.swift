@@ -129,11 +129,12 @@ final class ScriptedFlow: Sendable {
                 holdIfStalled()
                 return content.bytes(piece)
             case .end(let failure):
-                over(failure == nil ? .finished : .cut)
+                over(failure == nil ? .finished : .interrupted)
                 if let failure { throw failure }
                 return nil
             case .pause(let duration):
                 Task { [originState] in
+                    // This task is never cancelled; if it were, the next bytes would come sooner.
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false

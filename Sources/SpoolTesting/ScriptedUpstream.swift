@@ -140,7 +140,9 @@ public final class ScriptedUpstream: Upstream {
             return try await response(request, exchange)
         } catch {
             originState.drop(exchange.number)
-            originState.log.update(exchange.number) { $0.ending = error is CancellationError ? .abandoned : .cut }
+            originState.log.update(exchange.number) {
+                $0.ending = error is CancellationError ? .abandoned : .interrupted
+            }
             if error is CancellationError { throw UpstreamError(.cancelled, "\(path) was given up", underlying: error) }
             throw error
         }

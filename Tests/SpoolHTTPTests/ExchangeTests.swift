@@ -151,16 +151,16 @@ import Testing
     }
 
     @Test func placesAtAHostAreGivenInOrder() async throws {
-        let slots = PerHostLimiter(limit: 1)
-        try await slots.acquire("a")
-        try await slots.acquire("b")
-        let waiting = Task { try await slots.acquire("a") }
+        let limiter = PerHostLimiter(limit: 1)
+        try await limiter.acquire("a")
+        try await limiter.acquire("b")
+        let waiting = Task { try await limiter.acquire("a") }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        let next = Task { try await slots.acquire("a") }
-        slots.release("a")
+        let next = Task { try await limiter.acquire("a") }
+        limiter.release("a")
         try await next.value
-        slots.release("a")
-        try await slots.acquire("a")
+        limiter.release("a")
+        try await limiter.acquire("a")
     }
 }

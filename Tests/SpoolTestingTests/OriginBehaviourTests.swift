@@ -81,7 +81,7 @@ import Testing
         let (response, exchange) = try await get(.noLength(.chunked), .cut(after: 400))
         #expect(response.dechunked.bytes == media.bytes(1000..<1400))
         #expect(!response.dechunked.isComplete)
-        #expect(exchange.ending == .cut)
+        #expect(exchange.ending == .interrupted)
     }
 
     @Test func http10EndsByClosing() async throws {
@@ -177,7 +177,7 @@ import Testing
     @Test func resetIsSeenAsReset() async throws {
         let (response, exchange) = try await get(.reset(after: 0))
         #expect(response.end == .reset)
-        #expect(exchange.ending == .cut)
+        #expect(exchange.ending == .interrupted)
         #expect(try await get(.reset(after: nil)).0.end == .reset)
     }
 
@@ -235,7 +235,7 @@ import Testing
             }
             #expect(origin.log.bytesSent("/a") == 310)
             #expect(origin.log.distinctBytesSent("/a") == 250)
-            origin.log.forget()
+            origin.log.clear()
             #expect(origin.log.exchanges.isEmpty)
             _ = try await RawClient.get(origin, "/a")
             #expect(origin.log.exchanges.map(\.index) == [4])

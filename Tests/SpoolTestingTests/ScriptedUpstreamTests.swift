@@ -60,7 +60,7 @@ import Testing
         let (count, error) = await reader.value
         #expect(count == 10)
         #expect(error?.code == .connectionLost)
-        #expect(upstream.log.exchanges[0].ending == .cut)
+        #expect(upstream.log.exchanges[0].ending == .interrupted)
     }
 
     @Test func aScriptDecidesRequestByRequest() async throws {

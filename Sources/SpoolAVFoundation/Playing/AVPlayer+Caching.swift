@@ -15,7 +15,6 @@ extension AVPlayer {
     ///
     /// - Returns: Plays on after a stall, as long as it is kept; without it, listen to
     ///   `AVPlayerItem.playbackStalledNotification` and call `play()`.
-    @discardableResult
     @MainActor public func prepareForCaching() -> StallRecovery {
         automaticallyWaitsToMinimizeStalling = false
         return StallRecovery(self)

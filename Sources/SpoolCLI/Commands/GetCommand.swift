@@ -35,6 +35,7 @@ struct GetCommand: AsyncParsableCommand {
             return (try await fetch.run(), media, warnings)
         }
         await warnings.end()
+        // All bytes are delivered; a report without the stored ranges is better than none.
         let kept = try? await options.contents(of: url.key)?.first
         let report = FetchReport(outcome, of: source, counts: media.statistics, kept: kept)
         if options.json { return try Output.json(report) }

@@ -21,6 +21,7 @@ struct Demo: Sendable {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // Left over, it is only a temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let origin = try await origin(in: folder)
         var options = options

@@ -38,6 +38,7 @@ struct Play: Sendable {
             return (report, asset.media, warnings)
         }
         await warnings.end()
+        // The play is over; a report without the stored ranges is better than none.
         let kept = try? await options.contents(of: media?.key)?.first
         report.add(media?.statistics ?? Statistics(), kept: kept)
         return report
@@ -61,6 +62,7 @@ struct Play: Sendable {
         let position = "\(ProgressLine.clock(session.time)) / \(session.duration.map(ProgressLine.clock) ?? "–:––")"
         guard let media else { return position }
         let counts = media.statistics
+        // The line is drawn again soon, and the play itself reports the error.
         let length = media.landed.bounds == nil ? nil : try? await media.contentInformation().length
         let numbers =
             "\(ByteCount(bytes: counts.bytesFromCache).text) from the cache, "

@@ -61,6 +61,7 @@ import SpoolAVFoundation
         let ticker = Task { [send] in
             while !Task.isCancelled {
                 send.yield(.tick)
+                // Cancelled, the loop ends by its condition.
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }

@@ -18,6 +18,7 @@ public enum OriginContent: Sendable {
         case .pattern(let pattern): pattern.length
         case .data(let data): Int64(data.count)
         case .file(let url):
+            // As documented: 0 for a file that can't be read.
             (try? FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.int64Value ?? 0
         }
     }
@@ -29,11 +30,15 @@ public enum OriginContent: Sendable {
         case .data(let data):
             return Self.pad(data.dropFirst(Int(range.lowerBound)).prefix(range.count), to: range.count)
         case .file(let url):
-            guard let file = try? FileHandle(forReadingFrom: url) else { return Self.pad([], to: range.count) }
-            defer { try? file.close() }
-            try? file.seek(toOffset: UInt64(range.lowerBound))
-            return Self.pad((try? file.read(upToCount: range.count)) ?? Data(), to: range.count)
+            // As documented: zeros where the file can't be read.
+            return Self.pad((try? Self.read(range, of: url)) ?? Data(), to: range.count)
         }
+    }
+
+    private static func read(_ range: Range<Int64>, of url: URL) throws -> Data? {
+        let file = try FileHandle(forReadingFrom: url)
+        try file.seek(toOffset: UInt64(range.lowerBound))
+        return try file.read(upToCount: range.count)
     }
 
     private static func pad(_ bytes: some Collection<UInt8>, to count: Int) -> [UInt8] {

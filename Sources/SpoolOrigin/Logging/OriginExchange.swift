@@ -9,7 +9,7 @@ public struct OriginExchange: Sendable {
         /// Everything was sent that was meant to be.
         case finished
         /// The origin broke off, as it was told to.
-        case cut
+        case interrupted
         /// The client closed the connection first, or the server was stopped.
         case abandoned
     }

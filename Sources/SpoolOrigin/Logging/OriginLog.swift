@@ -25,7 +25,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Reading
 
-    /// All requests so far (or since ``forget()``), in order.
+    /// All requests so far (or since ``clear()``), in order.
     public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
 
     /// The requests to `path`, in order.
@@ -86,8 +86,8 @@ public final class OriginLog: Sendable {
     /// - Throws: `CancellationError` when the task is cancelled.
     public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
 
-    /// Forgets all requests; those in flight leave no further trace. Rules go on counting where they were.
-    public func forget() {
+    /// Removes all requests; those in flight leave no further trace. Rules go on counting where they were.
+    public func clear() {
         change { state in
             state.first += state.exchanges.count
             state.exchanges = []

@@ -165,7 +165,7 @@ final class OriginConnection: ChannelInboundHandler {
         switch incident.kind {
         case .cut, .reset:
             afterLastByte("", context) { handler, context in
-                handler.originState.log.update(number) { $0.ending = .cut }
+                handler.originState.log.update(number) { $0.ending = .interrupted }
                 if incident.kind == .reset { handler.makeCloseReset(context) }
                 context.close(promise: nil)
             }
@@ -194,6 +194,7 @@ final class OriginConnection: ChannelInboundHandler {
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
+            // This task is never cancelled; if it were, the next bytes would come sooner.
             try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value

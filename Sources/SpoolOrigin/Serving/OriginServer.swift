@@ -117,6 +117,7 @@ public final class OriginServer: Sendable {
 
     /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
     public func stop() async {
+        // A channel that can't be closed is closed already.
         try? await channel.close()
         for child in connections.open { try? await child.close() }
     }

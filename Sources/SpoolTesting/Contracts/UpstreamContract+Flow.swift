@@ -5,7 +5,7 @@ import SpoolOrigin
 
 extension UpstreamContract {
     /// Consumers that leave early.
-    static let leavingCases: [Case] = [
+    static let consumerCases: [Case] = [
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")
             try await readFirst(of: response.body)

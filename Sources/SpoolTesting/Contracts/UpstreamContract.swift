@@ -124,7 +124,7 @@ public enum UpstreamContract {
 
     /// The cases for an upstream that has `abilities`.
     public static func cases(for abilities: Set<Ability>) -> [Case] {
-        var all = responseCases + failureCases + leavingCases + flowCases + redirectCases
+        var all = responseCases + failureCases + consumerCases + flowCases + redirectCases
         #if Tools
         all += twoOriginCases
         #endif

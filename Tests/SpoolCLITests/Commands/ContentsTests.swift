@@ -121,7 +121,7 @@ struct ContentsTests {
             #expect(repaired.status == 0)
             #expect(try repaired.json() == VerifyOutput(blocks: 5, bad: 1, dropped: 1))
 
-            origin.log.forget()
+            origin.log.clear()
             #expect(try await spool.run("get", url, "--output", "-").output == Self.media.data)
             try await origin.log.untilQuiet()
             #expect(origin.log.rangesSent("/a") == [65536..<131072])
