@@ -1,6 +1,6 @@
 /// Says which bytes of a media file are there: a set of byte offsets, kept as sorted ranges.
 ///
-/// A player that seeks leaves a file in pieces. This set records the pieces, responses "are these bytes here?", "how far
+/// A player that seeks leaves a file in pieces. This set records the pieces and tells "are these bytes here?", "how far
 /// can I read from here?" and "what is missing?", and merges pieces as the holes between them fill. It holds offsets
 /// only: no bytes, no file, no lock.
 ///

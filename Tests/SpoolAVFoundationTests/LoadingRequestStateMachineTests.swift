@@ -13,7 +13,7 @@ struct LoadingRequestStateMachineTests {
         (offset, length, current ?? offset, toEnd)
     }
 
-    // MARK: What is requested for
+    // MARK: The requested data
 
     @Test("D42: the two probe bytes of the information request are not requested data")
     func probe() {

@@ -1,4 +1,4 @@
-/// How a response's version stands to the stored one.
+/// How a response's version compares with the stored one.
 enum VersionMatch {
     /// Bytes of both may be put together; the version that they then are.
     case same(ResourceVersion)

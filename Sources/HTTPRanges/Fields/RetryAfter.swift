@@ -1,6 +1,6 @@
 /// How long an origin asks a player to wait before it tries again (`Retry-After`, RFC 9110 §10.2.3).
 ///
-/// Says what the origin requests, not what is wise: whoever waits sets a ceiling of their own.
+/// As the origin asks, which may be unreasonable: whoever waits sets a ceiling of their own.
 public enum RetryAfter: Sendable, Hashable {
     /// A number of seconds from when the response came; a number too large to hold is `Int64.max`.
     case seconds(Int64)

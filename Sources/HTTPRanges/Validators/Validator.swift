@@ -7,7 +7,7 @@ public import HTTPTypes
 public struct Validator: Sendable, Hashable {
     /// The response's `ETag`.
     public var entityTag: EntityTag?
-    /// The response's `Last-Modified` as it stood in the header; nil if it was no date.
+    /// The response's `Last-Modified` as it stood in the header; nil if it was not a date.
     public var lastModified: String?
     /// When the origin made the response (`Date`): a modification shortly before it may not have been the last.
     public var date: HTTPDate?

@@ -39,7 +39,7 @@ package final class OriginState: Sendable {
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Lets go the responses that are held now, of one path or of all.
+    /// Lets the responses that are held now go on: those of one path, or all.
     package func release(_ path: String?) {
         let released = state.withLock { state in
             let released = state.held.filter { path == nil || $0.value.path == path }
