@@ -1,5 +1,4 @@
 import Foundation
-import HTTPTypes
 import Spool
 
 extension Benchmark {
@@ -9,31 +8,26 @@ extension Benchmark {
         summary: "reading 256 MiB that have landed, in chunks of 1 MiB, all in the page cache; GB/s, higher is better"
     ) {
         let length: Int64 = 256 << 20
-        let folder = try TemporaryFolder("hit")
-        let cache = try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
-        guard let url = URL(string: "http://localhost/media") else { throw BenchmarkError("no address") }
-        let media = cache.media(for: url)
-        for try await chunk in media.reader() { blackHole(chunk) }
-        let file = try storedFile(in: folder.url)
+        let landed = try await LandedMedia("hit", length: length)
         let size = Double(length) / 1e9
 
         let engine = {
             var count: Int64 = 0
             let time = try await seconds {
-                for try await chunk in media.reader(chunkSize: 1 << 20) { count += Int64(chunk.data.count) }
+                for try await chunk in landed.media.reader(chunkSize: 1 << 20) { count += Int64(chunk.data.count) }
             }
             guard count == length else { throw BenchmarkError("\(count) bytes read instead of \(length)") }
             return size / time
         }
         let pair = try await Pair.alternating(rounds: 15, spool: engine) {
-            let time = try await seconds { try readPlainly(file, length: length, chunk: 1 << 20, fresh: false) }
+            let time = try await seconds { try readPlainly(landed.file, length: length, chunk: 1 << 20, fresh: false) }
             return size / time
         }
         let freshPair = try await Pair.alternating(rounds: 15, spool: engine) {
-            let time = try await seconds { try readPlainly(file, length: length, chunk: 1 << 20, fresh: true) }
+            let time = try await seconds { try readPlainly(landed.file, length: length, chunk: 1 << 20, fresh: true) }
             return size / time
         }
-        await cache.close()
+        await landed.cache.close()
 
         var table = Table("peer", "Spool, GB/s", "peer, GB/s", "ratio")
         table.add("pread into one buffer", decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))
@@ -49,16 +43,6 @@ extension Benchmark {
                     isMet: pair.ratio >= 0.5)
             ])
     }
-}
-
-/// The media file of a cache that holds one resource; an empty one may lie beside it, ready for the next.
-private func storedFile(in directory: URL) throws -> URL {
-    let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: [.fileSizeKey])
-    while let file = files?.nextObject() as? URL {
-        guard file.pathExtension == "media" else { continue }
-        if try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0 > 0 { return file }
-    }
-    throw BenchmarkError("the cache keeps no media file")
 }
 
 /// Reads a file from its start to `length`; each chunk into the same buffer, or into a `Data` of its own.
@@ -80,47 +64,4 @@ private func readPlainly(_ file: URL, length: Int64, chunk: Int, fresh: Bool) th
         }
     }
     try handle.close()
-}
-
-/// An upstream without a network: a resource of the same 64 KiB over and over, with ranges.
-struct MemoryOrigin: Upstream {
-    let length: Int64
-    private let piece = Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
-
-    init(length: Int64) { self.length = length }
-
-    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        var head = HTTPResponse(status: .partialContent)
-        let text = request.fields[.range] ?? ""
-        guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "asked for no range") }
-        let bounds = text.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
-        guard bounds.count == 2, bounds[0] <= bounds[1] else { throw UpstreamError(.failed, "asked for \(text)") }
-        let end = min(bounds[1] + 1, length)
-        head.headerFields[.contentRange] = "bytes \(bounds[0])-\(end - 1)/\(length)"
-        head.headerFields[.contentLength] = "\(end - bounds[0])"
-        head.headerFields[.eTag] = "\"1\""
-        let (piece, start) = (piece, bounds[0])
-        let cursor = Cursor(start: start, end: end, piece: piece)
-        let chunks = AsyncStream<Data> { await cursor.next() }
-        return UpstreamResponse(head: head, url: request.url, body: UpstreamBody(chunks))
-    }
-
-    private actor Cursor {
-        private var position: Int64
-        private let end: Int64
-        private let piece: Data
-
-        init(start: Int64, end: Int64, piece: Data) {
-            self.position = start
-            self.end = end
-            self.piece = piece
-        }
-
-        func next() -> Data? {
-            guard position < end else { return nil }
-            let count = min(Int64(piece.count), end - position)
-            position += count
-            return count == Int64(piece.count) ? piece : piece.prefix(Int(count))
-        }
-    }
 }

@@ -1,0 +1,66 @@
+import Foundation
+import HTTPTypes
+import Spool
+
+/// An upstream without a network: resources of the same 64 KiB over and over, with ranges, at any address.
+struct MemoryOrigin: Upstream {
+    let length: Int64
+
+    init(length: Int64) { self.length = length }
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        let range = try AskedRange(request, of: length)
+        return UpstreamResponse(
+            head: range.head, url: request.url, body: UpstreamBody(PatternPieces(range.bytes, size: 65_536)))
+    }
+}
+
+/// The bytes that a request asks for, and the head that responds to it.
+struct AskedRange {
+    /// Half-open; ends with the resource at the latest.
+    var bytes: Range<Int64>
+    var head: HTTPResponse
+
+    /// - Throws: `UpstreamError` unless the request asks for `bytes=first-last`, as the engine does.
+    init(_ request: UpstreamRequest, of length: Int64) throws {
+        let text = request.fields[.range] ?? ""
+        guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "asked for no range") }
+        let bounds = text.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
+        guard bounds.count == 2, bounds[0] <= bounds[1], bounds[0] < length else {
+            throw UpstreamError(.failed, "asked for \(text)")
+        }
+        bytes = bounds[0]..<min(bounds[1] + 1, length)
+        head = HTTPResponse(status: .partialContent)
+        head.headerFields[.contentRange] = "bytes \(bytes.lowerBound)-\(bytes.upperBound - 1)/\(length)"
+        head.headerFields[.contentLength] = "\(bytes.upperBound - bytes.lowerBound)"
+        head.headerFields[.eTag] = "\"1\""
+    }
+}
+
+/// A range of the pattern in pieces of one size, the last one shorter.
+struct PatternPieces: AsyncSequence, Sendable {
+    private static let pattern = Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
+
+    private let range: Range<Int64>
+    private let piece: Data
+
+    /// - Parameter size: Bytes in a piece, up to 65,536.
+    init(_ range: Range<Int64>, size: Int) {
+        self.range = range
+        piece = Self.pattern.prefix(size)
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(range: range, piece: piece) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        var range: Range<Int64>
+        let piece: Data
+
+        mutating func next() async -> Data? {
+            guard !range.isEmpty else { return nil }
+            let count = Swift.min(piece.count, Int(range.upperBound - range.lowerBound))
+            range = range.lowerBound + Int64(count)..<range.upperBound
+            return count == piece.count ? piece : piece.prefix(count)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import GRDB
+import Spool
+
+/// A cache directory with one resource that the engine stored, and copies of its records under other keys.
+///
+/// Of the engine's insides it knows what `docs/format.md` says: the catalog's tables, the lock and the files' names.
+/// Columns that it does not know are copied as they are.
+struct Stock: Sendable {
+    /// Bytes of each resource.
+    static let length: Int64 = 256 << 10
+
+    let folder: TemporaryFolder
+    private let url: URL
+
+    init(resources: Int) async throws {
+        folder = try TemporaryFolder("stock")
+        url = try LandedMedia.url("media")
+        let cache = try await open()
+        for try await chunk in cache.media(for: url).reader() { blackHole(chunk) }
+        await cache.close()
+        try multiply(to: resources)
+    }
+
+    /// Opens the cache.
+    func open() async throws -> MediaCache {
+        try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: Self.length))
+    }
+
+    /// Milliseconds to open the directory, and to read the first bytes of a resource in it if `reads`.
+    func open(andRead reads: Bool) async throws -> Double {
+        let begin = ContinuousClock.now
+        let cache = try await open()
+        if reads { blackHole(try await cache.media(for: url).reader().next()) }
+        let time = (ContinuousClock.now - begin) / .milliseconds(1)
+        guard cache.notices.isEmpty else { throw BenchmarkError("opening mended: \(cache.notices)") }
+        await cache.close()
+        return time
+    }
+
+    /// As ``open(andRead:)``, of a directory whose last user was killed.
+    func openAfterUncleanEnd(andRead reads: Bool) async throws -> Double {
+        try Data("process 1 (killed)\n".utf8).write(to: folder.file("lock"))
+        return try await open(andRead: reads)
+    }
+
+    /// Copies the one resource's rows, so that there are `count` of them, each with its blocks and a file of its length
+    /// that holds nothing.
+    private func multiply(to count: Int) throws {
+        let database = try DatabaseQueue(path: folder.file("catalog.sqlite").path)
+        let identifiers = try database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TEMP TABLE copy AS WITH RECURSIVE number (n) AS (
+                        VALUES (1) UNION ALL SELECT n + 1 FROM number WHERE n < \(count - 1))
+                        SELECT n + 1 AS id, lower(hex(randomblob(32))) AS key, randomblob(16) AS identifier FROM number
+                    """)
+            try copy("resource", ["id": "copy.id", "key": "copy.key", "url": "original.url || copy.id"], db)
+            try copy(
+                "generation", ["id": "copy.id", "resource": "copy.id", "identifier": "copy.identifier"], db)
+            try copy("block", ["generation": "copy.id"], db)
+            try db.execute(
+                sql: """
+                    UPDATE setting SET value = (SELECT sum(storedBytes) FROM generation) WHERE name = 'storedBytes'
+                    """)
+            return try String.fetchAll(db, sql: "SELECT lower(hex(identifier)) FROM copy")
+        }
+        try database.close()
+        for shard in Set(identifiers.map { $0.prefix(2) }) {
+            try FileManager.default.createDirectory(
+                at: folder.file("media/\(shard)"), withIntermediateDirectories: true)
+        }
+        for identifier in identifiers {
+            let file = folder.file("media/\(identifier.prefix(2))/\(identifier).media")
+            try Data().write(to: file)
+            guard truncate(file.path, off_t(Self.length)) == 0 else {
+                throw BenchmarkError("“\(file.path)” can't be lengthened: error \(errno)")
+            }
+        }
+    }
+
+    /// Copies all rows of a table, which are those of the one resource, once for each row of `copy`.
+    ///
+    /// - Parameter changes: Expressions by the column that is another in each copy.
+    private func copy(_ table: String, _ changes: [String: String], _ db: Database) throws {
+        let columns = try db.columns(in: table).map(\.name)
+        let values = columns.map { changes[$0] ?? "original.\"\($0)\"" }
+        let names = columns.map { "\"\($0)\"" }.joined(separator: ", ")
+        try db.execute(
+            sql: """
+                CREATE TEMP TABLE original AS SELECT * FROM \(table);
+                INSERT INTO \(table) (\(names)) SELECT \(values.joined(separator: ", ")) FROM copy, original;
+                DROP TABLE original;
+                """)
+    }
+}
