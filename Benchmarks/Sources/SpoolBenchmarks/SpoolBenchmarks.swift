@@ -1,18 +1,19 @@
 import Foundation
 
 /// What `swift run -c release --package-path Benchmarks SpoolBenchmarks NAME…` starts: the named benchmarks, or all.
+///
+/// A name's first words stand for all that begin with them: `scale` for `scale-hits` and its like.
 @main
 enum SpoolBenchmarks {
     /// A benchmark is a file with one of these; add it here.
     static let all: [Benchmark] = [
-        .ranges, .hit, .get, .firstByte, .opening,
+        .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
     ]
 
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let task = BenchmarkTask(arguments) { return try await task.run() }
-        let known = Set(all.map(\.name))
-        if let unknown = arguments.first(where: { !known.contains($0) }) {
+        if let unknown = arguments.first(where: { name in !all.contains { $0.isMeant(by: name) } }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()
             FileHandle.standardError.write(Data("error: no benchmark '\(unknown)'; there are:\n\(list)".utf8))
             exit(64)
@@ -21,7 +22,7 @@ enum SpoolBenchmarks {
         print("(a debug build: the figures say nothing; run with -c release)\n")
         #endif
         var promises = Table("promise", "Spool", "peer", "ratio", "goal", "met")
-        for benchmark in all where arguments.isEmpty || arguments.contains(benchmark.name) {
+        for benchmark in all where arguments.isEmpty || arguments.contains(where: benchmark.isMeant) {
             print("## \(benchmark.name): \(benchmark.summary)\n")
             let report = try await benchmark.run()
             for table in report.tables { print("\(table)\n") }
@@ -40,6 +41,8 @@ struct Benchmark: Sendable {
     var name: String
     var summary: String
     var run: @Sendable () async throws -> Report
+
+    func isMeant(by argument: String) -> Bool { name == argument || name.hasPrefix(argument + "-") }
 }
 
 /// What a benchmark found: its own tables, and its lines in the table of promises that ends a run.

@@ -1,0 +1,113 @@
+import Foundation
+import Spool
+
+extension Benchmark {
+    /// Whether a long film costs more than a song: to be opened when it is stored, and to be evicted bit by bit.
+    static let scaleFilm = Benchmark(
+        name: "scale-film",
+        summary: "a stored film of 10 GB: ms to its first bytes after opening, s to evict it 8 MiB at a time"
+    ) {
+        let film = try await Film(length: 10_000_000_000)
+        let song = try await Film(length: 4_000_000)
+        let start = try await Pair.alternating(rounds: 11) {
+            try await film.firstBytes(at: 0)
+        } peer: {
+            try await song.firstBytes(at: 0)
+        }
+        let middle = try await Pair.alternating(rounds: 11) {
+            try await film.firstBytes(at: 5_000_000_000)
+        } peer: {
+            try await song.firstBytes(at: 2_000_000)
+        }
+        var opening = Table(
+            "first bytes after opening the cache", "film of 10 GB, ms", "song of 4 MB, ms", "ratio", "goal")
+        for (name, pair, goal) in [("at the start", start, "≤ 5"), ("in the middle", middle, "")] {
+            opening.add(name, decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio), goal)
+        }
+        opening.note = "The film landed in \(figure(film.landingSeconds)) s."
+
+        let smaller = try await Film(length: 1_000_000_000)
+        let (small, large) = (try await smaller.drain(), try await film.drain())
+        var draining = Table(
+            "evicting 8 MiB at a time", "evicted, GB", "µs for each 8 MiB", "s for each GB", "s for all")
+        for (name, drain) in [("a film of 1 GB", small), ("a film of 10 GB", large)] {
+            draining.add(
+                name, decimal(Double(drain.bytes) / 1e9), figure(drain.seconds * 1e6 / Double(drain.steps)),
+                decimal(drain.secondsPerGB), decimal(drain.secondsPerGB * Double(drain.length) / 1e9))
+        }
+        draining.note =
+            "By the GB the longer film takes \(decimal(large.secondsPerGB / small.secondsPerGB)) times as long. Ends after "
+            + "20 s; s for all is what that comes to at the same speed."
+        let time = median(start.spool)
+        return Report(
+            tables: [opening, draining],
+            promises: [
+                Promise(
+                    name: "first byte of a stored film of 10 GB, beside a song's", spool: "\(decimal(time)) ms",
+                    peer: "\(decimal(median(start.peer))) ms", ratio: decimal(start.ratio), goal: "≤ 5 ms",
+                    isMet: time <= 5)
+            ])
+    }
+}
+
+/// A cache directory with one resource, played once from end to end.
+private struct Film {
+    let length: Int64
+    /// How long it took to play it as fast as it came.
+    let landingSeconds: Double
+    private let folder: TemporaryFolder
+    private let url: URL
+
+    init(length: Int64) async throws {
+        self.length = length
+        folder = try TemporaryFolder("film")
+        url = try LandedMedia.url("film")
+        let (folder, url) = (folder, url)
+        landingSeconds = try await seconds {
+            let cache = try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+            for try await chunk in cache.media(for: url).reader(chunkSize: 1 << 20) { blackHole(chunk) }
+            guard cache.storedBytes == length else { throw BenchmarkError("\(cache.storedBytes) bytes were kept") }
+            await cache.close()
+        }
+    }
+
+    /// Milliseconds from opening the resource to its bytes at an offset, in a cache that has just been opened.
+    func firstBytes(at offset: Int64) async throws -> Double {
+        let cache = try await open()
+        let time = try await seconds {
+            blackHole(try await cache.media(for: url).reader(.bytes(offset..<offset + 65_536)).next())
+        }
+        await cache.close()
+        return time * 1000
+    }
+
+    /// What evicting a resource step by step took.
+    struct Drain {
+        var length: Int64
+        var bytes: Int64 = 0
+        var steps = 0
+        var seconds = 0.0
+
+        var secondsPerGB: Double { seconds / (Double(bytes) / 1e9) }
+    }
+
+    /// Evicts as a play in a full cache does, 8 MiB at a time, for 20 seconds at most.
+    func drain() async throws -> Drain {
+        let cache = try await open()
+        var drain = Drain(length: length)
+        let begin = ContinuousClock.now
+        while cache.storedBytes > 0, drain.seconds < 20 {
+            let freed = try await cache.evict(to: max(0, cache.storedBytes - (8 << 20)))
+            guard freed > 0 else { throw BenchmarkError("\(cache.storedBytes) bytes can't be evicted") }
+            drain.bytes += freed
+            drain.steps += 1
+            drain.seconds = (ContinuousClock.now - begin) / .seconds(1)
+        }
+        await cache.close()
+        return drain
+    }
+
+    private func open() async throws -> MediaCache {
+        try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Spool
+
+/// All of a resource, read once in pieces of one size.
+struct Hits {
+    enum Order: String, CaseIterable {
+        /// One reader for each task's share.
+        case inSequence = "in sequence"
+        /// A reader of its own for each piece, and no two neighbours after each other.
+        case apart = "with a reader for each"
+    }
+
+    let landed: LandedMedia
+    let size: Int
+    let order: Order
+
+    /// GB/s by so many tasks, each with an equal share of the resource.
+    func speed(tasks: Int = 1) async throws -> Double {
+        try await measure(tasks: tasks) { part in
+            var count: Int64 = 0
+            switch order {
+            case .inSequence:
+                for try await chunk in landed.media.reader(.bytes(part), chunkSize: size) {
+                    count += Int64(chunk.data.count)
+                }
+            case .apart:
+                for start in starts(in: part) {
+                    let end = start + Int64(size)
+                    let reader = landed.media.reader(.bytes(start..<end), chunkSize: size)
+                    var position = start
+                    while position < end, let chunk = try await reader.next() { position += Int64(chunk.data.count) }
+                    count += position - start
+                }
+            }
+            return count
+        }
+    }
+
+    /// The same by `pread`, into a `Data` of its own for each piece.
+    func plainSpeed(_ file: PlainFile, tasks: Int = 1) async throws -> Double {
+        try await measure(tasks: tasks) { part in
+            var count: Int64 = 0
+            for start in starts(in: part) {
+                let data = try file.read(size, at: start)
+                blackHole(data)
+                count += Int64(data.count)
+            }
+            return count
+        }
+    }
+
+    private func measure(
+        tasks: Int, _ read: @escaping @Sendable (Range<Int64>) async throws -> Int64
+    ) async throws -> Double {
+        let share = landed.length / Int64(tasks)
+        var count: Int64 = 0
+        let time = try await seconds {
+            count = try await withThrowingTaskGroup(of: Int64.self) { group in
+                for number in 0..<Int64(tasks) {
+                    group.addTask { try await read(number * share..<(number + 1) * share) }
+                }
+                return try await group.reduce(0, +)
+            }
+        }
+        guard count == landed.length else { throw BenchmarkError("\(count) bytes read instead of \(landed.length)") }
+        return Double(count) / 1e9 / time
+    }
+
+    /// Each piece's start once. There are a power of two of them, so an odd step visits all.
+    private func starts(in part: Range<Int64>) -> [Int64] {
+        let pieces = (part.upperBound - part.lowerBound) / Int64(size)
+        let step: Int64 = order == .apart ? 1_000_003 : 1
+        return (0..<pieces).map { part.lowerBound + $0 * step % pieces * Int64(size) }
+    }
+}
+
+/// A file that is read by `pread`, which is all that stands beneath a hit.
+struct PlainFile: Sendable {
+    private let handle: FileHandle
+
+    init(_ file: URL) throws { handle = try FileHandle(forReadingFrom: file) }
+
+    /// So many bytes in a fresh `Data`.
+    func read(_ count: Int, at offset: Int64) throws -> Data {
+        var data = Data(count: count)
+        let got = data.withUnsafeMutableBytes { pread(handle.fileDescriptor, $0.baseAddress, count, off_t(offset)) }
+        guard got == count else { throw BenchmarkError("\(got) bytes read instead of \(count)") }
+        return data
+    }
+}

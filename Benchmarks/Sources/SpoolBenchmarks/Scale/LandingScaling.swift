@@ -1,0 +1,112 @@
+import Foundation
+import Spool
+import Synchronization
+
+extension Benchmark {
+    /// Whether a chunk that lands costs more because many readers wait for other bytes.
+    static let scaleLanding = Benchmark(
+        name: "scale-landing",
+        summary: "µs for each chunk of 16 KiB that lands for one reader, while 10 to 1,600 others wait elsewhere"
+    ) {
+        let folder = try TemporaryFolder("landing")
+        let origin = StallingOrigin()
+        var configuration = MediaCache.Configuration()
+        // One request brings it all, so that what is timed is landing and not asking.
+        configuration.readAhead.firstRequest = StallingOrigin.nearLength
+        configuration.readAhead.largestRequest = StallingOrigin.nearLength
+        configuration.readAhead.window = 2 * StallingOrigin.nearLength
+        let cache = try await MediaCache(directory: folder.url, upstream: origin, configuration: configuration)
+        var number = 0
+        let land = { (readers: Int) in
+            number += 1
+            return try await Landing(cache: cache, origin: origin, number: number).time(readersElsewhere: readers)
+        }
+
+        var table = Table("readers waiting elsewhere", "Spool, µs", "with 10, µs", "more than with 10, µs", "goal")
+        var promises: [Promise] = []
+        for readers in [100, 400, 1600] {
+            let pair = try await Pair.alternating(rounds: 5) {
+                try await land(readers)
+            } peer: {
+                try await land(10)
+            }
+            let more = median(zip(pair.spool, pair.peer).map { $0 - $1 })
+            let (time, few) = (median(pair.spool), median(pair.peer))
+            table.add(
+                figure(Double(readers)), figure(time), figure(few), figure(more), readers == 1600 ? "≤ 20" : "")
+            guard readers == 1600 else { continue }
+            promises.append(
+                Promise(
+                    name: "a chunk landed with 1,600 readers elsewhere, more than with 10", spool: "\(figure(time)) µs",
+                    peer: "\(figure(few)) µs", ratio: "+ \(figure(more)) µs", goal: "≤ 20 µs more", isMet: more <= 20))
+        }
+        await cache.close()
+        table.note =
+            "2,048 chunks each round, with writing, sealing and handing them to the one reader; the others wait in "
+            + "four far places whose bytes never come."
+        return Report(tables: [table], promises: promises)
+    }
+}
+
+/// One resource of which the first bytes land while readers wait for others.
+private struct Landing {
+    let media: Media
+    let cache: MediaCache
+    let origin: StallingOrigin
+
+    init(cache: MediaCache, origin: StallingOrigin, number: Int) throws {
+        self.cache = cache
+        self.origin = origin
+        media = cache.media(for: try LandedMedia.url("landing/\(number)"))
+    }
+
+    /// Microseconds for each chunk.
+    func time(readersElsewhere count: Int) async throws -> Double {
+        // What the resource is has to be known before anybody can wait for its far places.
+        for try await chunk in media.reader(.bytes(0..<65_536)) { blackHole(chunk) }
+        let readers = (0..<count).map { number in
+            // All within one block of each place, so that four requests serve them and one more can be made.
+            let place = StallingOrigin.nearLength * Int64(1 + number % 4) * 4
+            return media.reader(.bytes(place + Int64(number / 4) * 128..<place + 65_536))
+        }
+        let begun = Count()
+        let time = try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in readers {
+                group.addTask {
+                    begun.increase()
+                    _ = try await reader.next()
+                }
+            }
+            // There is no sign from outside that a reader waits: each has been asked, and a little later it does.
+            while begun.value < count { try await Task.sleep(for: .milliseconds(10)) }
+            try await Task.sleep(for: .milliseconds(300))
+            origin.meter.reset()
+            var landed: Int64 = 65_536
+            let near = media.reader(.bytes(landed..<StallingOrigin.nearLength))
+            let limit = Task {
+                try await Task.sleep(for: .seconds(60))
+                near.cancel()
+            }
+            for try await chunk in near { landed += Int64(chunk.data.count) }
+            limit.cancel()
+            guard landed == StallingOrigin.nearLength else {
+                throw BenchmarkError("only \(landed) bytes landed within a minute while \(count) readers waited")
+            }
+            for reader in readers { reader.cancel() }
+            group.cancelAll()
+            while (try? await group.next()) != nil {}
+            return origin.meter.microsecondsPerChunk
+        }
+        try await cache.remove(media.key)
+        return time
+    }
+}
+
+/// A number that many tasks raise.
+private final class Count: Sendable {
+    private let number = Atomic(0)
+
+    var value: Int { number.load(ordering: .relaxed) }
+
+    func increase() { number.add(1, ordering: .relaxed) }
+}
