@@ -16,6 +16,7 @@ let package = Package(
             dependencies: [
                 .product(name: "ByteRanges", package: "Spool"),
                 .product(name: "Spool", package: "Spool"),
+                .product(name: "SpoolAVFoundation", package: "Spool"),
                 .product(name: "SpoolHTTP", package: "Spool"),
                 // The command itself, so that it is built beside the benchmarks that start it.
                 .product(name: "spool", package: "Spool"),

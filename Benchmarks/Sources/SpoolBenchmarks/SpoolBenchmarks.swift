@@ -6,9 +6,15 @@ import Foundation
 @main
 enum SpoolBenchmarks {
     /// A benchmark is a file with one of these; add it here.
-    static let all: [Benchmark] = [
-        .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
-    ]
+    static let all: [Benchmark] = {
+        var all: [Benchmark] = [
+            .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
+        ]
+        #if os(Linux)
+        all += [.besideLeaving, .besideStart]
+        #endif
+        return all
+    }()
 
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())

@@ -1,0 +1,150 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+
+extension Benchmark {
+    /// What playing through a cache costs somebody who soon leaves.
+    static let besideLeaving = Benchmark(
+        name: "beside-leaving",
+        summary: "a film of 60 s and 20 MB, left after 5 s: MB that an origin of 8 MB/s has sent, beside no cache"
+    ) {
+        let film = try await BesideFilm()
+        var (plain, plainLater): ([Double], [Double]) = ([], [])
+        var (spool, spoolLater, again): ([Double], [Double], [Double]) = ([], [], [])
+        for round in 0..<6 {
+            // By turns, the one first in even rounds, the other in odd ones.
+            if [0, 3, 4].contains(round) {
+                let (left, later) = try await film.leavePassThrough()
+                plain.append(left)
+                plainLater.append(later)
+            } else {
+                let play = try await film.leaveSpool()
+                spool.append(play.left)
+                spoolLater.append(play.later)
+                again.append(play.again)
+            }
+        }
+        func more(_ left: [Double], _ right: [Double]) -> Double { median(left) - median(right) }
+        var table = Table("the origin has sent, MB", "Spool", "pass-through", "more", "goal")
+        for (name, values, peers) in [
+            ("when the player left", spool, plain), ("a second later", spoolLater, plainLater),
+        ] {
+            let difference = more(values, peers)
+            table.add(name, decimal(median(values)), decimal(median(peers)), decimal(difference), "≤ 1.05 (1 MiB)")
+        }
+        table.add("for a second such play", decimal(median(again)), "", "", "0")
+        table.note = "Medians of three plays each at true speed; an empty cache for each pair of plays."
+        let (worst, second) = (
+            max(more(spool, plain), more(spoolLater, plainLater)), again.max() ?? .nan
+        )
+        return Report(
+            tables: [table],
+            promises: [
+                Promise(
+                    name: "left after 5 s: sent by the origin, beside a pass-through",
+                    spool: "\(decimal(median(spoolLater))) MB", peer: "\(decimal(median(plainLater))) MB",
+                    ratio: "+ \(decimal(worst)) MB", goal: "≤ 1.05 MB more", isMet: worst <= 1.048576),
+                Promise(
+                    name: "a second such play: sent by the origin", spool: "\(decimal(second)) MB", goal: "0",
+                    isMet: second == 0),
+            ])
+    }
+
+    /// How long a player waits for the first bytes through the cache, when it holds nothing.
+    static let besideStart = Benchmark(
+        name: "beside-start",
+        summary: "ms from a player's first loading request to the first bytes of media, beside no cache"
+    ) {
+        let film = try await BesideFilm()
+        let pair = try await Pair.alternating(rounds: 41) {
+            try await film.startSpool()
+        } peer: {
+            try await film.startPassThrough()
+        }
+        let (spool, peer) = (median(pair.spool), median(pair.peer))
+        var table = Table("first bytes of media", "Spool, ms", "pass-through, ms", "ratio")
+        table.add("median of 41", decimal(spool), decimal(peer), decimal(spool / peer))
+        // Where others use the machine too, the faster ones say more.
+        let (fastSpool, fastPeer) = (pair.spool.sorted()[4], pair.peer.sorted()[4])
+        table.add("fastest tenth", decimal(fastSpool), decimal(fastPeer), decimal(fastSpool / fastPeer))
+        table.note = "A new connection and an empty cache for each play."
+        let ratio = spool / peer
+        return Report(
+            tables: [table],
+            promises: [
+                Promise(
+                    name: "first bytes for a player, beside a pass-through", spool: "\(decimal(spool)) ms",
+                    peer: "\(decimal(peer)) ms", ratio: decimal(ratio), goal: "≤ 1.15 ×", isMet: ratio <= 1.15)
+            ])
+    }
+}
+
+/// The film, and plays of it from an origin of its own each time.
+private struct BesideFilm {
+    private static let megabyte = 1e6
+    private let bytes: Data
+
+    init() async throws { bytes = try await BenchmarkFilm.make() }
+
+    private func origin() throws -> LimitedOrigin {
+        try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6)
+    }
+
+    /// MB sent when the player leaves, and a second later.
+    func leavePassThrough() async throws -> (left: Double, later: Double) {
+        let origin = try origin()
+        defer { origin.stop() }
+        let client = HTTPUpstream.standard()
+        let left: Int64 = try await {
+            let (asset, delegate) = try PassThroughDelegate.asset(of: origin.url, client: client)
+            try await Watching.watch(asset, for: 5)
+            return withExtendedLifetime(delegate) { origin.bytesSent }
+        }()
+        try await Task.sleep(for: .seconds(1))
+        return (Double(left) / Self.megabyte, Double(origin.bytesSent) / Self.megabyte)
+    }
+
+    /// The same through an empty cache, and how many MB more are sent for a second such play.
+    func leaveSpool() async throws -> (left: Double, later: Double, again: Double) {
+        let origin = try origin()
+        defer { origin.stop() }
+        let folder = try TemporaryFolder("beside")
+        let cache = try await MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let watch = {
+            try await Watching.watch(CachingURLAsset(url: origin.url, cache: cache), for: 5)
+            return origin.bytesSent
+        }
+        let left = try await watch()
+        try await Task.sleep(for: .seconds(1))
+        let later = origin.bytesSent
+        _ = try await watch()
+        try await Task.sleep(for: .seconds(1))
+        let again = origin.bytesSent - later
+        await cache.close()
+        return (Double(left) / Self.megabyte, Double(later) / Self.megabyte, Double(again) / Self.megabyte)
+    }
+
+    /// Milliseconds to the first bytes.
+    func startPassThrough() async throws -> Double {
+        let origin = try origin()
+        defer { origin.stop() }
+        let (asset, delegate) = try PassThroughDelegate.asset(of: origin.url, client: HTTPUpstream.standard())
+        let time = try await Watching.timeToFirstData(asset)
+        return withExtendedLifetime(delegate) { time }
+    }
+
+    /// Milliseconds to the first bytes through an empty cache.
+    func startSpool() async throws -> Double {
+        let origin = try origin()
+        defer { origin.stop() }
+        let folder = try TemporaryFolder("beside")
+        let cache = try await MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let time = try await Watching.timeToFirstData(CachingURLAsset(url: origin.url, cache: cache))
+        await cache.close()
+        return time
+    }
+}
+#endif

@@ -1,0 +1,58 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+
+/// A player without picture and sound, at true speed, and what becomes of an item in it.
+@MainActor enum Watching {
+    /// Plays until `seconds` of the media have been shown, and leaves: the player forgets the item, and the caller is to
+    /// forget the asset.
+    ///
+    /// - Throws: ``BenchmarkError`` when it can't be played, or stands still.
+    static func watch(_ asset: AVURLAsset, for seconds: Double) async throws {
+        let player = AVPlayer()
+        player.headless = .init(speed: 1)
+        let item = AVPlayerItem(asset: asset)
+        player.replaceCurrentItem(with: item)
+        defer { player.replaceCurrentItem(with: nil) }
+        let begin = ContinuousClock.now
+        while item.status != .readyToPlay || item.currentTime().seconds < seconds {
+            guard item.status != .failed, ContinuousClock.now - begin < .seconds(seconds + 30) else {
+                throw BenchmarkError("the play failed: \(item.error.map { "\($0)" } ?? "it stands still")")
+            }
+            if item.status == .readyToPlay, player.rate == 0 { player.play() }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Milliseconds from the player's first loading request to the first bytes of media that it is handed.
+    static func timeToFirstData(_ asset: AVURLAsset) async throws -> Double {
+        let player = AVPlayer()
+        player.headless = .init(speed: 1)
+        let item = AVPlayerItem(asset: asset)
+        async let time = firstData(asset)
+        player.replaceCurrentItem(with: item)
+        defer { player.replaceCurrentItem(with: nil) }
+        guard let time = await time else { throw BenchmarkError("no bytes came within ten seconds") }
+        return time
+    }
+
+    /// Looks at the asset's log every tenth of a millisecond, on a thread of its own.
+    nonisolated private static func firstData(_ asset: AVURLAsset) async -> Double? {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let begin = ContinuousClock.now
+                var asked: ContinuousClock.Instant?
+                while ContinuousClock.now - begin < .seconds(10) {
+                    let requests = asset.requestLog
+                    if asked == nil, !requests.isEmpty { asked = .now }
+                    if let asked, requests.contains(where: { $0.kind == .data && $0.bytes > 0 }) {
+                        return continuation.resume(returning: (ContinuousClock.now - asked) / .milliseconds(1))
+                    }
+                    usleep(100)
+                }
+                continuation.resume(returning: nil)
+            }
+        }
+    }
+}
+#endif
