@@ -75,7 +75,7 @@ extension CacheServices {
 
     /// Sees to it that the next generation finds its file made, in the background.
     func prepareFile() {
-        Task { [executor, directory] in try? await executor.run { directory.prepareFile() } }
+        Task(executorPreference: executor) { [directory] in directory.prepareFile() }
     }
 
     /// Tells the catalog of a generation that has begun. If it refuses, the bytes go to memory from now on, and the file
@@ -96,7 +96,7 @@ extension CacheServices {
     }
 
     private func inMemory(_ version: ResourceVersion) -> Generation {
-        let identifier = GenerationIdentifier()
+        let identifier = GenerationIdentifier(random: time.random)
         return Generation(
             row: nil, identifier: identifier, version: version, disk: nil,
             memory: memoryFile(identifier, length: version.length))

@@ -7,7 +7,8 @@ extension CacheServices {
         directory url: URL, upstream: any Upstream, configuration: MediaCache.Configuration,
         fileSystem: any FileSystem, time: CacheClock, executor: BlockingExecutor, resources: OpenResources
     ) throws -> (CacheServices, [String]) {
-        let directory = try CacheDirectory(opening: url.path, fileSystem: fileSystem, now: time.now())
+        let directory = try CacheDirectory(
+            opening: url.path, fileSystem: fileSystem, now: time.now(), random: time.random)
         let catalog = directory.catalog
         if let wanted = configuration.capacity {
             guard wanted >= 0 else {

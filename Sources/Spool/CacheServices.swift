@@ -41,7 +41,8 @@ final class CacheServices: Sendable {
     }
 }
 
-/// The one source of time: a monotonic clock to measure and wait by, and the calendar for dates on the wire.
+/// The one source of what differs from run to run: a monotonic clock to measure and wait by, the calendar for dates on
+/// the wire, and chance.
 package struct CacheClock: Sendable {
     /// Time since the cache was opened.
     let elapsed: @Sendable () -> Duration
@@ -49,14 +50,19 @@ package struct CacheClock: Sendable {
     let sleep: @Sendable (Duration) async throws -> Void
     /// The calendar.
     let now: @Sendable () -> Date
+    /// Random bits, for the jitter of retries and the names of media files; never for keys.
+    package var random: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
-    /// Time by `clock` and `now`.
+    /// Time by `clock` and `now`; chance by the system's generator, until ``random`` is set.
     package init<C: Clock>(clock: C, now: @escaping @Sendable () -> Date = { Date() }) where C.Duration == Duration {
         let start = clock.now
         self.elapsed = { start.duration(to: clock.now) }
         self.sleep = { try await clock.sleep(until: clock.now.advanced(by: $0), tolerance: nil) }
         self.now = now
     }
+
+    /// A random number from 0 to below 1.
+    var jitter: Double { Double(random() >> 11) * 0x1p-53 }
 
     func secondsSince1970() -> Int64 { Int64(now().timeIntervalSince1970) }
 }

@@ -47,20 +47,23 @@ public final class MediaCache: Sendable {
     ) async throws {
         try await self.init(
             directory: directory, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
-            time: CacheClock(clock: ContinuousClock()))
+            clock: CacheClock(clock: ContinuousClock()), executor: BlockingExecutor())
     }
 
+    /// As the public one, on files, time and threads of the caller's choice.
+    ///
+    /// - Parameter executor: Where every task of the cache runs, timers too: one that runs on a test's executor makes
+    ///   a run repeatable.
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
-        time: CacheClock
+        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor()
     ) async throws {
-        let resources = OpenResources()
+        let resources = OpenResources(executor: executor)
         self.resources = resources
-        let executor = BlockingExecutor()
         (self.services, self.notices) = try await executor.run {
             try CacheServices.open(
                 directory: directory, upstream: upstream, configuration: configuration, fileSystem: fileSystem,
-                time: time, executor: executor, resources: resources)
+                time: clock, executor: executor, resources: resources)
         }
     }
 

@@ -23,6 +23,7 @@ package final class CacheDirectory: Sendable {
     /// What opening found.
     package let recovery: Recovery
     private let fileSystem: any FileSystem
+    private let random: @Sendable () -> UInt64
     private let sealKey: SymmetricKey
     private let lock: Mutex<(any StoredFile)?>
     /// See ``prepareFile()``.
@@ -47,7 +48,10 @@ package final class CacheDirectory: Sendable {
     /// next opened.
     ///
     /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `storage`.
-    package init(opening path: String, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()) throws {
+    package init(
+        opening path: String, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date(),
+        random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    ) throws {
         try fileSystem.createDirectory(path)
         let lock = try Self.takeLock(path, fileSystem)
         var recovery = Recovery()
@@ -66,6 +70,7 @@ package final class CacheDirectory: Sendable {
         self.isWritable = true
         self.recovery = recovery
         self.fileSystem = fileSystem
+        self.random = random
         self.lock = Mutex(lock)
     }
 
@@ -86,6 +91,7 @@ package final class CacheDirectory: Sendable {
         self.isWritable = false
         self.recovery = Recovery()
         self.fileSystem = fileSystem
+        self.random = { UInt64.random(in: .min ... .max) }
         self.lock = Mutex(nil)
     }
 
@@ -149,7 +155,7 @@ package final class CacheDirectory: Sendable {
     }
 
     private func makeFile() throws -> (GenerationIdentifier, any StoredFile) {
-        let identifier = GenerationIdentifier()
+        let identifier = GenerationIdentifier(random: random)
         guard let file = try openFile(identifier) else {
             throw CacheError(.storage, "The cache was opened to look at, not to write.")
         }
@@ -185,9 +191,9 @@ package final class CacheDirectory: Sendable {
         _ path: String, keeping kept: Set<GenerationIdentifier>, _ fileSystem: any FileSystem
     ) throws -> Int {
         var removed = 0
-        for shard in try fileSystem.list(path + "/media") {
+        for shard in try fileSystem.list(path + "/media").sorted() {
             let folder = "\(path)/media/\(shard)"
-            for name in (try? fileSystem.list(folder)) ?? [] where name.hasSuffix(".media") {
+            for name in ((try? fileSystem.list(folder)) ?? []).sorted() where name.hasSuffix(".media") {
                 // A file with a name of ours and no record; whatever else somebody put here is not ours to remove.
                 guard let identifier = GenerationIdentifier(hex: name.dropLast(".media".count)),
                     !kept.contains(identifier)

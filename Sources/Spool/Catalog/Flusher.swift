@@ -66,7 +66,7 @@ final class Flusher: Sendable {
         state.withLock { state in
             change(&state)
             guard state.task == nil, !state.isClosed else { return }
-            state.task = Task { [weak self, time, interval] in
+            state.task = Task(executorPreference: executor) { [weak self, time, interval] in
                 try? await time.sleep(interval)
                 await self?.round()
             }
@@ -95,7 +95,11 @@ final class Flusher: Sendable {
                 state.dirty = [:]
                 state.used = [:]
             }
-            return (state.beginnings, Array(state.dirty.values), state.used)
+            // In an order that does not depend on where objects lie in memory.
+            return (
+                state.beginnings, state.dirty.values.sorted { $0.identifier.hex < $1.identifier.hex },
+                state.used.map { ($0.key.hash, $0.value) }.sorted { $0.0 < $1.0 }
+            )
         }
         for (_, write) in beginnings { write() }
         state.withLock { state in
@@ -110,7 +114,7 @@ final class Flusher: Sendable {
             if !seals.isEmpty { batch.append((row, seals)) }
         }
         do {
-            try catalog.record(batch, used: used.map { ($0.key.hash, $0.value) })
+            try catalog.record(batch, used: used)
         } catch {
             report(error)
         }

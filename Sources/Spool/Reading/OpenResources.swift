@@ -11,11 +11,18 @@ final class OpenResources: Sendable {
 
     private struct State {
         var entries: [CacheKey: Entry] = [:]
-        var closing: [ObjectIdentifier: Task<Void, Never>] = [:]
+        var closing: [Int: Task<Void, Never>] = [:]
+        var lastClosing = 0
         var isClosed = false
+
+        var schedulers: [Scheduler] { entries.values.map(\.scheduler).sorted { $0.key.hash < $1.key.hash } }
     }
 
     private let state = Mutex(State())
+    private let executor: BlockingExecutor
+
+    /// No resource is open; `executor` runs what closes them.
+    init(executor: BlockingExecutor) { self.executor = executor }
 
     /// The scheduler of the resource, made if it is not open; to be given back with ``release(_:)``.
     func acquire(_ key: CacheKey, make: () -> Scheduler) -> Scheduler {
@@ -39,8 +46,8 @@ final class OpenResources: Sendable {
         state.withLock { $0.entries[key]?.scheduler }
     }
 
-    /// All open schedulers.
-    var all: [Scheduler] { state.withLock { $0.entries.values.map(\.scheduler) } }
+    /// All open schedulers, by key.
+    var all: [Scheduler] { state.withLock { $0.schedulers } }
 
     /// Keys that are open.
     var keys: Set<CacheKey> { state.withLock { Set($0.entries.keys) } }
@@ -54,8 +61,9 @@ final class OpenResources: Sendable {
                 return
             }
             state.entries[scheduler.key]?.holders = 0
-            let id = ObjectIdentifier(scheduler)
-            state.closing[id] = Task {
+            state.lastClosing += 1
+            let id = state.lastClosing
+            state.closing[id] = Task(executorPreference: executor) {
                 await scheduler.close(opening: entry.openings)
                 self.state.withLock { state in
                     state.closing[id] = nil
@@ -74,7 +82,7 @@ final class OpenResources: Sendable {
     func closeAll() async {
         let (schedulers, closing) = state.withLock { state in
             state.isClosed = true
-            return (state.entries.values.map(\.scheduler), Array(state.closing.values))
+            return (state.schedulers, state.closing.sorted { $0.key < $1.key }.map(\.value))
         }
         for scheduler in schedulers { await scheduler.close() }
         for task in closing { await task.value }

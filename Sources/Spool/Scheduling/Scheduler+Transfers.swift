@@ -41,7 +41,9 @@ extension Scheduler {
             if let refreshing = state.refreshing { return (true, refreshing) }
             guard source.canRefresh, !state.hasRefreshed else { return (false, nil) }
             state.hasRefreshed = true
-            state.refreshing = Task { try await self.resolveAnew(status: status) }
+            state.refreshing = Task(executorPreference: services.executor) {
+                try await self.resolveAnew(status: status)
+            }
             return (true, state.refreshing)
         }
         try await refreshing?.value

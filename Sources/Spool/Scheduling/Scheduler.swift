@@ -135,7 +135,7 @@ package final class Scheduler: Sendable {
 
     private func setTimer(_ action: StateMachine.Action) {
         let time = services.time
-        Task { [weak self] in
+        Task(executorPreference: services.executor) { [weak self] in
             switch action {
             case .grace(let id, let epoch, let delay):
                 try? await time.sleep(delay)
@@ -185,7 +185,7 @@ package final class Scheduler: Sendable {
                 let isCut = state.machine.isCut(id)
                 state.failure = error
                 let actions = state.machine.transferFailed(
-                    id, retryAfter: delay, jitter: Double.random(in: 0..<1))
+                    id, retryAfter: delay, jitter: services.time.jitter)
                 for case .retry(_, let after) in actions { event = .retrying(after: after, cause: error) }
                 // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
                 if state.machine.needsValidation, state.mayServeStale { return actions + state.machine.validated() }
@@ -231,8 +231,8 @@ package final class Scheduler: Sendable {
             return (false, state.machine.close())
         }
         guard !isOvertaken else { return }
-        let deadline = Task {
-            try await services.time.sleep(services.configuration.readAhead.drainTime * 2)
+        let deadline = Task(executorPreference: services.executor) {
+            try await self.services.time.sleep(self.services.configuration.readAhead.drainTime * 2)
             self.feed { $0.machine.cutAll() }
         }
         await settle()

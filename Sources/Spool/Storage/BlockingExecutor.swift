@@ -10,6 +10,8 @@ import Synchronization
 /// has just given back, are still warm. It orders nothing beyond that: jobs run side by side.
 package final class BlockingExecutor: TaskExecutor {
     private let queue: Queue
+    /// Runs everything in place of threads of its own, if there is one.
+    private let other: (any TaskExecutor)?
 
     /// Creates an executor; threads come later.
     ///
@@ -18,6 +20,13 @@ package final class BlockingExecutor: TaskExecutor {
     ///   - name: What the threads are called in a debugger.
     package init(threadLimit: Int = 8, name: String = "spool.blocking") {
         self.queue = Queue(threadLimit: max(1, threadLimit), name: name)
+        self.other = nil
+    }
+
+    /// Creates an executor that has no threads and hands every job to `executor`: a test's, which runs one at a time.
+    package init(running executor: any TaskExecutor) {
+        self.queue = Queue(threadLimit: 1, name: "")
+        self.other = executor
     }
 
     deinit { queue.close() }
@@ -52,7 +61,11 @@ package final class BlockingExecutor: TaskExecutor {
     package func shutdown() { queue.close() }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        queue.add(UnownedJob(job), executor: asUnownedTaskExecutor())
+        if let other {
+            other.enqueue(job)
+        } else {
+            queue.add(UnownedJob(job), executor: asUnownedTaskExecutor())
+        }
     }
 
     /// Threads alive at the moment.

@@ -9,11 +9,10 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
     private let high: UInt64
     private let low: UInt64
 
-    /// A new random identifier.
-    package init() {
-        var generator = SystemRandomNumberGenerator()
-        high = generator.next()
-        low = generator.next()
+    /// A new random identifier, of bits from `random`.
+    package init(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) {
+        high = random()
+        low = random()
     }
 
     /// Reads a stored identifier; nil unless there are exactly 16 bytes.

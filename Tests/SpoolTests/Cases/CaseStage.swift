@@ -38,7 +38,7 @@ final class CaseStage: Sendable {
     func open() async throws -> MediaCache {
         try await MediaCache(
             directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
-            fileSystem: SystemFileSystem(), time: CacheClock(clock: clock))
+            fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
     }
 
     /// One life of the cache: what the next one finds is what this one has kept.

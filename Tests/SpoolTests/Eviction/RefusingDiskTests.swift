@@ -18,7 +18,7 @@ struct RefusingDiskTests {
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         return try await MediaCache(
             directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration,
-            fileSystem: fileSystem, time: CacheClock(clock: ContinuousClock()))
+            fileSystem: fileSystem, clock: CacheClock(clock: ContinuousClock()))
     }
 
     private func play(in cache: MediaCache) async throws {
