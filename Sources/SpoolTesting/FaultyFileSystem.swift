@@ -34,6 +34,7 @@ package final class FaultyFileSystem: FileSystem {
 
     private struct State {
         var faults: [Fault] = []
+        var judge: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
     }
 
@@ -58,8 +59,20 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
+    /// Asks `judge` before every call what happens instead of it, with the call's path; nil: nothing does.
+    ///
+    /// It is asked on whichever thread the call is made, and may look at the files, but not through this file system.
+    package func decide(_ judge: @escaping @Sendable (Call, _ path: String) -> Effect?) {
+        state.withLock { $0.judge = judge }
+    }
+
     /// Takes all faults away.
-    package func heal() { state.withLock { $0.faults = [] } }
+    package func heal() {
+        state.withLock { state in
+            state.faults = []
+            state.judge = nil
+        }
+    }
 
     /// How many calls there were, by kind, failed ones included.
     package var counts: [Call: Int] { state.withLock { $0.counts } }
@@ -68,8 +81,10 @@ package final class FaultyFileSystem: FileSystem {
     package var callCount: Int { counts.values.reduce(0, +) }
 
     /// Counts a call and says what is to happen instead of it.
-    fileprivate func effect(on call: Call) -> Effect? {
-        state.withLock { state in
+    fileprivate func effect(on call: Call, _ path: String) -> Effect? {
+        let judge = state.withLock { $0.judge }
+        if let effect = judge?(call, path) { return effect }
+        return state.withLock { state in
             state.counts[call, default: 0] += 1
             for index in state.faults.indices where state.faults[index].calls.contains(call) {
                 if state.faults[index].skipped > 0 {
@@ -84,7 +99,7 @@ package final class FaultyFileSystem: FileSystem {
     }
 
     fileprivate func check(_ call: Call, _ path: String) throws(CacheError) {
-        switch effect(on: call) {
+        switch effect(on: call, path) {
         case .error(let code), .shortWrite(_, let code):
             throw .system("failed on purpose (\(call.rawValue))", path: path, errno: code.rawValue)
         case .flippedBit, .endOfFile, nil: break
@@ -146,7 +161,7 @@ private final class FaultyFile: StoredFile {
     var fileDescriptor: Int32? { base.fileDescriptor }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
-        switch fileSystem.effect(on: .read) {
+        switch fileSystem.effect(on: .read, path) {
         case .error(let code), .shortWrite(_, let code):
             throw .system("could not be read on purpose", path: path, errno: code.rawValue)
         case .endOfFile: return 0
@@ -159,7 +174,7 @@ private final class FaultyFile: StoredFile {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
-        switch fileSystem.effect(on: .write) {
+        switch fileSystem.effect(on: .write, path) {
         case .error(let code): throw .system("could not be written on purpose", path: path, errno: code.rawValue)
         case .shortWrite(let count, let code):
             try base.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)), at: offset)

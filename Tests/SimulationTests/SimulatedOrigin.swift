@@ -136,24 +136,3 @@ final class SimulatedOrigin: Upstream {
         }
     }
 }
-
-/// Seeded random numbers: what was drawn can be drawn again from the seed.
-struct SplitMix: Sendable {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
-    }
-
-    /// A number from 0 to below `bound`.
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-
-    /// True once in `count` times; never for 0.
-    mutating func chance(_ count: Int) -> Bool { count > 0 && below(count) == 0 }
-}

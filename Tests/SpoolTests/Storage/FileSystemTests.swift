@@ -23,6 +23,15 @@ struct FileSystemTests {
         try contract.run(FaultyFileSystem(), scratch.path)
     }
 
+    @Test(
+        "Files in memory keep the contract",
+        arguments: FileSystemContract.cases.filter { !$0.needsSystemFiles })
+    func inMemory(_ contract: FileSystemContract.Case) throws {
+        let files = MemoryFileSystem()
+        try files.createDirectory("/scratch")
+        try contract.run(files, "/scratch")
+    }
+
     @Test("An aligned hole gives its disk space back")
     func holesFreeSpace() throws {
         let scratch = try ScratchDirectory()

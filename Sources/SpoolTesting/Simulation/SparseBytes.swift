@@ -1,0 +1,90 @@
+import Spool
+
+/// The bytes of one file in memory, by pages of 64 KiB that are there or are holes; copying it costs nothing.
+package struct SparseBytes: Sendable {
+    private var pages: [Int64: [UInt8]] = [:]
+    /// Bytes from the start to the end, holes included.
+    package private(set) var count: Int64 = 0
+
+    /// An empty file.
+    package init() {}
+
+    /// Pages that are there.
+    package var pageCount: Int { pages.count }
+
+    /// The numbers of the pages that are there, ascending.
+    package var pageNumbers: [Int64] { pages.keys.sorted() }
+
+    /// Reads up to the end; holes read as zeros.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
+        guard offset >= 0, offset < count else { return 0 }
+        let range = offset..<min(count, offset + Int64(buffer.count))
+        for index in Block.indices(touching: range) {
+            let part = range.clamped(to: Block.range(of: index))
+            let target = UnsafeMutableRawBufferPointer(
+                rebasing: buffer[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
+            if let page = pages[index] {
+                let start = Int(part.lowerBound - Block.start(of: index))
+                page.withUnsafeBytes { target.copyMemory(from: .init(rebasing: $0[start..<start + target.count])) }
+            } else {
+                target.initializeMemory(as: UInt8.self, repeating: 0)
+            }
+        }
+        return Int(range.upperBound - range.lowerBound)
+    }
+
+    /// Writes at `offset`, which must not be negative.
+    package mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
+        guard !bytes.isEmpty else { return }
+        let range = offset..<offset + Int64(bytes.count)
+        for index in Block.indices(touching: range) {
+            let part = range.clamped(to: Block.range(of: index))
+            let source = UnsafeRawBufferPointer(
+                rebasing: bytes[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
+            withPage(index) { page in
+                let start = Int(part.lowerBound - Block.start(of: index))
+                UnsafeMutableRawBufferPointer(rebasing: page[start..<start + source.count]).copyMemory(from: source)
+            }
+        }
+        count = max(count, range.upperBound)
+    }
+
+    /// Makes a hole; one that reaches the end shortens the file instead.
+    package mutating func punchHole(_ hole: Range<Int64>) {
+        let lower = max(0, hole.lowerBound)
+        let range = lower..<max(lower, min(hole.upperBound, count))
+        guard !range.isEmpty else { return }
+        let shortens = range.upperBound == count
+        for index in Block.indices(touching: range) where pages[index] != nil {
+            let part = range.clamped(to: Block.range(of: index))
+            if part.lowerBound == Block.start(of: index), shortens || part.count == Block.size {
+                pages[index] = nil
+            } else {
+                withPage(index) { page in
+                    let start = Int(part.lowerBound - Block.start(of: index))
+                    UnsafeMutableRawBufferPointer(rebasing: page[start..<start + part.count])
+                        .initializeMemory(as: UInt8.self, repeating: 0)
+                }
+            }
+        }
+        if shortens { count = range.lowerBound }
+    }
+
+    /// Turns the lowest bit of a byte.
+    package mutating func flip(at offset: Int64) {
+        guard offset < count else { return }
+        withPage(Block.index(of: offset)) { $0[Int(offset % Block.size)] ^= 1 }
+    }
+
+    /// Zeroes a page, as a disk does that lost what was not yet written.
+    package mutating func lose(page index: Int64) {
+        withPage(index) { $0.initializeMemory(as: UInt8.self, repeating: 0) }
+    }
+
+    /// Cuts the file off.
+    package mutating func truncate(to size: Int64) { punchHole(size..<Int64.max) }
+
+    private mutating func withPage(_ index: Int64, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
+        pages[index, default: [UInt8](repeating: 0, count: Int(Block.size))].withUnsafeMutableBytes(body)
+    }
+}
