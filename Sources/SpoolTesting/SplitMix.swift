@@ -2,13 +2,18 @@
 package struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Numbers that follow from `seed`.
-    package init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
+    /// Numbers that follow from `seed`; those of neighbouring seeds have nothing to do with each other.
+    package init(_ seed: UInt64) { state = Self.mix(seed &+ 0x5851_F42D_4C95_7F2D) }
 
     /// The next 64 bits.
     package mutating func next() -> UInt64 {
+        // By this constant, the states of seeds that were not mixed would be those of their neighbours, one step on.
         state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
+        return Self.mix(state)
+    }
+
+    private static func mix(_ value: UInt64) -> UInt64 {
+        var word = value
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
         return word ^ (word >> 31)

@@ -121,7 +121,9 @@ final class SimulatedOrigin: Upstream {
             try rest.withLock { rest in
                 guard !rest.isEmpty else { return nil }
                 let piece = try origin.state.withLock { state in
-                    if state.random.chance(state.faults.cut) { throw UpstreamError(.connectionLost, "the line was cut") }
+                    if state.random.chance(state.faults.cut) {
+                        throw UpstreamError(.connectionLost, "the line was cut")
+                    }
                     let count = Int64(1 + state.random.below(origin.largestPiece))
                     let piece = rest.lowerBound..<min(rest.upperBound, rest.lowerBound + count)
                     var sent = state.sent[pattern] ?? Sent()

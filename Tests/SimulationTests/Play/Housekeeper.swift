@@ -1,0 +1,110 @@
+import ByteRanges
+import Foundation
+import Spool
+import SpoolTesting
+
+/// Does to a cache what an app, its user, its origin and its disk do while others play.
+struct Housekeeper {
+    let life: PlayLife
+    let cache: MediaCache
+    var random: SplitMix
+    private var world: PlayWorld { life.world }
+
+    init(_ life: PlayLife, _ cache: MediaCache, _ random: SplitMix) {
+        self.life = life
+        self.cache = cache
+        self.random = random
+    }
+
+    mutating func work() async {
+        for _ in 0..<life.plan.chores as Range<Int> {
+            await world.sleep(.microseconds(random.below(random.chance(2) ? 20_000 : 800_000)))
+            if life.isOver || life.isClosing { return }
+            world.countOperation()
+            let chore = random.pick(world.plan.chores)
+            world.log.add("housekeeper", "\(chore)")
+            do {
+                try await world.timed("\(chore)", in: life) { try await perform(chore) }
+            } catch let error as CacheError {
+                world.log.add("housekeeper", "\(chore): \(error.code)")
+                if !explains(error, chore) { world.report(.operation, "\(chore): \(error.code) \(error)", in: life) }
+            } catch {
+                world.report(.operation, "\(chore): \(error)", in: life)
+            }
+            life.checkCapacity(cache)
+        }
+    }
+
+    private func explains(_ error: CacheError, _ chore: Chore) -> Bool {
+        switch error.code {
+        case .storage: world.plan.diskFaults > 0
+        case .notStored: chore == .export || chore == .pin || chore == .unpin
+        case .incomplete: chore == .export
+        case .closed: life.isClosing
+        default: false
+        }
+    }
+
+    private mutating func perform(_ chore: Chore) async throws {
+        let media = random.pick(world.plan.media)
+        let key = cache.key(for: media.url)
+        switch chore {
+        case .verify, .repair:
+            let result = try await cache.verify(repairing: chore == .repair)
+            world.log.add("housekeeper", "\(result)")
+            if result.bad > 0, !world.plan.mayRepeat {
+                world.report(.operation, "\(chore) finds \(result.bad) bad blocks of \(result.blocks)", in: life)
+            }
+        case .export: try await export(key, media)
+        case .remove:
+            life.noteRemoved(media)
+            world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
+            try await cache.remove(key)
+        case .removeAll:
+            for media in world.plan.media {
+                life.noteRemoved(media)
+                world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
+            }
+            try await cache.removeAll()
+        case .evict:
+            let bytes = try await cache.evict(to: Int64(random.below(1_000_000)))
+            world.allowRepeating(bytes, "evicted")
+        case .setCapacity:
+            let capacity = random.pick([nil, 0, 100_000, 500_000, 2_000_000]) as Int64?
+            life.expectCapacity(capacity)
+            try await cache.setCapacity(capacity)
+            life.noteCapacity(cache)
+        case .pin, .unpin: try await cache.setPinned(chore == .pin, key: key)
+        case .list: try await list()
+        case .changeVersion: world.origin.change(media)
+        case .outage:
+            world.origin.setDown(true)
+            await world.sleep(.milliseconds(random.below(8_000)))
+            world.origin.setDown(false)
+        case .jumpClock: world.jump(bySeconds: Double(random.below(4) - 2) * 86_400 * 365 * 3)
+        case .fullDisk:
+            life.setDiskFull(true)
+            await world.sleep(.milliseconds(random.below(2_000)))
+            life.setDiskFull(false)
+        }
+    }
+
+    private func export(_ key: CacheKey, _ media: SimulatedMedia) async throws {
+        let target = "\(world.root)/export"
+        // Of a former one.
+        try? FileManager.default.removeItem(atPath: target)
+        try await cache.export(key, to: URL(fileURLWithPath: target))
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
+        let isRight = media.versions.contains { version in
+            version.length == bytes.count && bytes.withUnsafeBytes { version.firstMismatch(in: $0, at: 0) == nil }
+        }
+        if !isRight { world.report(.wrongBytes, "exported \(media.path), \(bytes.count) bytes", in: life) }
+    }
+
+    private func list() async throws {
+        for kept in try await cache.contents() {
+            guard let length = kept.length, let last = kept.ranges.bounds?.upperBound, last > length else { continue }
+            world.report(.operation, "\(kept.address) has \(length) bytes, and \(kept.ranges) of them kept", in: life)
+        }
+    }
+}

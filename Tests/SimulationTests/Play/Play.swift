@@ -1,0 +1,212 @@
+import ByteRanges
+import Foundation
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// One play: what follows from one seed, from an empty directory over some lives of a cache to the last checks.
+///
+/// A play draws a plan (one to three media, an origin with or without faults, a capacity or none, a disk with or without
+/// faults, one to three lives), runs each life with its players and chores at once, then a last life in which everything
+/// is played from end to end over a sound origin and disk. Everything runs on one `SeededExecutor`.
+final class Play: Sendable {
+    private let world: PlayWorld
+    /// Whether the log of a play that found nothing is wanted, too.
+    private let keepsLog: Bool
+    private let isOver = Mutex(false)
+
+    private init(_ world: PlayWorld, keepsLog: Bool) {
+        self.world = world
+        self.keepsLog = keepsLog
+    }
+
+    /// Plays the seed on the calling thread, which must not be one of Swift's own.
+    static func run(seed: UInt64, logLimit: Int = 40) -> PlayReport {
+        let root =
+            "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
+        // A folder that can't be made shows at the first opening, one that can't be removed is only left behind.
+        try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
+        return Play(world, keepsLog: logLimit > 1_000).run()
+    }
+
+    private static let runs = Atomic(0)
+    /// In memory where the machine has such a place.
+    private static let scratch =
+        FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
+
+    private func run() -> PlayReport {
+        let executor = world.executor
+        let start = ContinuousClock.now
+        _ = world.task { [self] in
+            await main()
+            isOver.withLock { $0 = true }
+        }
+        _ = world.task { [self] in await world.watch { self.isOver.withLock { $0 } } }
+        let ending = executor.run(limit: 3_000_000) { self.isOver.withLock { $0 } || world.isAborted }
+        switch ending {
+        case .finished: break
+        case .stuck:
+            world.reportWaits(longerThan: .seconds(-1))
+            world.report(.hang, "nothing goes on")
+        case .endless: world.report(.hang, "no end after \(executor.steps) steps")
+        }
+        return PlayReport(
+            seed: world.plan.seed, findings: world.findings, operations: world.operations, steps: executor.steps,
+            time: ContinuousClock.now - start, digest: world.log.digest,
+            lines: keepsLog || !world.findings.isEmpty ? world.log.lines : [])
+    }
+
+    // MARK: - Lives
+
+    private func main() async {
+        world.log.add("plan", "\(world.plan)")
+        var random = SplitMix(world.plan.seed &+ 0x11FE)
+        var files = PlayLife.newFiles()
+        var directory = "\(world.root)/0"
+        for number in world.plan.lives.indices {
+            let life = PlayLife(number, world.plan.lives[number], world: world, memory: files, directory: directory)
+            await live(life, random.fork())
+            if world.isAborted { return }
+            if let remains = life.remains { (files, directory) = remains }
+            if world.plan.damages {
+                for _ in 0..<random.below(4) as Range<Int> { PlayLife.damage(files, &random, world.log) }
+            }
+        }
+        world.origin.heal()
+        let ending = PlayPlan.Life(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)
+        let last = PlayLife(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
+        last.healDisk()
+        await finish(last)
+        // Whatever was still on its way has come by then.
+        await world.sleep(.seconds(30))
+        if files.openCount > 0 { world.report(.openFiles, "\(files.openCount) files are open after the end") }
+        checkRepeats()
+    }
+
+    private func live(_ life: PlayLife, _ seed: SplitMix) async {
+        var random = seed
+        world.countOperation()
+        guard let cache = await life.open() else { return }
+        let isHurried = life.plan.ending == .closedInPlay
+        var tasks: [Task<Void, Never>] = []
+        for number in 0..<life.plan.players as Range<Int> {
+            let player = Player("player \(life.number).\(number)", life, cache, random.fork())
+            tasks.append(
+                world.task {
+                    var player = player
+                    await player.play()
+                })
+        }
+        let housekeeper = Housekeeper(life, cache, random.fork())
+        tasks.append(
+            world.task {
+                var housekeeper = housekeeper
+                await housekeeper.work()
+            })
+        if isHurried {
+            await world.sleep(.microseconds(random.below(random.chance(2) ? 100_000 : 5_000_000)))
+            life.isClosing = true
+            await close(life, cache)
+        }
+        for task in tasks { await task.value }
+        world.origin.setDown(false)
+        if !life.isDead, !isHurried { await rest(life, cache) }
+        if life.plan.isKilled { life.kill() }
+        guard !isHurried else { return }
+        life.isClosing = true
+        if life.isDead {
+            // What a killed process does further is of no interest, and nobody waits for it.
+            _ = world.task { await cache.close() }
+        } else {
+            await close(life, cache)
+        }
+    }
+
+    private func close(_ life: PlayLife, _ cache: MediaCache) async {
+        let start = world.executor.clock.now.offset
+        await world.timed("closing", in: life) { await cache.close() }
+        let time = world.executor.clock.now.offset - start
+        world.log.add("life \(life.number)", "closed")
+        if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
+    }
+
+    /// Everything plays from end to end, and then nothing is left.
+    private func finish(_ life: PlayLife) async {
+        guard let cache = await life.open() else { return }
+        for media in world.plan.media {
+            // A reader that finds another version than the stored one ends with `resourceChanged`, once.
+            for attempt in 0..<2 as Range<Int> {
+                var random = SplitMix(UInt64(attempt))
+                var reading = Reading(whole: media, cache.media(for: media.url), &random)
+                while await reading.step("last player", life, cache) {}
+                if reading.isComplete { break }
+                if attempt == 1, media.failingPlace == nil {
+                    world.report(.unexpectedError, "\(media.path) does not play to its end", in: life)
+                }
+            }
+        }
+        await rest(life, cache)
+        do {
+            try await cache.removeAll()
+        } catch {
+            world.report(.operation, "removing all: \(error)", in: life)
+        }
+        if cache.storedBytes != 0 { world.report(.ledger, "\(cache.storedBytes) bytes are kept of nothing", in: life) }
+        life.isClosing = true
+        await close(life, cache)
+        let left = life.memory.paths.filter { $0.hasSuffix(".media") }
+        if !left.isEmpty { world.report(.orphans, "\(left.count) media files are left of nothing", in: life) }
+    }
+
+    // MARK: - Checks
+
+    /// Nobody reads any more: what is counted, recorded and on disk must agree.
+    private func rest(_ life: PlayLife, _ cache: MediaCache) async {
+        await world.sleep(.seconds(30))
+        guard !life.isDead else { return }
+        if world.origin.inFlight > 0 {
+            world.report(.transferAtRest, "\(world.origin.inFlight) bodies are open", in: life)
+        }
+        let stored = cache.storedBytes
+        do {
+            let contents = try await cache.contents()
+            guard !life.isDead else { return }
+            let recorded = contents.reduce(0) { $0 + $1.cachedBytes }
+            if recorded != stored {
+                world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
+            }
+            checkPages(contents, life)
+        } catch let error as CacheError where error.code == .storage && world.plan.diskFaults > 0 {
+            return
+        } catch {
+            world.report(.operation, "contents: \(error)", in: life)
+        }
+        life.checkCapacity(cache)
+    }
+
+    /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
+    private func checkPages(_ contents: [CachedMedia], _ life: PlayLife) {
+        guard !world.plan.damages else { return }
+        let recorded = contents.reduce(0) { sum, kept in
+            sum + kept.ranges.reduce(0) { $0 + Block.indices(touching: $1).count }
+        }
+        let pages = life.memory.paths.filter { $0.hasSuffix(".media") }
+            .reduce(0) { $0 + (life.memory.with($1, \.pageCount) ?? 0) }
+        let isSpoilt =
+            world.plan.diskFaults > 0
+            || world.plan.lives.prefix(life.number).contains { $0.isKilled }
+        if pages < recorded || pages > recorded && !isSpoilt {
+            world.report(.disk, "\(recorded) blocks are recorded, \(pages) are on disk", in: life)
+        }
+    }
+
+    /// Each byte was sent once, but for what had a reason.
+    private func checkRepeats() {
+        guard !world.plan.mayRepeat else { return }
+        let allowed = world.origin.inHand + world.repeatAllowance
+        let repeated = world.origin.repeated
+        if repeated > allowed { world.report(.sentAgain, "\(repeated) bytes were sent again, \(allowed) may be") }
+    }
+}

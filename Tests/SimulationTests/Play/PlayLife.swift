@@ -1,0 +1,232 @@
+import Foundation
+import Logging
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// One life of the cache in a play: from the opening of its directory to its closing, or its kill.
+final class PlayLife: Sendable {
+    private struct State {
+        var cache: MediaCache?
+        var calls = 0
+        var isDead = false
+        var isClosing = false
+        var isDiskFull = false
+        var isDiskSound = false
+        var random: SplitMix
+        /// What the kill left.
+        var remains: (files: MemoryFileSystem, directory: String)?
+        /// Resources that were removed in this life.
+        var removed: Set<String> = []
+        var capacityBound: Int64?
+    }
+
+    let number: Int
+    let world: PlayWorld
+    let plan: PlayPlan.Life
+    let directory: String
+    let memory: MemoryFileSystem
+    let files: FaultyFileSystem
+    private let state: Mutex<State>
+
+    init(_ number: Int, _ plan: PlayPlan.Life, world: PlayWorld, memory: MemoryFileSystem, directory: String) {
+        self.number = number
+        self.plan = plan
+        self.world = world
+        self.memory = memory
+        self.directory = directory
+        files = FaultyFileSystem(memory)
+        state = Mutex(State(random: SplitMix(world.plan.seed &* 31 &+ UInt64(number))))
+        files.decide { [weak self] call, path in self?.judge(call, path) }
+    }
+
+    /// A file system for the first life of a play.
+    static func newFiles() -> MemoryFileSystem {
+        MemoryFileSystem { path in
+            !path.contains("/media") && !path.hasSuffix("/lock") && !path.hasSuffix("/CACHEDIR.TAG")
+        }
+    }
+
+    // MARK: - State
+
+    var isDead: Bool { state.withLock { $0.isDead } }
+    /// Whether the cache is being closed, or has been.
+    var isClosing: Bool {
+        get { state.withLock { $0.isClosing } }
+        set { state.withLock { $0.isClosing = newValue } }
+    }
+    /// Whether readers have to stop.
+    var isOver: Bool { state.withLock { $0.isDead } || world.isAborted }
+    var remains: (files: MemoryFileSystem, directory: String)? { state.withLock { $0.remains } }
+
+    func noteRemoved(_ media: SimulatedMedia) { state.withLock { _ = $0.removed.insert(media.path) } }
+    func wasRemoved(_ media: SimulatedMedia) -> Bool { state.withLock { $0.removed.contains(media.path) } }
+    func setDiskFull(_ isFull: Bool) { state.withLock { $0.isDiskFull = isFull } }
+    /// From now on no call fails.
+    func healDisk() {
+        state.withLock { state in
+            state.isDiskSound = true
+            state.isDiskFull = false
+        }
+    }
+
+    // MARK: - The cache
+
+    /// Opens the directory; tries again where the disk was made to fail.
+    func open() async -> MediaCache? {
+        var configuration = world.plan.configuration
+        configuration.logger = Logger(label: "play") { [world, number] _ in
+            PlayLogHandler(world: world, who: "cache \(number)")
+        }
+        for attempt in 0..<4 as Range<Int> {
+            if attempt == 3 { healDisk() }
+            do {
+                let cache = try await world.timed("opening", in: self) {
+                    try await MediaCache(
+                        directory: URL(fileURLWithPath: directory), upstream: LifeUpstream(life: self),
+                        configuration: configuration, fileSystem: files, clock: world.cacheClock,
+                        executor: BlockingExecutor(running: world.executor))
+                }
+                world.log.add("life \(number)", "opened, \(cache.storedBytes) bytes are kept")
+                state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
+                return cache
+            } catch {
+                world.log.add("life \(number)", "did not open: \(world.withoutRoot("\(error)"))")
+                if world.plan.diskFaults == 0 || attempt == 3 {
+                    world.report(.operation, "the directory could not be opened: \(error)", in: self)
+                }
+            }
+            if isDead { return nil }
+        }
+        return nil
+    }
+
+    /// The capacity is being changed; until that is done, the larger of the two holds.
+    func expectCapacity(_ capacity: Int64?) {
+        state.withLock { state in
+            guard let bound = state.capacityBound, let capacity else { return state.capacityBound = nil }
+            state.capacityBound = max(bound, capacity)
+        }
+    }
+
+    /// The capacity was changed; more may be kept until evicted, if it is pinned or read, but no more than there is.
+    func noteCapacity(_ cache: MediaCache) {
+        state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
+    }
+
+    /// What is kept must not be more than the capacity, nor grow beyond it.
+    func checkCapacity(_ cache: MediaCache) {
+        guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
+        let stored = cache.storedBytes
+        if stored > bound { world.report(.capacity, "\(stored) bytes are kept, \(bound) may be", in: self) }
+    }
+
+    /// Flips, loses or cuts off bytes of a media file, as happens to one that nobody has open: what a process has
+    /// checked once it trusts while it lives.
+    static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
+        guard let path = files.paths.filter({ $0.hasSuffix(".media") }).randomElement(using: &random) else { return }
+        let size = files.with(path, \.count) ?? 0
+        guard size > 0 else { return }
+        let place = Int64(random.below(Int(size)))
+        let kind = random.below(3)
+        log.add("disk", "damage \(kind) of a file at \(place)")
+        switch kind {
+        case 0: _ = files.with(path) { $0.flip(at: place) }
+        case 1: _ = files.with(path) { $0.lose(page: place / 65_536) }
+        default: _ = files.with(path) { $0.truncate(to: place) }
+        }
+    }
+
+    // MARK: - The disk
+
+    /// Says what happens to a call of the file system; the place where kills come.
+    private func judge(_ call: FaultyFileSystem.Call, _ path: String) -> FaultyFileSystem.Effect? {
+        let isKill = state.withLock { state in
+            state.calls += 1
+            return state.calls == plan.killAt && plan.isKilled
+        }
+        if isKill { kill() }
+        let rate = world.plan.diskFaults
+        guard rate > 0 else { return nil }
+        let effect = state.withLock { state -> FaultyFileSystem.Effect? in
+            guard !state.isDead, !state.isDiskSound else { return nil }
+            if state.isDiskFull, call == .write || call == .createDirectory { return .error(.ENOSPC) }
+            guard state.random.chance(rate) else { return nil }
+            switch call {
+            case .open, .lock: return .error(state.random.pick([.EMFILE, .EIO]))
+            case .write:
+                return state.random.pick([
+                    .error(.ENOSPC), .error(.EIO), .shortWrite(state.random.below(20_000), .ENOSPC),
+                ])
+            case .read: return state.random.pick([.error(.EIO), .endOfFile])
+            default: return .error(state.random.pick([.EIO, .EROFS]))
+            }
+        }
+        if let effect { world.log.add("disk \(number)", "\(call) fails: \(effect)") }
+        return effect
+    }
+
+    /// The process ends here: what it leaves is copied, and what it does from now on concerns nobody.
+    func kill() {
+        guard !isDead else { return }
+        let target = "\(world.root)/\(number + 1)"
+        let copy = memory.copy(renaming: directory, to: target)
+        try? copyCatalog(to: target)  // Where there is none yet, none is left.
+        state.withLock { state in
+            state.isDead = true
+            state.remains = (copy, target)
+        }
+        world.allowRepeating(world.origin.sent(within: .milliseconds(500)) + 65_536, "killed")
+        world.log.add("life \(number)", "killed")
+        if plan.ending == .powerLost { losePower(copy, target) }
+    }
+
+    private func copyCatalog(to target: String) throws {
+        let manager = FileManager.default
+        try manager.createDirectory(atPath: target, withIntermediateDirectories: true)
+        for name in ["catalog.sqlite", "catalog.sqlite-wal"] where manager.fileExists(atPath: "\(directory)/\(name)") {
+            try manager.copyItem(atPath: "\(directory)/\(name)", toPath: "\(target)/\(name)")
+        }
+    }
+
+    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal.
+    private func losePower(_ copy: MemoryFileSystem, _ target: String) {
+        var random = state.withLock { $0.random.fork() }
+        for path in copy.paths where path.hasSuffix(".media") {
+            for page in copy.with(path, \.pageNumbers) ?? [] where random.chance(4) {
+                _ = copy.with(path) { $0.lose(page: page) }
+            }
+        }
+        guard let journal = FileHandle(forUpdatingAtPath: "\(target)/catalog.sqlite-wal") else { return }
+        let size = (try? journal.seekToEnd()) ?? 0
+        try? journal.truncate(atOffset: size - UInt64(random.below(Int(size / 3) + 1)))
+        try? journal.close()
+    }
+}
+
+/// The way to the origin in one life; a killed process asks for nothing.
+private struct LifeUpstream: Upstream {
+    let life: PlayLife
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        if life.isDead { throw UpstreamError(.failed, "the process has been killed") }
+        return try await life.world.origin.open(request, for: life)
+    }
+}
+
+/// Writes what a cache logs into the play's log.
+private struct PlayLogHandler: LogHandler {
+    let world: PlayWorld
+    let who: String
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        world.log.add(who, world.withoutRoot("\(event.message)"))
+    }
+}

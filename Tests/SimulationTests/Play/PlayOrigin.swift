@@ -1,0 +1,152 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// An origin in memory and virtual time that serves patterns, fails by seeded draws, and counts every byte that it sends.
+final class PlayOrigin: Sendable {
+    /// What was sent of one version.
+    struct Sent: Sendable {
+        var bytes: Int64 = 0
+        var distinct = ByteRangeSet()
+    }
+
+    struct State {
+        var random: SplitMix
+        var faults: OriginFaults
+        var isDown = false
+        /// The number of each media's version that is served now.
+        var current: [String: Int] = [:]
+        var sent: [PatternBytes: Sent] = [:]
+        /// What was sent lately.
+        var recent: [(at: Duration, bytes: Int64)] = []
+        /// Bytes that may have been in hand where a body was given up or cut.
+        var inHand: Int64 = 0
+        var inFlight = 0
+        var requests = 0
+    }
+
+    let media: [String: SimulatedMedia]
+    let clock: ManualClock
+    let log: PlayLog
+    let state: Mutex<State>
+
+    init(_ plan: PlayPlan, clock: ManualClock, log: PlayLog) {
+        media = Dictionary(uniqueKeysWithValues: plan.media.map { ($0.path, $0) })
+        self.clock = clock
+        self.log = log
+        state = Mutex(State(random: SplitMix(plan.seed &+ 0x0419), faults: plan.faults))
+    }
+
+    // MARK: - Questions
+
+    func version(of media: SimulatedMedia) -> PatternBytes {
+        media.versions[state.withLock { $0.current[media.path] ?? 0 }]
+    }
+
+    /// Whether another version than the first has been served, or may have been.
+    func hasChanged(_ media: SimulatedMedia) -> Bool { state.withLock { $0.current[media.path] ?? 0 } > 0 }
+
+    /// Bytes that were sent more than once, in all.
+    var repeated: Int64 { state.withLock { $0.sent.values.reduce(0) { $0 + $1.bytes - $1.distinct.byteCount } } }
+
+    var inHand: Int64 { state.withLock { $0.inHand } }
+    var inFlight: Int { state.withLock { $0.inFlight } }
+    var requests: Int { state.withLock { $0.requests } }
+
+    /// Bytes that were sent within the last `duration`.
+    func sent(within duration: Duration) -> Int64 {
+        let start = clock.now.offset - duration
+        return state.withLock { $0.recent.reduce(0) { $0 + ($1.at >= start ? $1.bytes : 0) } }
+    }
+
+    // MARK: - Moods
+
+    /// Serves the next version, if there is one.
+    func change(_ media: SimulatedMedia) {
+        state.withLock { $0.current[media.path] = min(($0.current[media.path] ?? 0) + 1, media.versions.count - 1) }
+    }
+
+    func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
+
+    /// Fails no more.
+    func heal() {
+        state.withLock { state in
+            state.faults = OriginFaults()
+            state.isDown = false
+        }
+    }
+
+    // MARK: - Responding
+
+    func open(_ request: UpstreamRequest, for life: PlayLife) async throws -> UpstreamResponse {
+        let path = request.url.path
+        guard let media = media[path] else { return response(404, [:], request, nil) }
+        log.add("origin", "\(path) asked for \(request.fields[.range] ?? "all")")
+        if media.latency > .zero { try await sleep(media.latency) }
+        enum Mood { case unreachable, busy(after: String?), serving(PatternBytes) }
+        let mood: Mood = state.withLock { state in
+            state.requests += 1
+            if state.isDown || state.random.chance(state.faults.unreachable) { return .unreachable }
+            if state.random.chance(state.faults.busy) {
+                return .busy(after: state.random.pick([nil, "0", "2", "120"]))
+            }
+            return .serving(media.versions[state.current[path] ?? 0])
+        }
+        switch mood {
+        case .unreachable: throw UpstreamError(.unreachable, "no connection to \(path)")
+        case .busy(let after): return response(503, after.map { [.retryAfter: $0] } ?? [:], request, nil)
+        case .serving(let pattern): return serve(media, pattern, request, life)
+        }
+    }
+
+    private func serve(
+        _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ life: PlayLife
+    ) -> UpstreamResponse {
+        let tag = "\"\(pattern.seed)-\(pattern.length)\""
+        var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
+        if request.fields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
+        let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
+        guard media.hasRanges, isCurrent, let asked = request.fields[.range] else {
+            if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
+            return response(200, fields, request, Sending(life, media, pattern, 0..<pattern.length))
+        }
+        let total = media.tellsLength ? "\(pattern.length)" : "*"
+        let text = asked.dropFirst("bytes=".count)
+        let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+        let lower: Int64
+        let upper: Int64
+        if let first = bounds.first ?? nil {
+            lower = first
+            upper = min(pattern.length, ((bounds.last ?? nil) ?? (pattern.length - 1)) + 1)
+        } else {
+            lower = max(0, pattern.length - ((bounds.last ?? nil) ?? 0))
+            upper = pattern.length
+        }
+        guard lower < upper else {
+            return response(416, media.tellsLength ? [.contentRange: "bytes */\(total)"] : [:], request, nil)
+        }
+        fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(total)"
+        fields[.contentLength] = "\(upper - lower)"
+        return response(206, fields, request, Sending(life, media, pattern, lower..<upper))
+    }
+
+    private func response(
+        _ status: Int, _ fields: HTTPFields, _ request: UpstreamRequest, _ body: Sending?
+    ) -> UpstreamResponse {
+        let pieces = SentPieces(sending: body)
+        return UpstreamResponse(
+            head: HTTPResponse(status: .init(code: status), headerFields: fields), url: request.url,
+            body: UpstreamBody(pieces))
+    }
+
+    func sleep(_ duration: Duration) async throws {
+        do {
+            try await clock.sleep(until: clock.now.advanced(by: duration))
+        } catch {
+            throw UpstreamError(.cancelled, "the request was given up")
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import SpoolTesting
+
+/// A plan as one line of a log.
+extension PlayPlan: CustomStringConvertible {
+    var description: String {
+        let media = media.map { media in
+            var text = "\(media.path) \(media.versions.map(\.length)) latency \(media.latency) pace \(media.pace)"
+            if !media.hasRanges { text += " without ranges" }
+            if !media.tellsLength { text += " without length" }
+            if let place = media.failingPlace { text += " fails at \(place)" }
+            return text
+        }
+        let lives = lives.map { life in
+            "\(life.ending)\(life.isKilled ? " at call \(life.killAt)" : ""), \(life.players) players, \(life.chores) chores"
+        }
+        return """
+            seed \(seed): \(media); capacity \(capacity.map(String.init) ?? "none"), \(freshness), \(faults), \
+            disk faults 1/\(diskFaults), damages \(damages), chores \(chores.map(\.rawValue)), lives \(lives)
+            """
+    }
+}

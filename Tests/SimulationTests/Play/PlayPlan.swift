@@ -1,0 +1,100 @@
+import Spool
+import SpoolTesting
+
+/// What one play is made of: its media, its origin's and its disk's moods, its lives. All of it follows from the seed.
+struct PlayPlan: Sendable {
+    /// How a life of the cache ends.
+    enum Ending: Sendable, CaseIterable {
+        /// Everybody has gone, then the cache is closed.
+        case closedAtRest
+        /// It is closed while players read.
+        case closedInPlay
+        /// Its process is killed at a call of the file system.
+        case killed
+        /// The same, and what had not reached the disk is lost.
+        case powerLost
+    }
+
+    /// From one opening of the directory to its end.
+    struct Life: Sendable {
+        var ending: Ending
+        var players: Int
+        /// Things that each player does.
+        var steps: Int
+        /// Things that are done to the cache meanwhile.
+        var chores: Int
+        /// The call of the file system at which the kill comes.
+        var killAt: Int
+        var isKilled: Bool { ending == .killed || ending == .powerLost }
+    }
+
+    let seed: UInt64
+    var media: [SimulatedMedia] = []
+    var faults = OriginFaults()
+    /// Whether versions change at the origin.
+    var changes = false
+    var capacity: Int64?
+    /// Of the calls of the file system, one in so many fails; 0: none.
+    var diskFaults = 0
+    /// Whether bytes on disk are damaged between two lives.
+    var damages = false
+    var chores: [Chore] = []
+    var lives: [Life] = []
+    var freshness = FreshnessPolicy.immutable
+
+    /// Draws a plan.
+    init(seed: UInt64) {
+        self.seed = seed
+        var random = SplitMix(seed &+ 0x5E_ED)
+        changes = random.chance(4)
+        if random.chance(3) { capacity = random.pick([0, 65_536, 200_000, 300_000, 700_000, 1_500_000]) }
+        // Small media where the capacity is small: making room for each chunk of a large one only takes long.
+        let longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
+        media = (0..<1 + random.below(3) as Range<Int>).map {
+            SimulatedMedia(number: $0, longest: longest, changes: changes, &random)
+        }
+        if random.chance(2) { faults = OriginFaults(drawn: &random) }
+        if random.chance(5) { diskFaults = random.pick([8, 30, 100, 300]) }
+        damages = random.chance(6)
+        freshness = random.chance(6) ? .revalidate : .immutable
+        chores = Chore.allCases.filter { chore in
+            switch chore {
+            case .changeVersion: changes
+            case .setCapacity: capacity != nil
+            case .outage: faults.isAny
+            case .fullDisk: diskFaults > 0
+            default: random.chance(3)
+            }
+        }
+        lives = (0..<1 + random.below(3) as Range<Int>).map { _ in
+            Life(
+                ending: random.chance(2) ? .closedAtRest : random.pick(Ending.allCases), players: 1 + random.below(4),
+                steps: 2 + random.below(6), chores: chores.isEmpty ? 0 : random.below(10),
+                killAt: 5 + random.below(random.chance(2) ? 60 : 500))
+        }
+    }
+
+    /// Whether bytes may be asked for again without bound: they were not kept, or spoilt.
+    var mayRepeat: Bool {
+        capacity != nil || diskFaults > 0 || damages || lives.contains { $0.ending == .powerLost }
+            || media.contains { !$0.hasRanges || !$0.tellsLength }
+    }
+
+    /// How the cache is configured.
+    var configuration: MediaCache.Configuration {
+        var configuration = MediaCache.Configuration()
+        configuration.capacity = capacity
+        configuration.freshness = freshness
+        configuration.readAhead.firstRequest = 128 << 10
+        configuration.readAhead.largestRequest = 512 << 10
+        configuration.readAhead.window = 768 << 10
+        configuration.memoryLimit = 1 << 20
+        return configuration
+    }
+}
+
+/// What is done to a cache while players read.
+enum Chore: String, CaseIterable, Sendable {
+    case verify, repair, export, remove, removeAll, evict, setCapacity, pin, unpin, list
+    case changeVersion, outage, jumpClock, fullDisk
+}

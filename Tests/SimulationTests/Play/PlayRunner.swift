@@ -1,0 +1,64 @@
+import Foundation
+import Synchronization
+
+/// Runs plays on threads of its own, each of which takes the next seed when it is done with one.
+final class PlayRunner: Sendable {
+    private struct State {
+        /// The seeds that are left, from the first on.
+        var seeds: Range<UInt64>
+        var reports: [PlayReport] = []
+    }
+
+    private let state: Mutex<State>
+    private let logLimit: Int
+    private let deadline: ContinuousClock.Instant?
+    private let folder: String?
+
+    private init(_ seeds: Range<UInt64>, logLimit: Int, deadline: ContinuousClock.Instant?, folder: String?) {
+        state = Mutex(State(seeds: seeds))
+        self.logLimit = logLimit
+        self.deadline = deadline
+        self.folder = folder
+    }
+
+    /// Plays `seeds`, all of them or until `deadline`, and reports in the order of the seeds.
+    ///
+    /// - Parameters:
+    ///   - logLimit: How many lines of the log of a play with findings are kept.
+    ///   - folder: Where the seed that each thread plays stands in a file, for the case that the process dies of it.
+    static func run(
+        _ seeds: Range<UInt64>, logLimit: Int = 40, until deadline: ContinuousClock.Instant? = nil,
+        noting folder: String? = nil
+    ) async -> [PlayReport] {
+        let runner = PlayRunner(seeds, logLimit: logLimit, deadline: deadline, folder: folder)
+        let threads = max(1, min(ProcessInfo.processInfo.activeProcessorCount, 8))
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<threads as Range<Int> { group.addTask { await runner.work(number) } }
+        }
+        return runner.state.withLock { $0.reports.sorted { $0.seed < $1.seed } }
+    }
+
+    /// Plays seed after seed on a thread that is none of Swift's own.
+    private func work(_ number: Int) async {
+        await withCheckedContinuation { continuation in
+            let thread = Thread {
+                let note = self.folder.map { "\($0)/playing-\(number)" }
+                while let seed = self.takeSeed() {
+                    // Without the note only the seed of a crash would be unknown.
+                    if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
+                    let report = Play.run(seed: seed, logLimit: self.logLimit)
+                    self.state.withLock { $0.reports.append(report) }
+                }
+                if let note { try? FileManager.default.removeItem(atPath: note) }  // As above.
+                continuation.resume()
+            }
+            thread.stackSize = 8 << 20
+            thread.start()
+        }
+    }
+
+    private func takeSeed() -> UInt64? {
+        if let deadline, ContinuousClock.now >= deadline { return nil }
+        return state.withLock { $0.seeds.popFirst() }
+    }
+}

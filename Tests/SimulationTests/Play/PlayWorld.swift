@@ -1,0 +1,132 @@
+import Foundation
+import Spool
+import SpoolTesting
+import Synchronization
+
+/// What everybody in one play shares: time, origin, log, and what was found wrong.
+final class PlayWorld: Sendable {
+    private struct State {
+        var findings: [Finding] = []
+        var operations = 0
+        var waits: [Int: (label: @Sendable () -> String, since: Duration, life: PlayLife?)] = [:]
+        var lastWait = 0
+        var isAborted = false
+        /// What the wall clock is ahead of the virtual one, in seconds.
+        var clockOffset: Double = 0
+        var mayRepeat: Int64 = 0
+    }
+
+    /// How long anything may wait: longer than all retries, and every time-out on the way.
+    static let bound = Duration.seconds(300)
+
+    let plan: PlayPlan
+    let executor: SeededExecutor
+    let origin: PlayOrigin
+    let log: PlayLog
+    /// Where the lives' catalogs are.
+    let root: String
+    private let state = Mutex(State())
+    private let engineRandom: Mutex<SplitMix>
+
+    init(seed: UInt64, root: String, logLimit: Int) {
+        plan = PlayPlan(seed: seed)
+        executor = SeededExecutor(seed: seed)
+        log = PlayLog(clock: executor.clock, limit: logLimit)
+        origin = PlayOrigin(plan, clock: executor.clock, log: log)
+        self.root = root
+        engineRandom = Mutex(SplitMix(seed &+ 0xE6))
+    }
+
+    // MARK: - Time and chance
+
+    /// The time that the cache goes by.
+    var cacheClock: CacheClock {
+        var clock = CacheClock(clock: executor.clock) { [self] in
+            let (seconds, fraction) = executor.clock.now.offset.components
+            return Date(
+                timeIntervalSince1970: 1_800_000_000 + Double(seconds) + Double(fraction) * 1e-18
+                    + state.withLock { $0.clockOffset })
+        }
+        clock.random = { [self] in engineRandom.withLock { $0.next() } }
+        return clock
+    }
+
+    func jump(bySeconds seconds: Double) { state.withLock { $0.clockOffset += seconds } }
+
+    func sleep(_ duration: Duration) async {
+        // Ends early only where the play is over.
+        try? await executor.clock.sleep(until: executor.clock.now.advanced(by: duration))
+    }
+
+    /// A task of the play.
+    func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        Task(executorPreference: executor) { await body() }
+    }
+
+    /// A text without the name of the play's folder, which differs from run to run.
+    func withoutRoot(_ text: String) -> String {
+        text.utf8.contains(UInt8(ascii: "/")) ? text.replacingOccurrences(of: root, with: "") : text
+    }
+
+    // MARK: - Findings
+
+    var findings: [Finding] { state.withLock { $0.findings } }
+    var operations: Int { state.withLock { $0.operations } }
+    var isAborted: Bool { state.withLock { $0.isAborted } }
+
+    /// Notes something wrong, unless it happened in a life that has been killed.
+    func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: PlayLife? = nil) {
+        if let life, life.isDead { return }
+        let finding = Finding(kind: kind, text: "\(life.map { "life \($0.number): " } ?? "")\(withoutRoot(text()))")
+        log.add("FINDING", "\(finding)")
+        state.withLock { $0.findings.append(finding) }
+    }
+
+    func countOperation() { state.withLock { $0.operations += 1 } }
+
+    /// Bytes that may be sent again, for a reason that is said.
+    func allowRepeating(_ bytes: Int64, _ reason: String) {
+        log.add("play", "\(bytes) bytes may be sent again: \(reason)")
+        state.withLock { $0.mayRepeat += bytes }
+    }
+
+    var repeatAllowance: Int64 { state.withLock { $0.mayRepeat } }
+
+    // MARK: - Waits
+
+    /// Runs `body`, which must not take longer than ``bound``.
+    ///
+    /// - Parameter label: What waits, for a report; made only if there is one.
+    func timed<R>(
+        _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, _ body: () async throws -> R
+    ) async rethrows -> R {
+        let now = executor.clock.now.offset
+        let id = state.withLock { state in
+            state.lastWait += 1
+            state.waits[state.lastWait] = (label, now, life)
+            return state.lastWait
+        }
+        defer { state.withLock { _ = $0.waits.removeValue(forKey: id) } }
+        return try await body()
+    }
+
+    /// Looks now and then for what waits too long; ends the play when something does.
+    func watch(until isDone: @Sendable () -> Bool) async {
+        while !isDone(), !isAborted {
+            await sleep(.seconds(60))
+            reportWaits(longerThan: Self.bound)
+        }
+    }
+
+    /// Reports what has waited longer than `bound`; the play can't go on then.
+    func reportWaits(longerThan bound: Duration) {
+        let now = executor.clock.now.offset
+        let late = state.withLock { state in
+            state.waits.sorted { $0.key < $1.key }.map(\.value).filter { now - $0.since > bound }
+        }
+        for wait in late where wait.life.map({ !$0.isDead }) ?? true {
+            report(.hang, "\(wait.label()) waits since \(wait.since)", in: wait.life)
+            state.withLock { $0.isAborted = true }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import Spool
+import SpoolTesting
+
+/// A simulated player: opens, reads, seeks, cancels, lets go, as its seed says.
+struct Player {
+    let name: String
+    let life: PlayLife
+    let cache: MediaCache
+    var random: SplitMix
+    private var held: [Media] = []
+    private var world: PlayWorld { life.world }
+
+    init(_ name: String, _ life: PlayLife, _ cache: MediaCache, _ random: SplitMix) {
+        self.name = name
+        self.life = life
+        self.cache = cache
+        self.random = random
+    }
+
+    mutating func play() async {
+        for _ in 0..<life.plan.steps as Range<Int> {
+            if life.isOver { return }
+            world.countOperation()
+            await pause()
+            switch random.below(12) {
+            case 0: held.removeAll()
+            case 1:
+                // Opened and let go at once.
+                world.log.add(
+                    name, "opens and lets go \(cache.media(for: random.pick(world.plan.media).url).key.hash.prefix(4))")
+            case 2: await askInformation()
+            case 3: await readCancelled()
+            case 4, 5: await readSeveral()
+            default: await read()
+            }
+        }
+    }
+
+    private mutating func pause() async {
+        switch random.below(6) {
+        case 0: await world.sleep(.milliseconds(random.below(3_000)))
+        case 1, 2: await world.sleep(.microseconds(random.below(20_000)))
+        default: break
+        }
+    }
+
+    private mutating func open() -> (SimulatedMedia, Media) {
+        let media = random.pick(world.plan.media)
+        if let known = held.first(where: { $0.source.url == media.url }), random.chance(2) { return (media, known) }
+        let opened = cache.media(for: media.url)
+        if random.chance(2) { held.append(opened) }
+        if held.count > 3 { held.removeFirst() }
+        return (media, opened)
+    }
+
+    private mutating func range(in media: SimulatedMedia) -> MediaRange {
+        let length = Int(media.versions[0].length)
+        let start = Int64(
+            random.chance(3) ? length / 65_536 * 65_536 / 2 : random.below(length + (random.chance(20) ? 9 : 0)))
+        switch random.below(6) {
+        case 0: return .suffix(Int64(1 + random.below(100_000)))
+        case 1, 2: return .bytes(start..<start + Int64(1 + random.below(200_000)))
+        case 3: return .from(start)
+        default: return .all
+        }
+    }
+
+    // MARK: - Readings
+
+    private mutating func read() async {
+        let (media, opened) = open()
+        var reading = Reading(media, opened, range(in: media), &random)
+        world.log.add(name, "reads \(media.path) \(reading.check.range)")
+        while !life.isOver, await reading.step(name, life, cache) { await pauseShortly() }
+        if random.chance(2) { reading.reader.cancel() }
+    }
+
+    /// Several readers of one medium by turns.
+    private mutating func readSeveral() async {
+        let (media, opened) = open()
+        var readings: [Reading] = []
+        for _ in 0..<2 + random.below(3) as Range<Int> {
+            readings.append(Reading(media, opened, range(in: media), &random))
+        }
+        world.log.add(name, "reads \(media.path) \(readings.map(\.check.range))")
+        while !life.isOver, !readings.isEmpty {
+            let index = random.below(readings.count)
+            if await !readings[index].step(name, life, cache) { readings.remove(at: index) }
+            await pauseShortly()
+        }
+    }
+
+    /// A pull that is given up while it waits, by its task or its reader.
+    private mutating func readCancelled() async {
+        let (media, opened) = open()
+        let reading = Reading(media, opened, range(in: media), &random)
+        world.log.add(name, "reads \(media.path) \(reading.check.range) and cancels")
+        let (name, life, cache) = (name, life, cache)
+        let task = world.task {
+            var reading = reading
+            reading.isCancelled = true
+            while !life.isOver, await reading.step(name, life, cache) {}
+        }
+        await world.sleep(.microseconds(random.below(random.chance(3) ? 400_000 : 3_000)))
+        if random.chance(2) { task.cancel() } else { reading.reader.cancel() }
+        await task.value
+    }
+
+    private mutating func askInformation() async {
+        let (media, opened) = open()
+        world.log.add(name, "asks about \(media.path)")
+        do {
+            let name = name
+            let information = try await world.timed("\(name) information of \(media.path)", in: life) {
+                try await opened.contentInformation()
+            }
+            if let length = information.length, !media.versions.contains(where: { $0.length == length }) {
+                world.report(.operation, "\(media.path) is said to have \(length) bytes", in: life)
+            }
+        } catch let error as CacheError where ReadCheck(media, .bytes(0..<1)).explains(error, in: life) {
+            world.log.add(name, "\(error.code)")
+        } catch {
+            world.report(.unexpectedError, "information of \(media.path): \(error)", in: life)
+        }
+    }
+
+    private mutating func pauseShortly() async {
+        if random.chance(4) { await world.sleep(.microseconds(random.below(random.chance(10) ? 2_000_000 : 4_000))) }
+    }
+}
+
+/// One reader at work, and what it has handed out so far.
+struct Reading: Sendable {
+    let reader: Reader
+    var check: ReadCheck
+    /// Whether somebody cancels it.
+    var isCancelled = false
+    /// Whether it has come to its end.
+    private(set) var isComplete = false
+    private var chunksLeft: Int
+
+    /// Reads all of it.
+    init(whole media: SimulatedMedia, _ opened: Media, _ random: inout SplitMix) {
+        self.init(media, opened, .all, &random)
+        chunksLeft = .max
+    }
+
+    init(_ media: SimulatedMedia, _ opened: Media, _ range: MediaRange, _ random: inout SplitMix) {
+        let chunkSize = random.pick([700, 20_000, 65_536, 150_000, 262_144])
+        reader = opened.reader(range, chunkSize: chunkSize)
+        check = ReadCheck(media, range)
+        chunksLeft = random.chance(2) ? .max : 1 + random.below(8)
+        if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }
+    }
+
+    /// Pulls a chunk and checks it; false when the reading is over.
+    mutating func step(_ name: String, _ life: PlayLife, _ cache: MediaCache) async -> Bool {
+        let world = life.world
+        guard chunksLeft > 0 else { return false }
+        chunksLeft -= 1
+        do {
+            let (reader, check) = (reader, check)
+            guard let chunk = try await world.timed("\(name) \(check.place)", in: life, { try await reader.next() })
+            else {
+                if !isCancelled, let finding = check.end() { world.report(finding.kind, finding.text, in: life) }
+                isComplete = true
+                world.log.add(name, "ends \(check.media.path)")
+                return false
+            }
+            world.log.add(name, "gets \(check.media.path) \(chunk.range)")
+            life.checkCapacity(cache)
+            guard let finding = self.check.take(chunk) else { return true }
+            world.report(finding.kind, finding.text, in: life)
+        } catch let error as CacheError {
+            world.log.add(name, "\(check.place): \(error.code)")
+            if !check.explains(error, in: life) {
+                world.report(.unexpectedError, "\(check.place): \(error.code) \(error)", in: life)
+            }
+        } catch {
+            if !isCancelled { world.report(.unexpectedError, "\(check.place): \(error)", in: life) }
+        }
+        return false
+    }
+}

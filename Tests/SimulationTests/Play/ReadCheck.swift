@@ -1,0 +1,81 @@
+import Foundation
+import Spool
+import SpoolTesting
+
+/// Holds what a reader hands out against what the origin's versions hold.
+struct ReadCheck {
+    let media: SimulatedMedia
+    let range: MediaRange
+    private var candidates: [PatternBytes]
+    private var position: Int64?
+
+    init(_ media: SimulatedMedia, _ range: MediaRange) {
+        self.media = media
+        self.range = range
+        candidates = media.versions
+    }
+
+    /// Where the reader is, for messages.
+    var place: String { "\(media.path) \(range) at \(position.map(String.init) ?? "its start")" }
+
+    /// Takes a chunk; says what is wrong with it.
+    mutating func take(_ chunk: MediaChunk) -> Finding? {
+        if chunk.data.isEmpty { return Finding(kind: .wrongPlace, text: "\(place) got no bytes in \(chunk.range)") }
+        let isStart = position == nil
+        if let position, position != chunk.offset {
+            return Finding(kind: .wrongPlace, text: "\(place) went on at \(chunk.offset)")
+        }
+        candidates = candidates.filter { version in
+            // Where the last bytes begin is decided when the reader opens; another version may come before its first byte.
+            if isStart, !media.versions.contains(where: { start(in: $0) == chunk.offset }) { return false }
+            if chunk.range.upperBound > end(in: version) { return false }
+            return chunk.data.withUnsafeBytes { version.firstMismatch(in: $0, at: chunk.offset) == nil }
+        }
+        if candidates.isEmpty { return Finding(kind: .wrongBytes, text: "\(place) got \(chunk.range)") }
+        position = chunk.range.upperBound
+        return nil
+    }
+
+    /// The reader says that it is at its end.
+    func end() -> Finding? {
+        let isEnd = candidates.contains { version in
+            (position ?? start(in: version)) == end(in: version)
+                || position == nil && end(in: version) <= start(in: version)
+        }
+        return isEnd ? nil : Finding(kind: .wrongPlace, text: "\(place) ended")
+    }
+
+    private func start(in version: PatternBytes) -> Int64 {
+        switch range {
+        case .from(let offset): offset
+        case .bytes(let bytes): bytes.lowerBound
+        case .suffix(let count): max(0, version.length - count)
+        }
+    }
+
+    private func end(in version: PatternBytes) -> Int64 {
+        if case .bytes(let bytes) = range { return min(bytes.upperBound, version.length) }
+        return version.length
+    }
+
+    /// Whether an error is explained by what has happened.
+    func explains(_ error: CacheError, in life: PlayLife) -> Bool {
+        let plan = life.world.plan
+        let touchesFailingPlace = media.failingPlace.map { place in
+            !media.hasRanges || media.versions.contains { place / 65_536 * 65_536 < end(in: $0) }
+        }
+        switch error.code {
+        case .closed: return life.isClosing
+        case .resourceChanged: return life.world.origin.hasChanged(media) || life.wasRemoved(media)
+        case .originUnavailable:
+            return plan.faults.isAny || plan.chores.contains(.outage) || touchesFailingPlace ?? false
+        case .unsatisfiableRange:
+            // The last bytes are counted from the end of the version that is known when the reader opens.
+            if isSuffix, !media.tellsLength || life.world.origin.hasChanged(media) { return true }
+            return media.versions.contains { start(in: $0) >= $0.length }
+        default: return false
+        }
+    }
+
+    private var isSuffix: Bool { if case .suffix = range { true } else { false } }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import SpoolTesting
+
+/// A media file at the simulated origin: its versions, and how the origin serves it.
+struct SimulatedMedia: Sendable {
+    let path: String
+    /// The versions that it has, one after the other.
+    let versions: [PatternBytes]
+    var hasRanges = true
+    var tellsLength = true
+    /// The body is cut at this byte, whoever asks.
+    var failingPlace: Int64?
+    /// From the request to the head.
+    var latency: Duration
+    /// Between two pieces.
+    var pace: Duration
+    /// Most bytes in a piece.
+    var largestPiece: Int
+
+    var url: URL { URL(string: "http://media.example\(path)")! }  // Made of letters and a digit.
+
+    init(number: Int, longest: Int, changes: Bool, _ random: inout SplitMix) {
+        path = "/media\(number)"
+        let length: Int64 =
+            switch random.below(6) {
+            case 0: Int64(1 + random.below(70_000))
+            case 1: Int64(1 + random.below(longest / 100_000)) * 65_536
+            case 2: Int64(1 + random.below(longest / 100_000)) * 65_536 + Int64(random.below(3)) - 1
+            default: Int64(1 + random.below(longest))
+            }
+        let seed = random.next()
+        versions = (0..<(changes ? 4 : 1) as Range<UInt64>).map { number in
+            let isLonger = number > 0 && random.chance(3)
+            return PatternBytes(seed: seed &+ number, length: isLonger ? length + Int64(random.below(200_000)) : length)
+        }
+        hasRanges = !random.chance(8)
+        tellsLength = !random.chance(10)
+        latency = .milliseconds(random.pick([0, 1, 30, 200]))
+        pace = .microseconds(random.pick([0, 100, 1_000, 20_000]))
+        largestPiece = random.pick([1_000, 16_384, 60_000, 200_000])
+        if largestPiece == 1_000, length > 200_000 { largestPiece = 16_384 }
+        if random.chance(10) { failingPlace = Int64(random.below(Int(length))) }
+    }
+}
+
+/// What the simulated origin does wrong, each once in so many times; 0: never.
+struct OriginFaults: Sendable {
+    var unreachable = 0
+    var busy = 0
+    /// Of the pieces, so many end the body, or stall it.
+    var cut = 0
+    var stall = 0
+
+    init() {}
+
+    init(drawn random: inout SplitMix) {
+        unreachable = random.pick([0, 4, 20])
+        busy = random.pick([0, 4, 20])
+        cut = random.pick([0, 8, 40])
+        stall = random.pick([0, 0, 50])
+    }
+
+    var isAny: Bool { unreachable + busy + cut + stall > 0 }
+}
