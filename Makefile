@@ -4,13 +4,15 @@
 #   make demo MEDIA=…      the same with a file or a URL of yours
 #   make test              all tests
 #   make lint              format, warnings, and what an app resolves
+#   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
+#   make lint              format and warnings
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test lint build release clean setup setup-media setup-tests
+.PHONY: demo test soak lint build release clean setup setup-media setup-tests
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
@@ -28,7 +30,10 @@ demo: setup-media
 
 test: setup-tests
 	@echo "— building and running the tests"
-	@swift test
+	@SWIFT_DETERMINISTIC_HASHING=1 swift test
+
+soak: setup-tests
+	@scripts/soak $(or $(SECONDS),60)
 
 lint: setup
 	@echo "— checking the format"
