@@ -1,0 +1,187 @@
+import Synchronization
+
+extension MediaFile {
+    /// Reads landed bytes now, on the calling thread, if that needs no disk: they are proven, and in memory.
+    ///
+    /// - Returns: How many were read, at least one; nil if that can't be done now.
+    package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        guard !buffer.isEmpty, let open = file.openNow else { return nil }
+        let found = ground.withLock { ground in
+            ground.map.trustedPrefix(at: offset).map { ($0.upperBound - offset, ground.map.removals) }
+        }
+        guard let (available, removals) = found else { return nil }
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(min(available, Int64(buffer.count)))))
+        guard let count = open.file.readNow(into: part, at: offset) else { return nil }
+        // Bytes that went meanwhile read as zeros: they are forgotten before their hole is punched.
+        guard ground.withLock({ $0.map.removals == removals }) else { return nil }
+        return count
+    }
+
+    /// Reads landed bytes.
+    ///
+    /// Blocks that an earlier process left are checked against their seals the first time; afterwards a read costs a
+    /// `pread` and some tens of nanoseconds.
+    ///
+    /// - Parameters:
+    ///   - range: Half-open; all of it must have landed.
+    ///   - buffer: Takes the bytes; must have room for them.
+    /// - Throws: ``MissingBytes`` if some of the range has not landed, or was evicted meanwhile, or is not what was
+    ///   received, or can't be read: then it has a cause, and says what it turned into holes; ``CacheError`` if the
+    ///   file can't be opened this time, or the catalog can't be asked for its seals.
+    package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
+        guard !range.isEmpty else { return }
+        let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
+        guard range.lowerBound >= 0, !count.overflow, count.partialValue <= buffer.count else {
+            throw CacheError(.invalidArgument, "a buffer of \(buffer.count) bytes can't take \(range)")
+        }
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count.partialValue)])
+        while true {
+            let reading = try withMap { map in try map.planReading(range) }
+            let read = try readFile(into: buffer, at: range.lowerBound, of: range)
+            if read == buffer.count, reading.unverified.isEmpty {
+                if withMap({ $0.removals == reading.removals }) { return }
+            } else if try check(reading, of: range, UnsafeRawBufferPointer(rebasing: buffer[..<read])) {
+                return
+            }
+        }
+    }
+
+    /// Proves that `range` is what was received, without handing the bytes out.
+    ///
+    /// - Throws: As ``read(_:into:)`` does.
+    package func prove(_ range: Range<Int64>) throws {
+        guard Block.isAddressable(range) else { throw MissingBytes(range: range) }
+        while true {
+            let reading = try withMap { map in try map.planReading(range) }
+            if reading.unverified.isEmpty { return }
+            if try check(reading, of: range, nil) { return }
+        }
+    }
+
+    /// Gives up the blocks that `range` touches.
+    ///
+    /// - Returns: The blocks.
+    package func invalidate(_ range: Range<Int64>) -> [Range<Int64>] {
+        let blocks = Self.wholeBlocks(range)
+        withMap { $0.invalidate(blocks) }
+        return [blocks]
+    }
+
+    /// What was found by a check of recorded blocks.
+    package struct Findings: Sendable {
+        /// Blocks that are not what was received, or can't be read, as their landed bytes.
+        package var bad: [Range<Int64>] = []
+    }
+
+    /// Checks stored blocks against `records`, all of them, whether trusted or not; for a cache's own check-up.
+    ///
+    /// Records of blocks that have not landed (any more) are passed over. A bad one is a hole afterwards if `repairing`;
+    /// else it stays landed, and whoever reads it next finds out.
+    ///
+    /// - Throws: ``CacheError`` if the file can't be opened this time.
+    package func verify(_ records: [BlockRecord], repairing: Bool) throws -> Findings {
+        var findings = Findings()
+        for record in records where record.isPlausible {
+            while let reading = withMap({ $0.planVerifying(record) }) {
+                let isGood: Bool
+                do {
+                    isGood = try verifies(record)
+                } catch let missing as MissingBytes where missing.cause != nil {
+                    isGood = false
+                }
+                let isDone = withMap { map in
+                    if isGood { return map.finish(reading, good: [record], bad: []) }
+                    return repairing
+                        ? map.finish(reading, good: [], bad: [record.range])
+                        : map.distrust(record.range, after: reading)
+                }
+                guard isDone else { continue }
+                if !isGood { findings.bad.append(record.range) }
+                break
+            }
+        }
+        return findings
+    }
+
+    /// Checks what a read brought: `bytes` are those of `range`, fewer if the file ended early; nil if they are not
+    /// read, only to be checked.
+    ///
+    /// - Returns: False if bytes went away meanwhile and the read has to be done again.
+    private func check(
+        _ reading: BlockMap.Reading, of range: Range<Int64>, _ bytes: UnsafeRawBufferPointer?
+    ) throws -> Bool {
+        let readEnd = range.lowerBound + Int64(bytes?.count ?? 0)
+        // Where the file ends, all that should follow is missing.
+        let cut = bytes == nil || readEnd == range.upperBound ? range.upperBound : Block.roundDown(readEnd)
+        var good: [BlockRecord] = []
+        var bad: [Range<Int64>] = cut < range.upperBound ? [cut..<range.upperBound] : []
+        for block in reading.unverified where block.lowerBound < cut {
+            guard let record = try seal(of: block), let sealer else {
+                bad.append(block)
+                continue
+            }
+            let isGood: Bool
+            if let bytes, range.lowerBound <= block.lowerBound, block.upperBound <= readEnd {
+                let start = Int(block.lowerBound - range.lowerBound)
+                let part = UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(record.length)])
+                isGood = sealer.verifies(part, as: record)
+            } else {
+                isGood = try verifies(record)
+            }
+            if isGood { good.append(record) } else { bad.append(block) }
+        }
+        bad.sort { $0.lowerBound < $1.lowerBound }
+        guard withMap({ $0.finish(reading, good: good, bad: bad) }) else { return false }
+        guard bad.isEmpty else { throw MissingBytes(invalidated: bad.map(Self.wholeBlocks), range: range) }
+        return true
+    }
+
+    /// The newest seal over `block`, all that has landed of one; nil if there is none, or it is over something else.
+    func seal(of block: Range<Int64>) throws -> BlockRecord? {
+        let index = Block.index(of: block.lowerBound)
+        let (known, removals) = withMap { ($0.seal(of: index), $0.removals) }
+        if let known { return known.range == block ? known : nil }
+        // By the group: a player comes for the neighbours next.
+        let group: Int64 = 64
+        let start = index / group * group
+        let records = try storedSeals(start..<start + group)
+        withMap { $0.add(stored: records, since: removals) }
+        return records.first { $0.index == index && $0.range == block }
+    }
+
+    /// Reads one block's sealed bytes and checks them.
+    private func verifies(_ record: BlockRecord) throws -> Bool {
+        guard let sealer else { return true }
+        return try withUnsafeTemporaryAllocation(byteCount: Int(record.length), alignment: 16) { block in
+            guard let open = try file.opened() else { return false }
+            let read: Int
+            do throws(CacheError) {
+                read = try open.file.read(into: block, at: record.range.lowerBound)
+            } catch {
+                throw MissingBytes(range: record.range, cause: error)
+            }
+            return read == block.count && sealer.verifies(UnsafeRawBufferPointer(block), as: record)
+        }
+    }
+
+    /// Reads from the file; what it refuses to read, or that it is not there, turns what should be read into holes.
+    func readFile(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, of range: Range<Int64>
+    ) throws -> Int {
+        guard let open = try file.opened() else {
+            let lost = withMap { $0.invalidateAll() }
+            throw MissingBytes(invalidated: lost.map(Self.wholeBlocks), range: range)
+        }
+        do throws(CacheError) {
+            return try open.file.read(into: buffer, at: offset)
+        } catch {
+            let blocks = Self.wholeBlocks(range)
+            withMap { $0.invalidate(blocks) }
+            throw MissingBytes(invalidated: [blocks], range: range, cause: error)
+        }
+    }
+
+    static func wholeBlocks(_ range: Range<Int64>) -> Range<Int64> {
+        Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
+    }
+}

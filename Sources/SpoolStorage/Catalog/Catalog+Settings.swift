@@ -1,0 +1,78 @@
+package import Crypto
+import Foundation
+import GRDB
+
+extension Catalog {
+    /// Bytes in all recorded blocks. Kept up to date with every write, not counted here.
+    package func storedBytes() throws -> Int64 { try read { db in try Self.setting("storedBytes", db) ?? 0 } }
+
+    /// The capacity that was set for this cache directory, in bytes; nil if none was.
+    package func capacity() throws -> Int64? { try read { db in try Self.setting("capacity", db) } }
+
+    /// Sets the capacity, or takes it away with nil.
+    package func setCapacity(_ bytes: Int64?) throws {
+        try write { db in try Self.set("capacity", to: bytes?.databaseValue, db) }
+    }
+
+    /// The secret from which the keys of all seals are derived; made when first asked for, or for looking at a catalog
+    /// that has none, and so no seals, thought up.
+    package func sealKey() throws -> SymmetricKey {
+        if let stored = try read({ db in try Self.sealKey(db) }) { return stored }
+        guard isWritable else { return SymmetricKey(size: .bits256) }
+        return try write { db in
+            if let stored = try Self.sealKey(db) { return stored }
+            let key = SymmetricKey(size: .bits256)
+            try Self.set("sealKey", to: key.withUnsafeBytes { Data($0) }.databaseValue, db)
+            return key
+        }
+    }
+
+    private static func sealKey(_ db: Database) throws -> SymmetricKey? {
+        let stored: Data? = try setting("sealKey", db)
+        return stored.flatMap { $0.count == 32 ? SymmetricKey(data: $0) : nil }
+    }
+
+    /// Whether files that no record names may lie about, since a process ended uncleanly or a removal failed.
+    func isSweepPending() throws -> Bool { try read { db in try Self.setting("sweepPending", db) ?? false } }
+
+    /// Notes that such files may lie about, or that they are gone.
+    func setSweepPending(_ isPending: Bool) throws {
+        try write { db in try Self.set("sweepPending", to: isPending ? true.databaseValue : nil, db) }
+    }
+
+    /// Notes an unclean end: every generation's file may hold bytes that no block claims, and there may be files that
+    /// belong to none.
+    func advanceTidyEpoch() throws {
+        try write { db in
+            try db.execute(sql: "UPDATE setting SET value = value + 1 WHERE name = 'tidyEpoch'")
+            try Self.set("sweepPending", to: true.databaseValue, db)
+        }
+    }
+
+    /// Notes that the generation's file holds nothing but what blocks claim.
+    func noteTidied(_ generation: Int64) throws {
+        try write { db in
+            try db.execute(
+                sql: """
+                    UPDATE generation SET tidyEpoch = (SELECT value FROM setting WHERE name = 'tidyEpoch') WHERE id = ?
+                    """,
+                arguments: [generation])
+        }
+    }
+
+    static func setting<Value: DatabaseValueConvertible>(_ name: String, _ db: Database) throws -> Value? {
+        try Value.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
+    }
+
+    private static func set(_ name: String, to value: DatabaseValue?, _ db: Database) throws {
+        if let value {
+            try db.execute(
+                sql: """
+                    INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+                    """,
+                arguments: [name, value])
+        } else {
+            try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [name])
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import GRDB
+
+/// The catalog's tables, and every step by which they came about.
+///
+/// Migrations are append-only: one that was released is never changed. All byte counts are kept by the statements and
+/// triggers of one transaction, so they are right whenever it is.
+enum CatalogSchema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { db in try db.execute(sql: version1) }
+        migrator.registerMigration("2") { db in try db.execute(sql: version2) }
+        return migrator
+    }
+
+    /// Dates are microseconds since 1970. AUTOINCREMENT: a late record for a generation that is gone must not find
+    /// another one under its number. `tidyEpoch` is the number of unclean ends after which the generation's file has
+    /// been freed of bytes that no block claims.
+    private static let version1 = """
+        CREATE TABLE setting (
+            name TEXT NOT NULL PRIMARY KEY,
+            value NOT NULL
+        ) WITHOUT ROWID;
+
+        CREATE TABLE resource (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            key TEXT NOT NULL UNIQUE,
+            url TEXT NOT NULL,
+            contentType TEXT,
+            pinned INTEGER NOT NULL DEFAULT 0,
+            createdAt INTEGER NOT NULL,
+            lastUsedAt INTEGER NOT NULL
+        );
+        CREATE INDEX resourceByUse ON resource (lastUsedAt, id) WHERE pinned = 0;
+
+        CREATE TABLE generation (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            resource INTEGER NOT NULL UNIQUE REFERENCES resource (id) ON DELETE CASCADE,
+            identifier BLOB NOT NULL UNIQUE,
+            length INTEGER,
+            version TEXT NOT NULL,
+            fields TEXT NOT NULL,
+            storedBytes INTEGER NOT NULL DEFAULT 0,
+            tidyEpoch INTEGER NOT NULL
+        );
+
+        CREATE TABLE block (
+            generation INTEGER NOT NULL REFERENCES generation (id) ON DELETE CASCADE,
+            idx INTEGER NOT NULL,
+            length INTEGER NOT NULL,
+            seal BLOB NOT NULL,
+            PRIMARY KEY (generation, idx)
+        ) WITHOUT ROWID;
+
+        INSERT INTO setting (name, value) VALUES ('storedBytes', 0), ('tidyEpoch', 0);
+
+        CREATE TRIGGER generationCounted AFTER UPDATE OF storedBytes ON generation BEGIN
+            UPDATE setting SET value = value + NEW.storedBytes - OLD.storedBytes WHERE name = 'storedBytes';
+        END;
+        CREATE TRIGGER generationGone AFTER DELETE ON generation BEGIN
+            UPDATE setting SET value = value - OLD.storedBytes WHERE name = 'storedBytes';
+        END;
+        """
+
+    /// `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening a long film reads one
+    /// row; null in what version 1 wrote, and then worked out from the blocks once. `format`: how the bytes of a block
+    /// lie in the file; 1 is plain.
+    private static let version2 = """
+        ALTER TABLE generation ADD COLUMN landed BLOB;
+        ALTER TABLE generation ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+        CREATE INDEX resourcePinned ON resource (lastUsedAt, id) WHERE pinned = 1;
+        """
+}

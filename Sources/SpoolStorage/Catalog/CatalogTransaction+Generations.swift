@@ -1,0 +1,145 @@
+package import ByteRanges
+package import Foundation
+import GRDB
+
+extension CatalogTransaction {
+    /// Begins a version of a resource, in place of the one that was kept, whose records are forgotten.
+    ///
+    /// The pin and the first date stay; the resource counts as used at `date`.
+    ///
+    /// - Parameters:
+    ///   - identifier: The name of its media file.
+    ///   - key: The cache key's hash: 64 lower-case hexadecimal digits.
+    ///   - url: The URL; what follows its path, and user information, is cut off here in any case.
+    ///   - version: The version as the engine encodes it.
+    ///   - fields: What else goes with it.
+    /// - Returns: The catalog's number for it, and the version whose place it takes with the bytes in its blocks.
+    package func begin(
+        _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,
+        contentType: String?, fields: String, at date: Date
+    ) throws -> (id: Int64, replaced: RemovedResource?) {
+        try Self.checkKey(key)
+        let replaced = try stored(key)
+        // Prepared once: there may be many a second.
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (key) DO UPDATE SET
+                    url = excluded.url, contentType = excluded.contentType,
+                    lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt)
+                """
+        ).execute(arguments: [key, Catalog.withoutSecrets(url), contentType, date.microseconds, date.microseconds])
+        if replaced?.generation != nil {
+            try db.cachedStatement(
+                sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)"
+            ).execute(arguments: [key])
+        }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format)
+                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?
+                FROM resource WHERE key = ?
+                """
+        ).execute(arguments: [
+            identifier.data, length, version, fields, Data(ByteRangeSet().encoded()), GenerationRecord.currentFormat,
+            key,
+        ])
+        return (db.lastInsertedRowID, replaced)
+    }
+
+    /// The version that is kept under the key.
+    package func generation(of key: String) throws -> GenerationIdentifier? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource
+                WHERE resource.key = ?
+                """)
+        return try Data.fetchOne(statement, arguments: [key]).flatMap { GenerationIdentifier($0) }
+    }
+
+    /// Records what has changed of a generation's blocks; one that is gone is passed over.
+    package func apply(_ changes: BlockChanges, to generation: Int64) throws {
+        guard try exists(generation) else { return }
+        if !changes.removed.isEmpty {
+            let delete = try db.cachedStatement(sql: "DELETE FROM block WHERE generation = ? AND idx >= ? AND idx < ?")
+            for range in changes.removed {
+                let indices = Block.indices(touching: range)
+                try delete.execute(arguments: [generation, indices.lowerBound, indices.upperBound])
+            }
+        }
+        if !changes.sealed.isEmpty {
+            let insert = try db.cachedStatement(
+                sql: "INSERT OR REPLACE INTO block (generation, idx, length, seal) VALUES (?, ?, ?, ?)")
+            for block in changes.sealed {
+                try insert.execute(arguments: [generation, block.index, block.length, block.seal.data])
+            }
+        }
+        try setLanded(changes.after, of: generation)
+    }
+
+    /// Records which bytes a generation's blocks hold, where they are known and the catalog has not noted them.
+    package func setLanded(_ landed: ByteRangeSet, of generation: Int64) throws {
+        try db.cachedStatement(sql: "UPDATE generation SET landed = ?, storedBytes = ? WHERE id = ?")
+            .execute(arguments: [Data(landed.encoded()), landed.byteCount, generation])
+    }
+
+    /// Changes what is known of a generation; one that is gone is passed over.
+    package func describe(
+        _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?
+    ) throws {
+        try db.cachedStatement(sql: "UPDATE generation SET length = ?, version = ?, fields = ? WHERE id = ?")
+            .execute(arguments: [length, version, fields, generation])
+        try db.cachedStatement(
+            sql: "UPDATE resource SET contentType = ? WHERE id = (SELECT resource FROM generation WHERE id = ?)"
+        ).execute(arguments: [contentType, generation])
+    }
+
+    private func exists(_ generation: Int64) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE id = ?")
+        return try Int.fetchOne(statement, arguments: [generation]) != nil
+    }
+
+    // MARK: - Resources
+
+    /// Notes that a resource was used; never moves its date back.
+    package func noteUse(of key: String, at date: Date) throws {
+        // A date that lies far ahead is of a clock that was wrong.
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET lastUsedAt = ?1
+                WHERE key = ?2 AND (lastUsedAt < ?1 OR lastUsedAt - 60000000 > ?1)
+                """
+        ).execute(arguments: [date.microseconds, key])
+    }
+
+    /// Forgets a resource, its pin too.
+    ///
+    /// - Parameter unlessPinned: Whether one that is pinned stays.
+    /// - Returns: What is forgotten; nil if nothing was kept, or it stays.
+    package func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
+        guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
+        try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [key])
+        return stored
+    }
+
+    private func stored(_ key: String) throws -> RemovedResource? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT url, pinned, identifier, storedBytes FROM resource
+                LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
+                """)
+        return try Row.fetchOne(statement, arguments: [key]).map { row in
+            let identifier: Data? = row[2]
+            return RemovedResource(
+                key: key, url: row[0], isPinned: row[1], generation: identifier.flatMap { GenerationIdentifier($0) },
+                storedBytes: row[3] ?? 0)
+        }
+    }
+
+    static func checkKey(_ key: String) throws {
+        let isHash = key.utf8.count == 64 && key.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+        guard isHash else {
+            throw CacheError(.invalidArgument, "“\(key.prefix(80))” is no cache key: not 64 hexadecimal digits")
+        }
+    }
+}

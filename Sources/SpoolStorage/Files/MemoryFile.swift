@@ -1,0 +1,107 @@
+import Synchronization
+
+/// Stands in for a file where the disk takes nothing: bytes in memory, in pages of 64 KiB.
+///
+/// It grows by what is written and shrinks only by ``punchHole(_:)``: its user bounds it.
+package final class MemoryFile: StoredFile {
+    private struct Pages {
+        var pages: [Int64: [UInt8]] = [:]
+        var size: Int64 = 0
+    }
+
+    /// Bytes in a page.
+    package static let pageSize: Int64 = 65536
+
+    private let state = Mutex(Pages())
+
+    /// Creates an empty file.
+    package init() {}
+
+    package var fileDescriptor: Int32? { nil }
+
+    /// Bytes of memory that the pages take.
+    package var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
+
+    /// How many pages `range` needs that are not there yet.
+    package func missingPageCount(in range: Range<Int64>) -> Int {
+        guard !range.isEmpty else { return 0 }
+        return state.withLock { state in Self.pages(of: range).count { state.pages[$0] == nil } }
+    }
+
+    private static func pages(of range: Range<Int64>) -> Range<Int64> {
+        range.isEmpty ? 0..<0 : range.lowerBound / pageSize..<(range.upperBound - 1) / pageSize + 1
+    }
+
+    private static func bytes(of page: Int64) -> Range<Int64> { page * pageSize..<(page + 1) * pageSize }
+
+    package func size() -> Int64 { state.withLock { $0.size } }
+
+    package func synchronize() {}
+
+    package func setMark(_ mark: FileMark) -> Bool { true }
+
+    package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        // Nothing here can fail.
+        let count = try? read(into: buffer, at: offset)
+        return count == 0 ? nil : count
+    }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        state.withLock { state in
+            guard offset >= 0, offset < state.size else { return 0 }
+            let range = offset..<min(state.size, offset + Int64(buffer.count))
+            for index in Self.pages(of: range) {
+                let part = range.clamped(to: Self.bytes(of: index))
+                let target = UnsafeMutableRawBufferPointer(
+                    rebasing: buffer[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
+                guard let page = state.pages[index] else {
+                    target.initializeMemory(as: UInt8.self, repeating: 0)
+                    continue
+                }
+                let start = Int(part.lowerBound - index * Self.pageSize)
+                page.withUnsafeBytes { target.copyMemory(from: .init(rebasing: $0[start..<start + target.count])) }
+            }
+            return Int(range.upperBound - range.lowerBound)
+        }
+    }
+
+    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
+        guard !overflow, offset >= 0, end <= Int64.max / Self.pageSize * Self.pageSize else {
+            throw CacheError(.storage, "memory can't hold \(bytes.count) bytes at \(offset): not an offset in a file")
+        }
+        guard !bytes.isEmpty else { return }
+        state.withLock { state in
+            for index in Self.pages(of: offset..<end) {
+                let part = (offset..<end).clamped(to: Self.bytes(of: index))
+                let source = UnsafeRawBufferPointer(
+                    rebasing: bytes[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
+                let start = Int(part.lowerBound - index * Self.pageSize)
+                state.pages[index, default: [UInt8](repeating: 0, count: Int(Self.pageSize))].withUnsafeMutableBytes {
+                    UnsafeMutableRawBufferPointer(rebasing: $0[start..<start + source.count]).copyMemory(from: source)
+                }
+            }
+            state.size = max(state.size, end)
+        }
+    }
+
+    package func punchHole(_ range: Range<Int64>) throws(CacheError) {
+        state.withLock { state in
+            let range = max(0, range.lowerBound)..<max(0, range.lowerBound, min(range.upperBound, state.size))
+            guard !range.isEmpty else { return }
+            let shortens = range.upperBound == state.size
+            for index in Self.pages(of: range) {
+                let part = range.clamped(to: Self.bytes(of: index))
+                let isWhole = part.lowerBound == index * Self.pageSize && (shortens || part.count == Self.pageSize)
+                if isWhole {
+                    state.pages[index] = nil
+                } else {
+                    let start = Int(part.lowerBound - index * Self.pageSize)
+                    state.pages[index]?.replaceSubrange(
+                        start..<start + part.count, with: repeatElement(0, count: part.count))
+                }
+            }
+            if shortens { state.size = range.lowerBound }
+        }
+    }
+}

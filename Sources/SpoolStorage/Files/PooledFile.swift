@@ -1,0 +1,144 @@
+import Foundation
+import Synchronization
+
+/// A file that is opened when its bytes are wanted, by its path, and may be closed between two uses.
+///
+/// Any thread may call. A descriptor that somebody holds stays open; so does what it shows, also if the file is removed.
+package final class PooledFile: Sendable {
+    private struct State {
+        var open: OpenFile?
+        /// Used since the pool's clock last came by.
+        var isRecent = false
+        var isInRing = false
+    }
+
+    private let state: Mutex<State>
+    private let pool: FilePool?
+    private let openExisting: @Sendable () throws(CacheError) -> any StoredFile
+    private let create: @Sendable () throws(CacheError) -> any StoredFile
+
+    /// A file of `pool`.
+    ///
+    /// - Parameters:
+    ///   - openExisting: Opens the file; fails with `ENOENT` if there is none.
+    ///   - create: Makes it.
+    package init(
+        pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> any StoredFile,
+        create: @escaping @Sendable () throws(CacheError) -> any StoredFile
+    ) {
+        self.pool = pool
+        self.openExisting = openExisting
+        self.create = create
+        self.state = Mutex(State())
+    }
+
+    /// A file that stays open: one in memory, or of a test.
+    package init(_ file: any StoredFile) {
+        self.pool = nil
+        self.openExisting = { () throws(CacheError) in file }
+        self.create = { () throws(CacheError) in file }
+        self.state = Mutex(State(open: OpenFile(file, pool: nil)))
+    }
+
+    /// The open descriptor; nil if it would have to be opened.
+    package var openNow: OpenFile? {
+        state.withLock { state in
+            state.isRecent = true
+            return state.open
+        }
+    }
+
+    /// The file, opened if need be; nil if there is none.
+    ///
+    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was closed.
+    package func opened() throws(CacheError) -> OpenFile? {
+        if let open = openNow { return open }
+        do {
+            return try keep(openExisting)
+        } catch {
+            guard error.posixCode == .ENOENT else { throw error }
+            return nil
+        }
+    }
+
+    /// The file, made if there is none.
+    package func openedOrCreated() throws(CacheError) -> OpenFile {
+        if let open = try opened() { return open }
+        return try keep(create)
+    }
+
+    /// Takes over a file that has just been made; false if there is an open one already or the pool is closed.
+    package func adopt(_ file: any StoredFile) -> Bool {
+        guard pool?.makePlace() ?? true else { return false }
+        return adopt(OpenFile(file, pool: pool)).isAdopted
+    }
+
+    /// Closes the descriptor as soon as nobody uses it.
+    package func close() {
+        // Released after unlocking: closing may block.
+        let open = state.withLock { state in
+            defer { state.open = nil }
+            return state.open
+        }
+        _ = consume open
+    }
+
+    private func keep(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> OpenFile {
+        guard pool?.makePlace() ?? true else { throw CacheError(.closed, "the cache has been closed") }
+        let file: any StoredFile
+        do {
+            file = try makeWithRelief(make)
+        } catch {
+            pool?.noteClosed()
+            throw error
+        }
+        return adopt(OpenFile(file, pool: pool)).open
+    }
+
+    private func makeWithRelief(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> any StoredFile {
+        do {
+            return try make()
+        } catch {
+            let isOutOfDescriptors = error.posixCode == .EMFILE || error.posixCode == .ENFILE
+            guard isOutOfDescriptors, pool?.relieve() == true else { throw error }
+            return try make()
+        }
+    }
+
+    private func adopt(_ file: OpenFile) -> (open: OpenFile, isAdopted: Bool) {
+        let (open, isAdopted, enters) = state.withLock { state -> (OpenFile, Bool, Bool) in
+            // Somebody else may have been faster.
+            if let open = state.open { return (open, false, false) }
+            state.open = file
+            state.isRecent = true
+            defer { state.isInRing = true }
+            return (file, true, !state.isInRing)
+        }
+        if enters { pool?.enter(self) }
+        return (open, isAdopted)
+    }
+
+    enum Taken {
+        case inUse, closed
+        case taken(OpenFile)
+    }
+
+    /// For the pool's clock.
+    func takeIfUnused() -> Taken {
+        state.withLock { state in
+            guard state.open != nil else {
+                state.isInRing = false
+                return .closed
+            }
+            guard isKnownUniquelyReferenced(&state.open), !state.isRecent else {
+                state.isRecent = false
+                return .inUse
+            }
+            defer {
+                state.open = nil
+                state.isInRing = false
+            }
+            return state.open.map { .taken($0) } ?? .closed
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Synchronization
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// An open file of the machine: `pread`, `pwrite` and the platform's way to punch holes.
+final class SystemFile: StoredFile {
+    let path: String
+    let descriptor: Int32
+    /// Set when the file system has said that it can't read without waiting: asked once for each opening.
+    let canReadNow = Atomic(true)
+    /// When this opening last wrote, in seconds of uptime; Apple's platforms look at it.
+    let lastWrite = Atomic<Int64>(-3600)
+
+    init(path: String, access: FileAccess) throws(CacheError) {
+        try checkPath(path)
+        let flags =
+            switch access {
+            case .read: O_RDONLY
+            case .readWrite: O_RDWR
+            case .create: O_RDWR | O_CREAT
+            }
+        var descriptor: Int32
+        repeat {
+            descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        } while descriptor < 0 && errno == EINTR
+        guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
+        self.path = path
+        self.descriptor = descriptor
+        if access == .create { try Self.protect(descriptor, path: path) }
+    }
+
+    // Not retried on EINTR: whether the descriptor is still open is then unspecified, and on Linux it is closed.
+    deinit { close(descriptor) }
+
+    var fileDescriptor: Int32? { descriptor }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            guard let base = buffer.baseAddress else { break }
+            switch pread(descriptor, base + count, buffer.count - count, off_t(offset) + off_t(count)) {
+            case 0: return count
+            case let read where read > 0: count += read
+            case _ where errno == EINTR: continue
+            default: throw failure("could not be read at \(offset + Int64(count))")
+            }
+        }
+        return count
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        noteWrite()
+        var count = 0
+        while count < bytes.count {
+            guard let base = bytes.baseAddress else { break }
+            switch pwrite(descriptor, base + count, bytes.count - count, off_t(offset) + off_t(count)) {
+            case let written where written > 0: count += written
+            case 0: throw .system("took no bytes at \(offset + Int64(count))", path: path, errno: EIO)
+            case _ where errno == EINTR: continue
+            default: throw failure("could not be written at \(offset + Int64(count))")
+            }
+        }
+    }
+
+    func punchHole(_ range: Range<Int64>) throws(CacheError) {
+        guard !range.isEmpty else { return }
+        let size = try size()
+        guard range.lowerBound < size else { return }
+        if range.upperBound < size {
+            try free(range)
+        } else {
+            while ftruncate(descriptor, off_t(range.lowerBound)) != 0 {
+                guard errno == EINTR else { throw failure("could not be shortened to \(range.lowerBound)") }
+            }
+        }
+    }
+
+    func size() throws(CacheError) -> Int64 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("could not be asked for its size") }
+        return Int64(status.st_size)
+    }
+
+    func synchronize() throws(CacheError) {
+        while fsync(descriptor) != 0 {
+            guard errno == EINTR else { throw failure("could not be brought to the device") }
+        }
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool {
+        let operation =
+            switch mark {
+            case .shared: LOCK_SH
+            case .exclusive: LOCK_EX
+            case .none: LOCK_UN
+            }
+        while flock(descriptor, operation | LOCK_NB) != 0 {
+            if errno == EWOULDBLOCK { return false }
+            guard errno == EINTR else { throw failure("could not be locked") }
+        }
+        return true
+    }
+
+    /// The error of the system call that has just failed.
+    func failure(_ attempt: String) -> CacheError { .system(attempt, path: path, errno: errno) }
+}

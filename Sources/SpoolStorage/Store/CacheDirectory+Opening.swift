@@ -1,0 +1,152 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+extension CacheDirectory {
+    /// Opens a cache to read and write; begins it, readable by its owner only, if there is none.
+    ///
+    /// Where the disk is full or read-only, what is there is opened to read, and if nothing is, a cache without a folder
+    /// begun. After an unclean end nothing is looked at here: the catalog is told that files have to be swept, and each
+    /// one tidied when it is opened.
+    ///
+    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `storage`, also
+    ///   where others than its owner may write into the folder.
+    convenience init(opening path: String, fileSystem: any FileSystem, now: Date) throws {
+        try Self.refuseForeign(path, fileSystem)
+        var lock: (any StoredFile)?
+        do {
+            try self.init(writing: path, fileSystem: fileSystem, now: now, lock: &lock)
+        } catch let error as CacheError where error.isRefusalToWrite {
+            try self.init(reading: path, fileSystem: fileSystem, cause: error, lock: lock)
+        }
+    }
+
+    private convenience init(
+        writing path: String, fileSystem: any FileSystem, now: Date, lock: inout (any StoredFile)?
+    ) throws {
+        try fileSystem.createDirectory(path)
+        let held = try Self.takeLock(path, fileSystem)
+        lock = held
+        let wasUnclean = try held.size() > 0
+        let signature = try Self.sign(held)
+        try Self.writeTag(path, fileSystem)
+        try fileSystem.createDirectory(path + "/media")
+        let catalog = try Catalog(path: path + "/catalog.sqlite", fileSystem: fileSystem, now: now)
+        if wasUnclean || catalog.setAside != nil { try catalog.advanceTidyEpoch() }
+        let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
+        try self.init(
+            path: path, catalog: catalog, access: .readWrite, notices: notice.map { [$0] } ?? [],
+            fileSystem: fileSystem, lock: held, signature: signature)
+    }
+
+    private convenience init(
+        reading path: String, fileSystem: any FileSystem, cause: CacheError, lock: (any StoredFile)?
+    ) throws {
+        let catalogPath = path + "/catalog.sqlite"
+        let catalog = try Self.readableCatalog(catalogPath, fileSystem)
+        let notice =
+            catalog == nil
+            ? "nothing is kept: \(cause.message)" : "the cache is only read, nothing new is kept: \(cause.message)"
+        try self.init(
+            path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
+            access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem, lock: lock,
+            signature: "")
+    }
+
+    private static func readableCatalog(_ path: String, _ fileSystem: any FileSystem) throws -> Catalog? {
+        guard try fileSystem.attributes(path) != nil else { return nil }
+        do {
+            return try Catalog(inspecting: path)
+        } catch let error as CacheError where error.code == .storage {
+            // Readers of a live database note themselves beside it, which this disk does not allow.
+            do {
+                return try Catalog(inspecting: path, isFrozen: true)
+            } catch let error as CacheError where error.code == .storage {
+                return nil
+            }
+        }
+    }
+
+    /// Opens a cache to look at, which another process may be using.
+    ///
+    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`.
+    static func catalog(inspecting path: String, fileSystem: any FileSystem) throws -> Catalog {
+        let catalogPath = path + "/catalog.sqlite"
+        guard try fileSystem.attributes(catalogPath) != nil else {
+            throw CacheError(.notStored, "“\(path)” holds no cache")
+        }
+        guard let catalog = try readableCatalog(catalogPath, fileSystem) else {
+            throw CacheError(.storage, "“\(catalogPath)” can't be read")
+        }
+        return catalog
+    }
+
+    /// A folder in which others can put files or links is not one to read media from.
+    private static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
+        guard let attributes = try fileSystem.attributes(path) else { return }
+        guard attributes.isDirectory else {
+            throw CacheError(.storage, "“\(path)” can't be a cache: it is no directory")
+        }
+        guard attributes.owner == geteuid() else {
+            throw CacheError(
+                .storage, "“\(path)” can't be used as a cache: it belongs to another user (number \(attributes.owner))")
+        }
+        guard attributes.permissions & 0o022 == 0 else {
+            let mode = String(attributes.permissions & 0o777, radix: 8)
+            throw CacheError(
+                .storage, "“\(path)” can't be used as a cache: others than its owner may write to it (mode \(mode))")
+        }
+    }
+
+    // MARK: - The lock
+
+    private static func takeLock(_ path: String, _ fileSystem: any FileSystem) throws -> any StoredFile {
+        let lockPath = path + "/lock"
+        if let lock = try fileSystem.lockFile(lockPath) { return lock }
+        // Only for the sentence: the file may be empty, or go away meanwhile.
+        let holder = (try? text(of: fileSystem.openFile(lockPath, .read)))?.prefix { !$0.isNewline } ?? ""
+        throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
+    }
+
+    /// Writes who has the folder, and a random word by which it can be told from any other.
+    private static func sign(_ lock: any StoredFile) throws -> String {
+        let process = ProcessInfo.processInfo
+        let name = process.processName.filter { !$0.isNewline }.prefix(60)
+        let signature = "process \(process.processIdentifier) (\(name))\n\(GenerationIdentifier().hex)\n"
+        // Written over what an unclean end left, then shortened: it is never empty in between.
+        try write(signature, to: lock)
+        try lock.punchHole(Int64(signature.utf8.count)..<Int64.max)
+        return signature
+    }
+
+    private static func writeTag(_ path: String, _ fileSystem: any FileSystem) throws {
+        let tag = try fileSystem.openFile(path + "/CACHEDIR.TAG", .create)
+        guard try tag.size() == 0 else { return }
+        let text = """
+            Signature: 8a477f597d28d172789f06886806bc55
+            # A cache of media made by Spool, which can be fetched again. See https://bford.info/cachedir/
+
+            """
+        try write(text, to: tag)
+    }
+
+    private static func write(_ text: String, to file: any StoredFile) throws {
+        try Array(text.utf8).withUnsafeBytes { try file.write($0, at: 0) }
+    }
+}
+
+extension CacheError {
+    /// Whether a disk says by this that it takes nothing, for now or for good.
+    fileprivate var isRefusalToWrite: Bool {
+        if let posixCode {
+            return [.EROFS, .ENOSPC, .EDQUOT, .EIO, .EACCES, .EPERM].contains(posixCode)
+        }
+        return isDatabaseRefusal
+    }
+}

@@ -1,0 +1,210 @@
+import Crypto
+import Foundation
+import Synchronization
+
+/// The folder in which a cache lives: who may write it, where each file is, and what an unclean end left behind.
+///
+/// ```
+/// <path>/CACHEDIR.TAG          tells backup programs to pass over
+///        lock                  locked while a process writes; holds its id and name, and is empty after a clean end
+///        catalog.sqlite        see Catalog
+///        media/ab/ab…cd.media  one file for each generation, named at random
+/// ```
+///
+/// Methods block and belong on a ``BlockingExecutor``; any thread may call.
+final class CacheDirectory: Sendable {
+    /// What this process may do in the folder.
+    enum Access: Sendable {
+        case readWrite
+        /// The disk is full or read-only, and says so; what is there can be read.
+        case read(CacheError)
+        /// There is nothing to read, either.
+        case none(CacheError)
+
+        var isWritable: Bool { if case .readWrite = self { true } else { false } }
+    }
+
+    /// The folder.
+    let path: String
+    /// What is in it.
+    let catalog: Catalog
+    let access: Access
+    /// What was found wrong and mended, as sentences.
+    let notices: [String]
+    let fileSystem: any FileSystem
+    private let sealKey: SymmetricKey
+    private let lock: Mutex<(any StoredFile)?>
+    /// What the lock file says: if it says something else, the folder is no longer ours.
+    private let signature: String
+    /// See ``prepareFile(_:)``.
+    private let prepared = Mutex(Prepared.none)
+
+    init(
+        path: String, catalog: Catalog, access: Access, notices: [String], fileSystem: any FileSystem,
+        lock: (any StoredFile)?, signature: String
+    ) throws {
+        self.path = path
+        self.catalog = catalog
+        self.access = access
+        self.notices = notices
+        self.fileSystem = fileSystem
+        self.lock = Mutex(lock)
+        self.signature = signature
+        self.sealKey = try catalog.sealKey()
+    }
+
+    /// Ends the use of the folder: closes the catalog and gives up the lock. Media files that are open stay open.
+    ///
+    /// What is not closed counts as an unclean end.
+    func close() throws {
+        // One that can't be removed is an orphan, which the next opening is told of.
+        if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { removeMedia(unused) }
+        try catalog.close()
+        try lock.withLock { lock in
+            guard let file = lock else { return }
+            lock = nil
+            guard access.isWritable else { return }
+            // Shortened to nothing: the mark of a clean end.
+            try file.punchHole(0..<Int64.max)
+            try file.synchronize()
+        }
+    }
+
+    // MARK: - Media files
+
+    /// The sealer of one generation.
+    func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
+        BlockSealer(secret: sealKey, resource: key.hash, generation: identifier)
+    }
+
+    /// The file of a generation, opened when it is wanted.
+    func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {
+        let path = mediaPath(identifier)
+        let mode: FileAccess = access.isWritable ? .readWrite : .read
+        return PooledFile(
+            pool: pool,
+            openExisting: { [fileSystem] () throws(CacheError) in try fileSystem.openFile(path, mode) },
+            create: { [weak self] () throws(CacheError) in
+                guard let self else { throw CacheError(.closed, "the cache has been closed") }
+                return try makeFile(identifier)
+            })
+    }
+
+    /// Makes the file of a generation.
+    ///
+    /// Not where the folder was deleted, or deleted and begun by somebody else: what is made there nobody would remove.
+    func makeFile(_ identifier: GenerationIdentifier) throws(CacheError) -> any StoredFile {
+        let path = mediaPath(identifier)
+        guard access.isWritable else {
+            throw CacheError(.storage, "“\(path)” can't be made: the cache was opened to read only")
+        }
+        guard try isOurs() else {
+            throw .system("could not be created: “\(self.path)” was deleted", path: path, errno: ENOENT)
+        }
+        do {
+            return try fileSystem.openFile(path, .create)
+        } catch {
+            guard error.posixCode == .ENOENT else { throw error }
+            try fileSystem.createDirectory((path as NSString).deletingLastPathComponent)
+            return try fileSystem.openFile(path, .create)
+        }
+    }
+
+    private func isOurs() throws(CacheError) -> Bool {
+        do {
+            return try Self.text(of: fileSystem.openFile(path + "/lock", .read)) == signature
+        } catch {
+            guard error.posixCode == .ENOENT || error.posixCode == .ENOTDIR else { throw error }
+            return false
+        }
+    }
+
+    /// Makes the file of a coming generation, since a player would wait for it. Blocks.
+    ///
+    /// One that can't be made is no error here: whoever needs it tries again, and says why not.
+    ///
+    /// - Parameter identifier: Its name, which must count as live already.
+    /// - Returns: Whether it was made, and the name is taken.
+    func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
+        guard access.isWritable, prepared.withLock({ $0.isWanted }), let file = try? makeFile(identifier) else {
+            return false
+        }
+        if prepared.withLock({ $0.keep((identifier, file)) }) { return true }
+        removeMedia(identifier)
+        return false
+    }
+
+    /// The file that was made ahead, if there is one: from now on the caller's.
+    func takePrepared() -> (GenerationIdentifier, any StoredFile)? { prepared.withLock { $0.take() } }
+
+    /// Removes the file of a generation that is gone from the catalog; who has it open keeps its bytes.
+    ///
+    /// - Returns: Why it could not be removed: then the next opening looks for it.
+    @discardableResult
+    func removeMedia(_ identifier: GenerationIdentifier) -> CacheError? {
+        do throws(CacheError) {
+            try fileSystem.remove(mediaPath(identifier))
+            return nil
+        } catch {
+            // If not even that can be noted, an unclean end may.
+            try? catalog.setSweepPending(true)
+            return error
+        }
+    }
+
+    /// Where a generation's bytes are.
+    func mediaPath(_ identifier: GenerationIdentifier) -> String {
+        "\(path)/media/\(identifier.hex.prefix(2))/\(identifier.hex).media"
+    }
+
+    /// Calls `body` with the names of all media files, folder by folder, until it returns false.
+    func forEachMediaFile(_ body: (GenerationIdentifier) throws -> Bool) throws {
+        for shard in try fileSystem.list(path + "/media").sorted() {
+            // Whatever else somebody put here is not ours to look into, let alone to remove.
+            guard shard.utf8.count == 2, shard.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+            else { continue }
+            for name in try fileSystem.list("\(path)/media/\(shard)") where name.hasSuffix(".media") {
+                guard let identifier = GenerationIdentifier(hex: name.dropLast(".media".count)) else { continue }
+                guard try body(identifier) else { return }
+            }
+        }
+    }
+
+    static func text(of file: any StoredFile) throws(CacheError) -> String {
+        var bytes = [UInt8](repeating: 0, count: 256)
+        var count = 0
+        // A closure would lose the type of the error.
+        var failure: CacheError?
+        bytes.withUnsafeMutableBytes { buffer in
+            do throws(CacheError) { count = try file.read(into: buffer, at: 0) } catch { failure = error }
+        }
+        if let failure { throw failure }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+}
+
+/// The file that has been made for the next generation.
+private enum Prepared {
+    case none
+    case file((GenerationIdentifier, any StoredFile))
+    /// The directory is closed, and none is wanted any more.
+    case closed
+
+    var isWanted: Bool { if case .none = self { true } else { false } }
+
+    /// Keeps a file unless there is one already, or none is wanted any more; whether it did.
+    mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
+        guard isWanted else { return false }
+        self = .file(file)
+        return true
+    }
+
+    /// The file, from now on the caller's.
+    mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
+        let former = self
+        if case .closed = former { return nil }
+        self = closing ? .closed : .none
+        if case .file(let file) = former { return file }
+        return nil
+    }
+}

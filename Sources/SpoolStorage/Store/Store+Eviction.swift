@@ -1,0 +1,232 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+extension Store {
+    /// Sets capacity aside, evicting what is needed: what nobody has open, by policy; then what users offer.
+    ///
+    /// One at a time; others wait, holding no thread.
+    func makeRoom(_ count: Int64) async -> Reservation? {
+        let limit = ledger.limit ?? .max
+        guard count <= limit else { return nil }
+        return await evictions.run(0) {
+            while true {
+                if let reservation = ledger.reserve(count) { return reservation }
+                let freed = await executor.run(in: .landing) {
+                    self.free(count, upTo: max(count, Self.margin(of: limit)))
+                }
+                guard freed > 0 else { return ledger.reserve(count) }
+            }
+        }
+    }
+
+    /// Evicts a little more than is needed now, where little room is left, so that bytes that come next need not wait.
+    ///
+    /// Only what nobody has open, whole and small, and only when bytes have landed.
+    func makeRoomAhead() {
+        guard let limit = ledger.limit, ledger.used > limit - Self.margin(of: limit) / 2 else { return }
+        work.start(in: .background) { [weak self] in
+            guard let self else { return }
+            await evictions.run(0) {
+                let excess = ledger.used - (limit - Self.margin(of: limit))
+                guard excess > 0, !table.withLock({ $0.isClosed }) else { return }
+                do {
+                    _ = try freeUnused(1, upTo: excess, wholeOnly: true)
+                } catch {
+                    report(.warning("eviction failed: \(error)"))
+                }
+            }
+        }
+    }
+
+    private static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
+
+    /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.
+    package func evict(to size: Int64) async throws {
+        try checkWritable()
+        await evictions.run(0) {
+            while ledger.used > size {
+                guard await executor.run(in: .background, { self.free(self.ledger.used - size) }) > 0 else { return }
+            }
+            // Resources of no bytes take no room, but asked for nothing, nothing is to be left.
+            while size == 0, await executor.run(in: .background, { self.free(1) }) > 0 {}
+        }
+    }
+
+    /// Sets the most bytes to keep, for this directory from now on, and evicts what is too much; nil: no limit.
+    ///
+    /// - Throws: ``CacheError``: `invalidArgument` if it is negative; `storage` when the catalog can't be written.
+    package func setCapacity(_ bytes: Int64?) async throws {
+        if let bytes, bytes < 0 { throw CacheError(.invalidArgument, "a capacity of \(bytes) bytes is not possible") }
+        try checkWritable()
+        try await executor.run(in: .background) { try self.catalog.setCapacity(bytes) }
+        ledger.limit = bytes
+        if let bytes { try await evict(to: bytes) }
+    }
+
+    /// Evicts about `count` bytes; blocks.
+    ///
+    /// - Parameter most: Small resources go up to so many bytes: by the hundred, each costs a quarter.
+    /// - Returns: How many went, or how many resources of no bytes.
+    private func free(_ count: Int64, upTo most: Int64? = nil) -> Int64 {
+        guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return 0 }
+        do {
+            var freed = try freeUnused(count, upTo: most ?? count)
+            if freed == 0, flusher.isPending {
+                // What has been closed a moment ago is not in the catalog yet. If it can't be written, that was reported,
+                // and there may be other things to evict.
+                if (try? writeChanges()) != nil { freed = try freeUnused(count, upTo: most ?? count) }
+            }
+            if freed < count { freed += try freeUsed(count - freed) }
+            return freed
+        } catch {
+            report(.warning("eviction failed: \(error)"))
+            return 0
+        }
+    }
+
+    // MARK: - What nobody has open
+
+    private func freeUnused(_ count: Int64, upTo most: Int64, wholeOnly: Bool = false) throws -> Int64 {
+        var freed: Int64 = 0
+        var position: EvictionPosition?
+        while freed < count {
+            let page = try catalog.leastRecentlyUsed(limit: 128, after: position)
+            guard !page.isEmpty else { break }
+            position = page.last?.position
+            let unused = table.withLock { table in
+                page.compactMap { candidate -> EvictableResource? in
+                    let key = CacheKey(hash: candidate.key)
+                    guard table.isUnused(key) else { return nil }
+                    // What has been closed a moment ago may hold more than is recorded yet.
+                    let held = table.currentGeneration(of: key)?.disk?.landedByteCount
+                    return EvictableResource(
+                        key: key, storedBytes: held ?? candidate.storedBytes, lastUsed: candidate.lastUsedAt)
+                }
+            }
+            let ordered = policy.order(unused)
+            freed += try evict(ordered, count - freed, upTo: most - freed, wholeOnly: wholeOnly)
+            if wholeOnly { break }
+        }
+        return freed
+    }
+
+    /// Evicts resources in this order, whole as far as they fit, then the tail of the next one.
+    private func evict(
+        _ resources: [EvictableResource], _ count: Int64, upTo most: Int64, wholeOnly: Bool
+    ) throws -> Int64 {
+        var whole: [CacheKey] = []
+        var part: CacheKey?
+        var planned: Int64 = 0
+        for resource in resources where planned < most {
+            // Somebody decides about it: passed over.
+            guard turns.tryTake(resource.key) else { continue }
+            if planned + resource.storedBytes <= most {
+                whole.append(resource.key)
+                planned += resource.storedBytes
+            } else {
+                if wholeOnly || planned >= count { turns.end(resource.key) } else { part = resource.key }
+                break
+            }
+        }
+        defer { for key in whole + [part].compactMap({ $0 }) { turns.end(key) } }
+        var freed: Int64 = 0
+        for (resource, bytes) in try removeUnused(whole, evenPinned: false) {
+            report(.evicted(CacheKey(hash: resource.key), url: resource.url, bytes: bytes))
+            // One of no bytes is progress, too.
+            freed += max(1, bytes)
+        }
+        if let part { freed += try evictTail(of: part, count - freed) }
+        return freed
+    }
+
+    /// Takes the tail of a resource; its head stays longest, being what a next play needs first.
+    private func evictTail(of key: CacheKey, _ count: Int64) throws -> Int64 {
+        guard try !catalog.isPinned(key.hash) else { return 0 }
+        guard let lease = try openStored(key, nil) else {
+            // In a format that is not known here, it goes as a whole.
+            return try removeUnused([key], evenPinned: false).reduce(0) { $0 + $1.bytes }
+        }
+        defer { lease.end() }
+        let generation = lease.generation
+        guard let disk = generation.disk, users(of: generation).isEmpty else { return 0 }
+        var freed: Int64 = 0
+        for range in disk.landed.reversed() where freed < count {
+            let start = Block.roundDown(max(range.lowerBound, range.upperBound - (count - freed)))
+            freed += evict([start..<range.upperBound], of: generation, disk).byteCount
+        }
+        noteEvicted(freed, of: generation)
+        return freed
+    }
+
+    private func evict(_ ranges: [Range<Int64>], of generation: Generation, _ disk: MediaFile) -> ByteRangeSet {
+        var gone = ByteRangeSet()
+        for range in ranges {
+            let evicted = disk.evict(MediaFile.wholeBlocks(range))
+            for range in evicted.ranges { gone.insert(range) }
+            if let failure = evicted.failure { report(.warning("\(generation.url) was evicted in part: \(failure)")) }
+        }
+        return gone
+    }
+
+    private func noteEvicted(_ bytes: Int64, of generation: Generation) {
+        guard bytes > 0 else { return }
+        noteChange(of: generation)
+        report(.evicted(generation.key, url: generation.url, bytes: bytes))
+    }
+
+    // MARK: - What users have left behind
+
+    private func freeUsed(_ count: Int64) throws -> Int64 {
+        var freed: Int64 = 0
+        for life in table.withLock({ $0.used }) where freed < count {
+            guard let disk = life.generation.disk, disk.landedByteCount > 0,
+                try !catalog.isPinned(life.generation.key.hash)
+            else { continue }
+            let gone = give(count - freed, of: disk.landed, life) { evict($0, of: life.generation, disk) }
+            noteEvicted(gone, of: life.generation)
+            freed += gone
+        }
+        return freed
+    }
+
+    func makeMemory(_ count: Int64) -> Bool {
+        var freed: Int64 = 0
+        for life in table.withLock({ $0.used }) where freed < count {
+            let place = life.generation.landedInMemory
+            guard !place.isEmpty else { continue }
+            freed += give(count - freed, of: place, life) { ranges in
+                life.generation.evictFromMemory(ranges)
+                var gone = ByteRangeSet(ranges)
+                gone.subtract(life.generation.landedInMemory)
+                return gone
+            }
+        }
+        return freed > 0
+    }
+
+    /// Evicts what all users of a generation can do without, and tells them.
+    ///
+    /// - Returns: How many bytes went.
+    private func give(
+        _ count: Int64, of place: ByteRangeSet, _ life: GenerationTable.Life,
+        _ evict: ([Range<Int64>]) -> ByteRangeSet
+    ) -> Int64 {
+        let users = life.liveUsers
+        guard !users.isEmpty else { return 0 }
+        var rest = place
+        var offers: [(user: any GenerationUser, ranges: [Range<Int64>])] = []
+        for user in users where !rest.isEmpty {
+            let ranges = user.offerEvictable(count, within: rest, of: life.generation)
+            offers.append((user, ranges))
+            rest = rest.intersection(ByteRangeSet(ranges.map(MediaFile.wholeBlocks)))
+        }
+        let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
+        for (user, ranges) in offers where !ranges.isEmpty {
+            var kept = ByteRangeSet(ranges.map(MediaFile.wholeBlocks)).intersection(life.generation.landed)
+            kept.subtract(gone)
+            user.evicted(ranges, kept: kept, of: life.generation)
+        }
+        return gone.byteCount
+    }
+}

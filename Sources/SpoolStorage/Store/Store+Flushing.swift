@@ -1,0 +1,191 @@
+import Foundation
+import Synchronization
+
+extension Store {
+    func noteChange(of generation: Generation) {
+        guard generation.disk != nil, directory.access.isWritable else { return }
+        flusher.note(generation)
+    }
+
+    /// What a round has taken out of one generation.
+    private struct Taken {
+        var generation: Generation
+        var blocks: BlockChanges?
+        var description: GenerationDescription?
+        var isBegun = false
+    }
+
+    private struct Round {
+        var taken: [Taken] = []
+        var begun: [Generation] = []
+        /// Not to be written now.
+        var passedOver: [Generation] = []
+        var replaced: [RemovedResource] = []
+        var outcome = GenerationTable.Outcome()
+    }
+
+    /// Writes all that is pending, after a round that is under way; blocks.
+    ///
+    /// - Throws: ``CacheError`` if the catalog refuses: then all of it waits for the next round.
+    func writeChanges() throws {
+        // Held over the catalog's writing, which rounds would wait for in any case: who finds nothing pending here knows
+        // that all is written.
+        let (outcome, ended, failure) = rounds.withLock { _ in writeRound() }
+        finish(outcome)
+        finish(ended)
+        if let failure { throw failure }
+    }
+
+    private func writeRound() -> (outcome: GenerationTable.Outcome, ended: Ended, failure: (any Error)?) {
+        let pending = flusher.take()
+        guard !pending.isEmpty else { return (GenerationTable.Outcome(), Ended(), nil) }
+        // In the order in which they came, so that a simulated run can be repeated.
+        let lives = table.withLock { table in
+            pending.generations.keys.compactMap { table.life($0) }.sorted { $0.sequence < $1.sequence }
+        }
+        for life in lives { life.generation.disk?.sealTails() }
+        var round = Round()
+        var ended = Ended()
+        do {
+            _ = try catalog.transaction { transaction in
+                for life in lives { try write(life, transaction, &round) }
+                for (key, date) in pending.used { try transaction.noteUse(of: key.hash, at: date) }
+            } committed: { _ in
+                ended = noteWritten(round)
+                // Here, where no other round has taken changes that are not written yet.
+                closeUnused()
+            } failed: {
+                for taken in round.taken { restore(taken) }
+                round.outcome.add(noteNotWritten(round))
+            }
+        } catch {
+            if flusher.noteFailure(pending) {
+                report(.warning("the catalog could not be written, and is tried again: \(error)"))
+            }
+            return (round.outcome, ended, error)
+        }
+        flusher.noteSuccess(leaving: round.passedOver)
+        if round.taken.contains(where: { $0.blocks?.sealed.isEmpty == false }) { makeRoomAhead() }
+        return (round.outcome, ended, nil)
+    }
+
+    private func write(
+        _ former: GenerationTable.Life, _ transaction: CatalogTransaction, _ round: inout Round
+    ) throws {
+        let generation = former.generation
+        let identifier = generation.identifier
+        guard let life = table.withLock({ $0.life(identifier) }) else { return }
+        if table.withLock({ $0.removing.contains(generation.key) }) {
+            round.passedOver.append(generation)
+            return
+        }
+        switch life.phase {
+        case .retired: return
+        case .current: break
+        case .candidate:
+            // What is stored stays until a block has landed; where nothing is, every byte counts.
+            let isFirst = try generation.hasContent && transaction.generation(of: generation.key.hash) == nil
+            let change = table.withLock { table -> (isCurrent: Bool, outcome: GenerationTable.Outcome) in
+                if isFirst, table.currentGeneration(of: generation.key) == nil,
+                    let outcome = table.promote(identifier)
+                {
+                    return (true, outcome)
+                }
+                return (table.life(identifier)?.phase == .current, table.dropUnused(identifier))
+            }
+            round.outcome.add(change.outcome)
+            guard change.isCurrent else { return }
+            generation.isProven.store(true, ordering: .releasing)
+        }
+        var taken = Taken(generation: generation)
+        if generation.row.value == nil {
+            // From here on it does not go without the catalog being told.
+            guard table.withLock({ $0.beginRecording(identifier) }) else { return }
+            round.begun.append(generation)
+            let description = generation.takeDescription() ?? generation.description
+            let begun = try transaction.begin(
+                identifier, key: generation.key.hash, url: generation.url, version: description.version,
+                length: description.length, contentType: description.contentType, fields: description.fields,
+                at: nextUse())
+            taken.description = description
+            taken.isBegun = true
+            generation.row.value = begun.id
+            if let replaced = begun.replaced { round.replaced.append(replaced) }
+        } else {
+            taken.description = generation.takeDescription()
+        }
+        taken.blocks = generation.disk?.takeChanges()
+        round.taken.append(taken)
+        guard let row = generation.row.value else { return }
+        if let description = taken.description, !taken.isBegun {
+            try transaction.describe(
+                row, length: description.length, version: description.version, fields: description.fields,
+                contentType: description.contentType)
+        }
+        if let blocks = taken.blocks {
+            try transaction.apply(blocks, to: row)
+        }
+    }
+
+    private func restore(_ taken: Taken) {
+        if taken.isBegun { taken.generation.row.value = nil }
+        if taken.description != nil { taken.generation.restoreDescription() }
+        if let blocks = taken.blocks { taken.generation.disk?.restore(blocks) }
+    }
+
+    private func noteWritten(_ round: Round) -> Ended {
+        table.withLock { table in
+            table.noteRecorded()
+            return noteForgotten(round.replaced, &table)
+        }
+    }
+
+    private func noteNotWritten(_ round: Round) -> GenerationTable.Outcome {
+        table.withLock { table in
+            var outcome = GenerationTable.Outcome()
+            for generation in round.begun {
+                if let gone = table.noteForgotten(generation.identifier) { outcome.add(gone) }
+            }
+            return outcome
+        }
+    }
+
+    /// Closes stored generations that nobody has used for long; the last ones stay open, proven as they are.
+    func closeUnused() {
+        for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
+            let closed = table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
+            closed?.disk?.file.close()
+        }
+    }
+
+    // MARK: - Uses
+
+    /// The resource is used now.
+    package func noteUse(of key: CacheKey) {
+        guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return }
+        flusher.noteUse(of: key, at: nextUse())
+    }
+
+    func nextUse() -> Date {
+        let use = uses.withLock { $0.next(at: clock.now()) }
+        if use.isAfterJump { pullBackUses(to: use.date) }
+        return use.date
+    }
+
+    /// Moves dates of use after `date`, which a clock that was wrong has left, to just before it, in the background.
+    func pullBackUses(to date: Date) {
+        guard directory.access.isWritable else { return }
+        work.start(in: .background) { [weak self] in
+            do {
+                // What was noted by the wrong clock goes first.
+                try self?.writeChanges()
+                // What has been used meanwhile, by a clock that is right, is not after now.
+                while let self, !self.table.withLock({ $0.isClosed }),
+                    try self.catalog.pullBackUses(to: max(date, self.clock.now())) > 0
+                {}
+            } catch {
+                self?.report(.warning("times of use could not be set right: \(error)"))
+            }
+        }
+    }
+}

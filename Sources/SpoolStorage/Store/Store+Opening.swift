@@ -1,0 +1,126 @@
+import Foundation
+import Synchronization
+
+extension Store {
+    /// Opens, or begins, the cache in the directory at `path`.
+    ///
+    /// Nothing that is kept is looked at: what an unclean end left is swept and tidied in the background. Where the disk
+    /// is full or read-only, what is there can be played and nothing new is kept; see ``readOnlyReason``.
+    ///
+    /// - Throws: ``CacheError``: `invalidArgument` for a configuration that can't be; `directoryInUse`, which names the
+    ///   process; `catalogTooNew`; `storage` when the directory can't be used, also since others may write to it.
+    package static func open(
+        path: String, configuration: Configuration = Configuration(), fileSystem: any FileSystem = SystemFileSystem(),
+        executor: BlockingExecutor = BlockingExecutor(), clock: CacheClock,
+        report: @escaping @Sendable (StoreEvent) -> Void
+    ) async throws -> Store {
+        try configuration.validate()
+        let store = try await executor.run {
+            let directory = try CacheDirectory(opening: path, fileSystem: fileSystem, now: clock.now())
+            var capacity = try directory.catalog.capacity()
+            if let wanted = configuration.capacity {
+                if directory.access.isWritable { try directory.catalog.setCapacity(wanted) }
+                capacity = wanted
+            }
+            let store = Store(
+                directory: directory, configuration: configuration, capacity: capacity,
+                used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
+            return store
+        }
+        store.begin()
+        return store
+    }
+
+    private func begin() {
+        guard directory.access.isWritable else { return }
+        flusher.start { [weak self] in
+            // The failure has been reported, and its changes wait for the next round.
+            try? self?.writeChanges()
+        }
+        pullBackUses(to: nextUse())
+        prepareFile()
+        sweep()
+    }
+
+    /// Removes files that no record names, in the background, a folder at a time: what an unclean end left behind.
+    private func sweep() {
+        work.start(in: .maintenance) { [weak self] in
+            do {
+                guard let store = self, try store.catalog.isSweepPending() else { return }
+                guard try store.removeOrphans() else { return }
+                try store.catalog.setSweepPending(false)
+            } catch {
+                // Still noted as pending: the next opening tries again.
+                self?.report(.warning("files left by an unclean end could not be removed: \(error)"))
+            }
+        }
+    }
+
+    /// - Returns: Whether all of them were looked at.
+    private func removeOrphans() throws -> Bool {
+        var isDone = true
+        try directory.forEachMediaFile { identifier in
+            guard !table.withLock({ $0.isClosed }) else {
+                isDone = false
+                return false
+            }
+            // In this order: what is recorded was live until it was.
+            guard !table.withLock({ $0.isLive(identifier) }), try !catalog.contains(identifier) else { return true }
+            if let error = directory.removeMedia(identifier) { throw error }
+            return true
+        }
+        return isDone
+    }
+
+    /// Writes down what has landed, lets go of everything and closes the directory.
+    ///
+    /// Leases that live on can read what is open: their bytes are marked, so that no other cache frees them. Later calls
+    /// throw `closed`.
+    ///
+    /// - Throws: ``CacheError`` when the catalog could not be written; it is closed all the same.
+    package func close() async throws {
+        let isFirst = table.withLock { table in
+            defer { table.closeAll() }
+            return !table.isClosed
+        }
+        guard isFirst else { return }
+        flusher.stop()
+        await work.waitUntilIdle()
+        try await executor.run(in: .background) { try self.closeNow() }
+    }
+
+    private func closeNow() throws {
+        var failure: (any Error)?
+        do { try writeChanges() } catch { failure = error }
+        for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
+            guard let disk = life.generation.disk else { continue }
+            if life.leases > 0 { disk.markAsRead() } else { disk.file.close() }
+            // What no record names nobody would find.
+            if !life.isRecorded, directory.access.isWritable,
+                let error = directory.removeMedia(life.generation.identifier)
+            {
+                report(.warning(error.message))
+            }
+        }
+        pool.close()
+        table.withLock { $0.removeAll() }
+        do { try directory.close() } catch { failure = failure ?? error }
+        if let failure { throw failure }
+    }
+}
+
+extension Store.Configuration {
+    func validate() throws {
+        if let capacity, capacity < 0 {
+            throw CacheError(.invalidArgument, "a capacity of \(capacity) bytes is not possible")
+        }
+        guard memoryLimit >= 1 << 20 else {
+            throw CacheError(
+                .invalidArgument, "a memory limit of \(memoryLimit) bytes is too small: at least \(1 << 20) are needed")
+        }
+        guard openFileLimit >= 8 else {
+            throw CacheError(
+                .invalidArgument, "a limit of \(openFileLimit) open files is too small: at least 8 are needed")
+        }
+    }
+}

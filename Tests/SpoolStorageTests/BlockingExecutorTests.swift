@@ -1,0 +1,193 @@
+import Foundation
+import SpoolStorage
+import Synchronization
+import Testing
+
+@Suite("BlockingExecutor", .timeLimit(.minutes(1)))
+struct BlockingExecutorTests {
+    @Test("A call runs on one of its own threads, and its result and error come back")
+    func runs() async throws {
+        let executor = BlockingExecutor(threadLimit: 1, name: "spool.test")
+        #expect(executor.threadCount == 0)
+        #expect(await executor.run { Thread.current.name } == "spool.test")
+        await #expect(throws: CacheError.self) { try await executor.run { throw CacheError(.storage, "no") } }
+        #expect(executor.threadCount == 1)
+    }
+
+    @Test("From the main actor too: its thread is not blocked")
+    @MainActor
+    func fromMainActor() async throws {
+        let executor = BlockingExecutor()
+        #expect(await executor.run { Thread.isMainThread } == false)
+    }
+
+    @Test("As many calls at once as there may be threads, and no more")
+    func bounded() async throws {
+        let executor = BlockingExecutor(threadLimit: 3)
+        let together = Meeting(size: 3)
+        let inside = Counter()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<30 {
+                group.addTask {
+                    await executor.run {
+                        inside.add(1)
+                        // Returns only when three are inside: fewer threads would hang, more would be counted.
+                        together.meet()
+                        inside.add(-1)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(inside.most == 3)
+        #expect(executor.threadCount == 3)
+    }
+
+    @Test("First in, first out")
+    func order() async throws {
+        let executor = BlockingExecutor(threadLimit: 1)
+        let order = Order()
+        let gate = DispatchSemaphore(value: 0)
+        let isInside = DispatchSemaphore(value: 0)
+        let first = Task(executorPreference: executor.executor(for: .playback)) {
+            isInside.signal()
+            Self.wait(gate)
+        }
+        Self.wait(isInside)
+        // The only thread is busy: what comes now queues up, in the order of these lines.
+        let tasks = (0..<2000).map { number in
+            Task(executorPreference: executor.executor(for: .playback)) { order.append(number) }
+        }
+        gate.signal()
+        await first.value
+        for task in tasks { await task.value }
+        #expect(order.numbers == Array(0..<2000))
+    }
+
+    /// Waits in a call that is not async, where blocking is what the test is about.
+    private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
+
+    @Test("Jobs go by lane, whatever came first, and maintenance leaves a thread to the others")
+    func lanes() async throws {
+        let executor = BlockingExecutor(threadLimit: 2)
+        let order = Order()
+        let (gate, isInside) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let long = (0..<4).map { _ in
+            Task(executorPreference: executor.executor(for: .maintenance)) {
+                isInside.signal()
+                Self.wait(gate)
+            }
+        }
+        Self.wait(isInside)
+        // Three wait for the first one, and the other thread is free all the same.
+        #expect(await executor.run { isInside.wait(timeout: .now()) } == .timedOut)
+        let other = Task(executorPreference: executor.executor(for: .playback)) {
+            isInside.signal()
+            Self.wait(gate)
+        }
+        Self.wait(isInside)
+        let tasks = BlockingExecutor.Lane.allCases.reversed().flatMap { lane in
+            (0..<10).map { _ in
+                Task(executorPreference: executor.executor(for: lane)) { order.append(lane.rawValue) }
+            }
+        }
+        // Enough for the two that are inside, and then for the three that wait.
+        for _ in 0..<5 { gate.signal() }
+        for task in tasks + long + [other] { await task.value }
+        let others = order.numbers.filter { $0 < BlockingExecutor.Lane.maintenance.rawValue }
+        // Two threads may note two jobs the wrong way round.
+        #expect(zip(others, others.dropFirst(2)).allSatisfy { $0 <= $1 })
+        #expect(order.numbers.count == 40)
+    }
+
+    @Test("Over another executor everything runs there")
+    func overAnother() async throws {
+        let base = BlockingExecutor(threadLimit: 1, name: "spool.base")
+        let executor = BlockingExecutor(running: base.executor(for: .playback))
+        for lane in BlockingExecutor.Lane.allCases {
+            #expect(await executor.run(in: lane) { Thread.current.name } == "spool.base")
+        }
+        #expect(executor.threadCount == 0)
+    }
+
+    @Test("Threads end on shutdown; what comes later runs all the same")
+    func shutdown() async throws {
+        let executor = BlockingExecutor(threadLimit: 4)
+        await executor.run {}
+        executor.shutdown()
+        #expect(await executor.run { 7 } == 7)
+        try await eventually { executor.threadCount == 0 }
+    }
+
+    @Test("Threads end when the executor is let go of")
+    func deinitialisation() async throws {
+        let ended = Counter()
+        var executor: BlockingExecutor? = BlockingExecutor(threadLimit: 1)
+        await executor?.run {
+            Thread.current.threadDictionary["token"] = Token { ended.add(1) }
+        }
+        #expect(ended.most == 0)
+        executor = nil
+        try await eventually { ended.most == 1 }
+    }
+
+    /// Yields until `condition` holds; the suite's time limit ends it otherwise.
+    private func eventually(_ condition: () -> Bool) async throws {
+        while !condition() {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
+    @Test("Thousands of calls from many tasks all come back")
+    func many() async throws {
+        let executor = BlockingExecutor()
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<5000 { group.addTask { await executor.run { number } } }
+            return try await group.reduce(0, +)
+        }
+        #expect(sum == 5000 * 4999 / 2)
+    }
+}
+
+/// Counts how many are inside, and the most there were.
+private final class Counter: Sendable {
+    private let state = Mutex((now: 0, most: 0))
+    var most: Int { state.withLock { $0.most } }
+    func add(_ change: Int) { state.withLock { $0 = ($0.now + change, max($0.most, $0.now + change)) } }
+}
+
+/// What came, in order.
+private final class Order: Sendable {
+    private let state = Mutex<[Int]>([])
+    var numbers: [Int] { state.withLock { $0 } }
+    func append(_ number: Int) { state.withLock { $0.append(number) } }
+}
+
+/// Lets threads through in groups of a size.
+private final class Meeting: Sendable {
+    private let condition = NSCondition()
+    private let arrived = Mutex(0)
+    private let size: Int
+
+    init(size: Int) { self.size = size }
+
+    func meet() {
+        condition.lock()
+        defer { condition.unlock() }
+        let number = arrived.withLock { count in
+            count += 1
+            return count
+        }
+        let due = (number + size - 1) / size * size
+        if number == due { condition.broadcast() }
+        while arrived.withLock({ $0 }) < due { condition.wait() }
+    }
+}
+
+/// Calls back when it goes.
+private final class Token: Sendable {
+    private let onEnd: @Sendable () -> Void
+    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+    deinit { onEnd() }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+#if canImport(Darwin)
+import Darwin
+#else
+import Glibc
+#endif
+
+@Suite("Files", .timeLimit(.minutes(1)))
+struct FileSystemTests {
+    @Test("The machine's files keep the contract", arguments: FileSystemContract.cases)
+    func system(_ contract: FileSystemContract.Case) throws {
+        let scratch = try ScratchDirectory()
+        try contract.run(SystemFileSystem(), scratch.path)
+    }
+
+    @Test("Faulty files keep the contract while nothing is to fail", arguments: FileSystemContract.cases)
+    func faulty(_ contract: FileSystemContract.Case) throws {
+        let scratch = try ScratchDirectory()
+        try contract.run(FaultyFileSystem(), scratch.path)
+    }
+
+    @Test("An aligned hole gives its disk space back")
+    func holesFreeSpace() throws {
+        let scratch = try ScratchDirectory()
+        let file = try SystemFileSystem().openFile(scratch.file("file"), .create)
+        try [UInt8](repeating: 1, count: 16 * 65536).withUnsafeBytes { try file.write($0, at: 0) }
+        try file.synchronize()
+        let before = try blocksOnDisk(file)
+        try file.punchHole(65536..<15 * 65536)
+        let freed = try before - blocksOnDisk(file)
+        #expect(freed == 14 * 65536 / 512)
+    }
+
+    private func blocksOnDisk(_ file: any StoredFile) throws -> Int {
+        var status = stat()
+        try #require(fstat(#require(file.fileDescriptor), &status) == 0)
+        return Int(status.st_blocks)
+    }
+
+    @Test("Faults hit the calls they are set for, after so many, so often")
+    func faults() throws {
+        let scratch = try ScratchDirectory()
+        let files = FaultyFileSystem()
+        files.fail([.write], with: .error(.ENOSPC), after: 1, times: 2)
+        let file = try files.openFile(scratch.file("file"), .create)
+        let outcomes = (0..<4).map { _ in
+            Result { try Array("x".utf8).withUnsafeBytes { try file.write($0, at: 0) } }.isSuccess
+        }
+        #expect(outcomes == [true, false, false, true])
+        #expect(files.counts[.write] == 4)
+        files.fail(with: .error(.EIO))
+        #expect(throws: CacheError.self) { try file.size() }
+        files.heal()
+        #expect(try file.size() == 1)
+    }
+
+    @Test("A short write leaves its first bytes, a flipped read one bit, an early end none")
+    func partialFaults() throws {
+        let scratch = try ScratchDirectory()
+        let files = FaultyFileSystem()
+        files.fail([.write], with: .shortWrite(2, .ENOSPC), times: 1)
+        files.fail([.read], with: .flippedBit, times: 1)
+        files.fail([.read], with: .endOfFile, times: 1)
+        let file = try files.openFile(scratch.file("file"), .create)
+        #expect(throws: CacheError.self) { try Array("abcd".utf8).withUnsafeBytes { try file.write($0, at: 0) } }
+        var bytes = [UInt8](repeating: 0, count: 4)
+        #expect(try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) } == 2)
+        #expect(bytes == [97 ^ 1, 98, 0, 0])
+        #expect(try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) } == 0)
+    }
+
+    @Test("Memory does what a file does, for any sequence of writes, holes and reads", arguments: 0..<20)
+    func memory(seed: UInt64) throws {
+        var random = SeededGenerator(seed)
+        let scratch = try ScratchDirectory()
+        let disk = try SystemFileSystem().openFile(scratch.file("file"), .create)
+        let memory = MemoryFile()
+        for _ in 0..<60 {
+            let offset = Int64.random(in: 0..<300_000, using: &random)
+            let count = Int.random(in: 0..<150_000, using: &random)
+            switch Int.random(in: 0..<3, using: &random) {
+            case 0:
+                let bytes = [UInt8](repeating: .random(in: 1...255, using: &random), count: count)
+                for file in [disk, memory] as [any StoredFile] {
+                    try bytes.withUnsafeBytes { try file.write($0, at: offset) }
+                }
+            case 1:
+                for file in [disk, memory] as [any StoredFile] { try file.punchHole(offset..<offset + Int64(count)) }
+            default:
+                let results = try ([disk, memory] as [any StoredFile]).map { file in
+                    try [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+                        used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+                    }
+                }
+                #expect(results[0] == results[1])
+            }
+            #expect(try disk.size() == memory.size())
+        }
+    }
+}
+
+extension Result {
+    fileprivate var isSuccess: Bool { (try? get()) != nil }
+}

@@ -1,0 +1,48 @@
+import ByteRanges
+import SpoolStorage
+
+// Short forms for what tests of media files say often.
+
+extension MediaFile {
+    /// Opens a file that stays open, with an earlier process's records.
+    convenience init(file: any StoredFile, sealer: BlockSealer?, blocks: [BlockRecord] = [], length: Int64? = nil) {
+        var landed = ByteRangeSet()
+        for block in blocks where block.isPlausible { landed.insert(block.range) }
+        self.init(
+            file: PooledFile(file), sealer: sealer, landed: landed, length: length,
+            storedSeals: { indices in blocks.filter { indices.contains($0.index) } })
+    }
+
+    /// The seals that the catalog does not have yet.
+    func takeSeals(partial: Bool) -> [BlockRecord] {
+        if partial { sealTails() }
+        return takeChanges()?.sealed ?? []
+    }
+
+    /// The first maximal hole in `window`.
+    func firstHole(in window: Range<Int64>) -> Range<Int64>? { landed.firstHole(in: window) }
+
+    /// Checks and repairs; the indices of bad blocks.
+    func repair(_ records: [BlockRecord]) throws -> [Int64] {
+        try verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
+    }
+}
+
+extension MediaFile.Evicted {
+    /// The blocks that went.
+    var indices: [Int64] { ranges.flatMap { Block.indices(touching: $0) } }
+}
+
+extension MissingBytes: Equatable {
+    /// As the tests name it: by blocks.
+    init(indices: [Int64], range: Range<Int64>) {
+        self.init(invalidated: indices.map(Block.range), range: range)
+    }
+
+    /// The blocks that were found bad.
+    var indices: [Int64] { invalidated.flatMap { Block.indices(touching: $0) } }
+
+    static func == (left: MissingBytes, right: MissingBytes) -> Bool {
+        left.indices == right.indices && left.range == right.range
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// What happens in the middle of a read, made to happen.
+@Suite("MediaFile, while a read is under way", .timeLimit(.minutes(1)))
+struct MediaFileRaceTests {
+    private let fixture: MediaFixture
+    private let file: HookedFile
+    private let media: MediaFile
+
+    init() throws {
+        fixture = try MediaFixture()
+        file = HookedFile(try fixture.files.openFile(fixture.path, .create))
+        media = MediaFile(file: file, sealer: fixture.sealer)
+    }
+
+    @Test("A block is evicted before its bytes are read: a hole is told, not its zeros")
+    func evicted() throws {
+        try fixture.land(0..<131072, in: media)
+        file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
+        #expect(throws: MissingBytes(range: 10..<65536)) { try fixture.read(10..<70_000, from: media) }
+        #expect(try fixture.read(65536..<131072, from: media) == fixture.bytes(65536..<131072))
+    }
+
+    @Test("A block is evicted before, and lands again after its bytes are read: the new bytes come, not the zeros")
+    func evictedAndLanded() throws {
+        try fixture.land(0..<131072, in: media)
+        file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
+        file.afterNextRead { [media, fixture] in try? fixture.land(0..<65536, in: media) }
+        #expect(try fixture.read(10..<70_000, from: media) == fixture.bytes(10..<70_000))
+    }
+
+    @Test("Two readers find the same bad block: the second does not drop what has landed since")
+    func foundTwice() throws {
+        try fixture.land(0..<131072, in: media)
+        let records = media.takeSeals(partial: true)
+        try fixture.overwrite(5..<6) { $0[0] ^= 1 }
+        let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: records)
+        file.afterNextRead { [fixture] in
+            #expect(throws: MissingBytes(indices: [0], range: 0..<10)) { try fixture.read(0..<10, from: reopened) }
+            #expect(throws: Never.self) { try fixture.land(0..<65536, in: reopened) }
+        }
+        #expect(try fixture.read(0..<65536, from: reopened) == fixture.bytes(0..<65536))
+        #expect(reopened.contains(0..<131072))
+    }
+
+    @Test("A block that is being checked is evicted: the check-up does not call it bad")
+    func verifiedAndEvicted() throws {
+        try fixture.land(0..<131072, in: media)
+        let records = media.takeSeals(partial: true)
+        file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
+        #expect(try media.repair(records) == [])
+    }
+
+    @Test("A slice is taken while its block is evicted: it holds the block or is refused")
+    func sliced() throws {
+        try fixture.land(0..<131072, in: media)
+        let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: media.takeSeals(partial: true))
+        file.beforeNextRead { #expect(reopened.evict(0..<131072).indices == [1]) }
+        let hold = reopened.hold(10..<20)
+        try reopened.prove(10..<20)
+        #expect(reopened.evict(0..<131072).indices.isEmpty)
+        #expect(try fixture.read(10..<20, from: reopened) == fixture.bytes(10..<20))
+        reopened.endHold(hold)
+    }
+}
+
+/// A file that calls the test back around its next read.
+private final class HookedFile: StoredFile {
+    private let base: any StoredFile
+    private let hooks = Mutex<(before: (@Sendable () -> Void)?, after: (@Sendable () -> Void)?)>((nil, nil))
+
+    init(_ base: any StoredFile) { self.base = base }
+
+    func beforeNextRead(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.before = hook } }
+    func afterNextRead(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.after = hook } }
+
+    var fileDescriptor: Int32? { base.fileDescriptor }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        let (before, after) = hooks.withLock { hooks in
+            defer { hooks = (nil, nil) }
+            return hooks
+        }
+        before?()
+        defer { after?() }
+        return try base.read(into: buffer, at: offset)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        try base.write(bytes, at: offset)
+    }
+
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        base.readNow(into: buffer, at: offset)
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { try base.setMark(mark) }
+    func punchHole(_ range: Range<Int64>) throws(CacheError) { try base.punchHole(range) }
+    func size() throws(CacheError) -> Int64 { try base.size() }
+    func synchronize() throws(CacheError) { try base.synchronize() }
+}

@@ -1,0 +1,371 @@
+import ByteRanges
+import Crypto
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// A media file over real or faulty files, with the pattern that it should hold.
+struct MediaFixture {
+    static let secret = SymmetricKey(size: .bits256)
+    static let identifier = GenerationIdentifier()
+
+    let scratch: ScratchDirectory
+    let files = FaultyFileSystem()
+    let pattern = PatternBytes(seed: 7, length: 1 << 20)
+    let sealer = BlockSealer(
+        secret: secret, resource: String(repeating: "0", count: 64), generation: identifier)
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    var path: String { scratch.file("a.media") }
+
+    func open(_ blocks: [BlockRecord] = [], length: Int64? = nil) throws -> MediaFile {
+        MediaFile(file: try files.openFile(path, .create), sealer: sealer, blocks: blocks, length: length)
+    }
+
+    func bytes(_ range: Range<Int64>) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        bytes.withUnsafeMutableBytes { pattern.fill($0, at: range.lowerBound) }
+        return bytes
+    }
+
+    func land(_ range: Range<Int64>, in media: MediaFile) throws {
+        try bytes(range).withUnsafeBytes { try media.land($0, at: range.lowerBound) }
+    }
+
+    func read(_ range: Range<Int64>, from media: MediaFile) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0xEE, count: range.count)
+        try bytes.withUnsafeMutableBytes { try media.read(range, into: $0) }
+        return bytes
+    }
+
+    /// Changes the file behind the media file's back.
+    func overwrite(_ range: Range<Int64>, _ change: (inout [UInt8]) -> Void) throws {
+        let file = try SystemFileSystem().openFile(path, .readWrite)
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        _ = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }
+        change(&bytes)
+        try bytes.withUnsafeBytes { try file.write($0, at: range.lowerBound) }
+    }
+
+    func truncate(to size: Int64) throws {
+        try SystemFileSystem().openFile(path, .readWrite).punchHole(size..<Int64.max)
+    }
+}
+
+@Suite("MediaFile", .timeLimit(.minutes(1)))
+struct MediaFileTests {
+    @Test("What has landed is readable at once, over block edges, and is what was received")
+    func landAndRead() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(65536..<65536 + 100, in: media)
+        try fixture.land(65636..<200_000, in: media)
+        #expect(media.landed == [65536..<200_000])
+        #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
+        #expect(try fixture.read(70_000..<70_001, from: media) == fixture.bytes(70_000..<70_001))
+        #expect(try fixture.read(70_000..<70_000, from: media).isEmpty)
+    }
+
+    @Test("A read into a hole tells the first one")
+    func holes() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<100, in: media)
+        try fixture.land(131072..<131200, in: media)
+        #expect(throws: MissingBytes(range: 100..<131072)) { try fixture.read(50..<131100, from: media) }
+        #expect(throws: CacheError.self) { try fixture.read(-5..<3, from: media) }
+        #expect(throws: CacheError.self) {
+            try media.read(0..<100, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+        }
+    }
+
+    @Test("Bytes that have landed are skipped, not rewritten")
+    func noRewrite() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<70_000, in: media)
+        let writes = fixture.files.counts[.write] ?? 0
+        try fixture.land(0..<70_000, in: media)
+        try fixture.land(65_000..<70_000, in: media)
+        #expect(fixture.files.counts[.write] == writes)
+        try fixture.land(131072..<140_000, in: media)
+        try fixture.land(60_000..<150_000, in: media)
+        #expect(media.landed == [0..<150_000])
+        #expect(try fixture.read(0..<150_000, from: media) == fixture.bytes(0..<150_000))
+        #expect(media.takeSeals(partial: true).map(\.index) == [0, 1, 2])
+    }
+
+    @Test("Bytes can't land past a gap in their block, beyond the length, or at impossible offsets")
+    func wrongPlaces() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open(length: 100_000)
+        #expect(throws: MissingBytes(range: 65536..<65540)) { try fixture.land(65540..<65550, in: media) }
+        #expect(throws: CacheError.self) { try fixture.land(65536..<100_001, in: media) }
+        for offset in [-1, Int64.max, Int64.max - 5] {
+            #expect(throws: CacheError.self) { try [1, 2, 3].withUnsafeBytes { try media.land($0, at: offset) } }
+        }
+        #expect(media.landed.isEmpty)
+        #expect(media.landingOffset(for: 99_000) == 65536)
+        try fixture.land(65536..<65540, in: media)
+        #expect(media.landingOffset(for: 99_000) == 65540)
+    }
+
+    @Test("Each seal is handed out once: complete blocks by themselves, started ones when asked for")
+    func takingSeals() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<65536 + 10, in: media)
+        #expect(media.takeSeals(partial: false).map(\.length) == [65536])
+        #expect(media.takeSeals(partial: false).isEmpty)
+        #expect(media.takeSeals(partial: true).map(\.length) == [10])
+        #expect(media.takeSeals(partial: true).isEmpty)
+        try fixture.land(65546..<65550, in: media)
+        #expect(media.takeSeals(partial: true).map(\.length) == [14])
+        try fixture.land(65550..<65560, in: media)
+        media.endLanding(at: 65560)
+        #expect(media.takeSeals(partial: false).map(\.length) == [24])
+        #expect(media.takeSeals(partial: true).isEmpty)
+        // Resumed in the same process after its buffer was given back.
+        try fixture.land(65560..<131072, in: media)
+        #expect(media.takeSeals(partial: false).map(\.length) == [65536])
+    }
+
+    @Test("A short last block is complete when the length says so")
+    func shortLastBlock() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<70_000, in: media)
+        #expect(media.setLength(70_001))
+        #expect(!media.setLength(70_002))
+        #expect(media.takeSeals(partial: false).map(\.length) == [65536])
+        try fixture.land(70_000..<70_001, in: media)
+        #expect(media.takeSeals(partial: false).map(\.length) == [70_001 - 65536])
+        #expect(!(try fixture.open(media.takeSeals(partial: true)).setLength(-1)))
+        let short = try fixture.open()
+        try fixture.land(0..<10, in: short)
+        #expect(!short.setLength(9))
+        #expect(short.length == nil)
+    }
+
+    @Test("C33: reopened from its records, every recorded byte is read, and the rest is a hole")
+    func reopen() throws {
+        let fixture = try MediaFixture()
+        var media = try fixture.open()
+        try fixture.land(0..<100_000, in: media)
+        try fixture.land(262_144..<270_000, in: media)
+        let records = media.takeSeals(partial: true)
+        try fixture.land(100_000..<131_072, in: media)
+        media = try fixture.open(records.sorted { $0.index < $1.index })
+        #expect(media.landed == [0..<100_000, 262_144..<270_000])
+        #expect(try fixture.read(0..<100_000, from: media) == fixture.bytes(0..<100_000))
+        // Goes on where the record ends, over what the former process left there.
+        try fixture.land(100_000..<150_000, in: media)
+        #expect(try fixture.read(65_000..<150_000, from: media) == fixture.bytes(65_000..<150_000))
+        #expect(media.takeSeals(partial: false).map(\.length) == [65536])
+    }
+
+    enum Damage: CaseIterable { case flipped, zeroed, shortened, swapped, gone }
+
+    @Test(
+        "C34: a flipped, zeroed, shortened, swapped or missing block is found at first read, dropped, and can land again",
+        arguments: Damage.allCases)
+    func damage(_ damage: Damage) throws {
+        let fixture = try MediaFixture()
+        let first = try fixture.open()
+        try fixture.land(0..<5 * 65536, in: first)
+        let records = first.takeSeals(partial: true)
+        let bad: [Int64]
+        switch damage {
+        case .flipped:
+            try fixture.overwrite(2 * 65536 + 4711..<2 * 65536 + 4712) { $0[0] ^= 0x40 }
+            bad = [2]
+        case .zeroed:
+            try fixture.overwrite(Block.range(of: 3)) { $0 = [UInt8](repeating: 0, count: $0.count) }
+            bad = [3]
+        case .shortened:
+            try fixture.truncate(to: 3 * 65536 + 1)
+            bad = [3, 4]
+        case .swapped:
+            try fixture.overwrite(0..<2 * 65536) { $0 = Array($0[65536...] + $0[..<65536]) }
+            bad = [0, 1]
+        case .gone:
+            try fixture.truncate(to: 0)
+            bad = [0, 1, 2, 3, 4]
+        }
+        let media = try fixture.open(records)
+        let all: Range<Int64> = 1000..<5 * 65536 - 1000
+        #expect(throws: MissingBytes(indices: bad, range: all)) { try fixture.read(all, from: media) }
+        for index in bad { #expect(media.firstHole(in: Block.range(of: index)) == Block.range(of: index)) }
+        for index in bad { try fixture.land(Block.range(of: index), in: media) }
+        #expect(try fixture.read(all, from: media) == fixture.bytes(all))
+    }
+
+    @Test("C34: a started block that went bad is found before anything is appended to it")
+    func badTail() throws {
+        let fixture = try MediaFixture()
+        let first = try fixture.open()
+        try fixture.land(0..<1000, in: first)
+        let records = first.takeSeals(partial: true)
+        try fixture.overwrite(500..<501) { $0[0] ^= 1 }
+        let media = try fixture.open(records)
+        #expect(throws: MissingBytes(indices: [0], range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
+        #expect(media.landed.isEmpty)
+        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
+        try fixture.land(0..<2000, in: media)
+        #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
+    }
+
+    @Test("A block is checked once; then reading it costs one read of the file")
+    func checkedOnce() throws {
+        let fixture = try MediaFixture()
+        let first = try fixture.open()
+        try fixture.land(0..<4 * 65536, in: first)
+        let media = try fixture.open(first.takeSeals(partial: true))
+        // Edges are checked from reads of their own.
+        _ = try fixture.read(10..<3 * 65536 + 10, from: media)
+        let reads = fixture.files.counts[.read] ?? 0
+        #expect(reads == 3)
+        _ = try fixture.read(0..<4 * 65536, from: media)
+        #expect(fixture.files.counts[.read] == reads + 1)
+    }
+
+    @Test("The check-up finds bad blocks, also those that were good before, and drops them")
+    func verify() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<3 * 65536 + 5, in: media)
+        let records = media.takeSeals(partial: true)
+        #expect(try media.repair(records) == [])
+        try fixture.overwrite(65536 + 9..<65536 + 10) { $0[0] ^= 1 }
+        try fixture.truncate(to: 3 * 65536 + 4)
+        #expect(try media.repair(records) == [1, 3])
+        #expect(try media.repair(records) == [])
+        #expect(media.landed == [0..<65536, 131072..<196_608])
+    }
+
+    @Test("Dropping gives whole blocks back, passes over what is being filled or sent, and leaves no seals behind")
+    func drop() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<6 * 65536 + 100, in: media)
+        let hold = media.hold(65536..<65537)
+        try media.prove(65536..<65537)
+        var dropped = media.evict(100..<5 * 65536 + 7)
+        #expect(dropped.indices == [2, 3, 4] && dropped.byteCount == 3 * 65536 && dropped.failure == nil)
+        #expect(media.takeSeals(partial: false).map(\.index) == [0, 1, 5])
+        media.endHold(hold)
+        dropped = media.evict(0..<Int64.max)
+        #expect(dropped.indices == [0, 1, 5])
+        let left: Range<Int64> = 393_216..<393_316
+        #expect(media.landed == [left])
+        media.endLanding(at: 6 * 65536 + 100)
+        #expect(media.evict(0..<Int64.max).indices == [6])
+        #expect(media.landed.isEmpty && media.takeSeals(partial: true).isEmpty)
+        #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 6 * 65536)
+    }
+
+    @Test("Where the disk refuses to give space back, the blocks are dropped all the same, and the error told")
+    func dropFails() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<2 * 65536, in: media)
+        fixture.files.fail([.punchHole], with: .error(.EIO))
+        let dropped = media.evict(0..<65536)
+        #expect(dropped.indices == [0] && dropped.failure?.posixCode == .EIO)
+        #expect(media.landed == [65536..<131072])
+    }
+
+    @Test("What an unclean end left behind is given back, and nothing else")
+    func freeUnclaimed() throws {
+        let fixture = try MediaFixture()
+        var media = try fixture.open()
+        try fixture.land(0..<4 * 65536 + 10, in: media)
+        let records = media.takeSeals(partial: true).filter { $0.index == 1 || $0.index == 2 }
+        media = try fixture.open(records)
+        try media.freeUnclaimed()
+        #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 3 * 65536)
+        try fixture.overwrite(0..<65536) { #expect($0.allSatisfy { $0 == 0 }) }
+        #expect(try fixture.read(65536..<3 * 65536, from: media) == fixture.bytes(65536..<3 * 65536))
+    }
+
+    @Test(
+        "C35: a write that fails claims nothing, names path and cause, and the next one may succeed",
+        arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])
+    func failedWrite(_ code: POSIXErrorCode) throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<1000, in: media)
+        fixture.files.fail([.write], with: .error(code), times: 1)
+        fixture.files.fail([.write], with: .shortWrite(5000, code), times: 1)
+        for _ in 0..<2 {
+            let error = try #require(throws: CacheError.self) { try fixture.land(1000..<200_000, in: media) }
+            #expect(error.code == .storage && error.posixCode == code && error.message.contains(fixture.path))
+            #expect(media.landed == [0..<1000])
+        }
+        try fixture.land(1000..<200_000, in: media)
+        #expect(try fixture.read(0..<200_000, from: media) == fixture.bytes(0..<200_000))
+        #expect(try media.repair(media.takeSeals(partial: true)) == [])
+    }
+
+    @Test("C35: a read that fails, or ends early, makes holes of what it did not get, and says why")
+    func failedRead() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<3 * 65536, in: media)
+        fixture.files.fail([.read], with: .error(.EIO), times: 1)
+        fixture.files.fail([.read], with: .endOfFile, times: 1)
+        let missing = #expect(throws: MissingBytes.self) { try fixture.read(0..<100, from: media) }
+        #expect(missing?.indices == [0] && missing?.cause?.posixCode == .EIO)
+        #expect(media.landed == [65536..<196_608])
+        #expect(throws: MissingBytes(indices: [1], range: 65536..<65546)) {
+            try fixture.read(65536..<65546, from: media)
+        }
+        #expect(media.landed == [131072..<196_608])
+    }
+
+    @Test("A block that went bad under a transfer is not sealed from what was received before")
+    func badWhileFilling() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<1000, in: media)
+        try fixture.truncate(to: 0)
+        #expect(throws: MissingBytes(indices: [0], range: 0..<10)) { try fixture.read(0..<10, from: media) }
+        #expect(media.takeSeals(partial: true).isEmpty)
+        #expect(throws: MissingBytes(range: 0..<1000)) { try fixture.land(1000..<2000, in: media) }
+        try fixture.land(0..<500, in: media)
+        #expect(try media.repair(media.takeSeals(partial: true)) == [])
+        #expect(try fixture.read(0..<500, from: media) == fixture.bytes(0..<500))
+    }
+
+    @Test("In memory the same road: land, read, drop, no seals, no descriptor")
+    func memory() throws {
+        let fixture = try MediaFixture()
+        let media = MediaFile(file: MemoryFile(), sealer: nil)
+        #expect(media.isInMemory)
+        try fixture.land(65536..<200_000, in: media)
+        #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
+        #expect(media.takeSeals(partial: true).isEmpty)
+        #expect(media.evict(0..<131072).indices == [1])
+        #expect(throws: MissingBytes(range: 65536..<131072)) { try fixture.read(65536..<200_000, from: media) }
+        try fixture.land(65536..<70_000, in: media)
+        try fixture.land(70_000..<131072, in: media)
+        #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
+    }
+
+    @Test("Records that make no sense are holes, not crashes")
+    func implausibleRecords() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<10, in: media)
+        let good = try #require(media.takeSeals(partial: true).first)
+        var records = [good, good]
+        for (index, length) in [(-1, 5), (Int64.max, 65536), (3, 0), (4, -7), (5, 65537), (Int64.max / 65536, 1)] {
+            records.append(BlockRecord(index: index, length: Int32(length), seal: good.seal))
+        }
+        let reopened = try fixture.open(records.reversed(), length: 5)
+        #expect(reopened.landed == [0..<10])
+        #expect(try fixture.read(0..<10, from: reopened) == fixture.bytes(0..<10))
+    }
+}

@@ -1,0 +1,321 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// What disks, catalogs and people do to a store.
+@Suite("Store: faults", .timeLimit(.minutes(1)))
+struct StoreFaultTests {
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    @Test("E51: verify and export beside playback after an unclean end: never a wrong byte, no good record dropped")
+    func verifyBesidePlayback() async throws {
+        let length = 40 * block
+        do {
+            let first = try await fixture.open()
+            try await fixture.store("a", length: length, in: first)
+            try await first.close()
+        }
+        try fixture.noteUncleanEnd()
+        // And the system has emptied the caches folder.
+        try FileManager.default.removeItem(atPath: fixture.filledFile())
+        let store = try await fixture.open()
+        let lease = try #require(try await store.lease(key))
+        #expect(throws: MissingBytes.self) { try lease.generation.read(0..<10) }
+        #expect(lease.generation.landed.isEmpty)
+        let isDone = Flag()
+        try await withThrowingTaskGroup(of: Void.self) { [fixture, key] group in
+            group.addTask {
+                for start in stride(from: 0, to: length, by: 70_000) {
+                    try await fixture.land(
+                        start..<min(length, start + 70_000), of: "a", in: lease.generation, ending: false)
+                    try fixture.expect(0..<min(length, start + 70_000), of: "a", in: lease.generation)
+                }
+                lease.generation.endLanding(at: length)
+                isDone.set()
+            }
+            group.addTask {
+                while !isDone.isSet {
+                    let found = try await store.verify(repairing: true)
+                    #expect(found.bad == 0)
+                    // Not complete yet, mostly.
+                    try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
+                }
+            }
+            try await group.waitForAll()
+        }
+        try fixture.expect(0..<length, of: "a", in: lease.generation)
+        try await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
+        let copy = try Data(contentsOf: URL(fileURLWithPath: fixture.scratch.file("copy")))
+        #expect(Array(copy) == StoreFixture.bytes(0..<length, of: "a"))
+        lease.end()
+        #expect(fixture.events.warnings.isEmpty)
+        try await store.checkLedger()
+        #expect(store.usedBytes == length)
+        try await store.close()
+    }
+
+    @Test(
+        "E52: a failure to open gives up nothing; the next read gets everything",
+        arguments: [POSIXErrorCode.EMFILE, .ENFILE, .EIO, .EACCES])
+    func failedOpening(_ code: POSIXErrorCode) async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: first)
+        try await first.close()
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        fixture.files.fail([.open], with: .error(code), times: 2)
+        let lease = try #require(try await store.lease(key))
+        let error = #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
+        #expect(error?.posixCode == code)
+        #expect(lease.generation.landed == [0..<3 * block])
+        fixture.files.heal()
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        #expect(fixture.events.all.isEmpty && lease.generation.isKept)
+        lease.end()
+        try await store.checkLedger()
+        #expect(store.usedBytes == 3 * block)
+        try await store.close()
+    }
+
+    @Test("E52: a catalog that can't be read throws, and gives up nothing")
+    func failedCatalog() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: first)
+        try await first.close()
+        let store = try await fixture.open()
+        try alterCatalog("ALTER TABLE generation RENAME TO away")
+        await #expect(throws: CacheError.self) { try await store.lease(key) }
+        try alterCatalog("ALTER TABLE away RENAME TO generation")
+        let lease = try #require(try await store.lease(key))
+        // Seals are read when their blocks are.
+        try alterCatalog("ALTER TABLE block RENAME TO away")
+        #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
+        #expect(lease.generation.landed == [0..<3 * block])
+        try alterCatalog("ALTER TABLE away RENAME TO block")
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E54: a flush that fails loses no seal: they are written when the catalog takes them")
+    func failedFlush() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("before", length: block, in: store)
+        try await store.flush()
+        try alterCatalog("CREATE TRIGGER refuse BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        let lease = try fixture.begin("a", length: 4 * block, in: store)
+        try await fixture.land(0..<3 * block + 100, of: "a", in: lease.generation)
+        await #expect(throws: CacheError.self) { try await store.flush() }
+        // What changes between two tries is in the right order.
+        #expect(try await store.remove(StoreFixture.key("before")))
+        await #expect(throws: CacheError.self) { try await store.flush() }
+        try await fixture.land(3 * block + 100..<4 * block, of: "a", in: lease.generation)
+        #expect(fixture.events.warnings.count == 1)
+        try alterCatalog("DROP TRIGGER refuse")
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+        let again = try await fixture.open()
+        #expect(again.usedBytes == 4 * block)
+        let reopened = try #require(try await again.lease(key))
+        try fixture.expect(0..<4 * block, of: "a", in: reopened.generation)
+        reopened.end()
+        try await again.checkLedger()
+        try await again.close()
+    }
+
+    @Test("E54: blocks that are evicted and land again while the catalog refuses are recorded as they are")
+    func evictedWhileRefused() async throws {
+        let store = try await fixture.open(capacity: 64 * block)
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: 8 * block, in: store, user: user)
+        try await fixture.land(0..<8 * block, of: "a", in: lease.generation)
+        try await store.flush()
+        try alterCatalog("CREATE TRIGGER refuse BEFORE UPDATE ON generation BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        try await store.evict(to: 2 * block)
+        #expect(store.usedBytes == 2 * block)
+        await #expect(throws: CacheError.self) { try await store.flush() }
+        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        await #expect(throws: CacheError.self) { try await store.flush() }
+        try await store.evict(to: 3 * block)
+        try alterCatalog("DROP TRIGGER refuse")
+        lease.end()
+        try await store.checkLedger()
+        #expect(store.usedBytes == 3 * block)
+        #expect(try await store.resource(key)?.landed.byteCount == 3 * block)
+        try await store.close()
+    }
+
+    @Test("E54: bad blocks found by a read, by verify and by export are holes, told, and given back once")
+    func badBlocks() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 10 * block, in: first)
+        try await first.close()
+        for index in [2, 5, 6] { try fixture.damage(fixture.filledFile(), at: Int64(index) * block + 77) }
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try #require(try await store.lease(key, user: user))
+        // Only looking changes nothing.
+        #expect(try await store.verify(repairing: false).bad == 3)
+        #expect(lease.generation.landed == [0..<10 * block] && store.usedBytes == 10 * block)
+        let missing = #expect(throws: MissingBytes.self) { try lease.generation.read(block..<4 * block) }
+        #expect(missing?.invalidated == [2 * block..<3 * block])
+        #expect(user.state.withLock { $0.invalidated } == [2 * block..<3 * block])
+        #expect(store.usedBytes == 9 * block)
+        let error = await #expect(throws: CacheError.self) {
+            try await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
+        }
+        #expect(error?.code == .incomplete)
+        let progress = Mutex((0, 0))
+        let found = try await store.verify(repairing: true) { done, all in progress.withLock { $0 = (done, all) } }
+        #expect(found.blocks == 9 && found.bad == 2 && found.dropped == 2)
+        #expect(progress.withLock { $0.0 } == 9)
+        #expect(store.usedBytes == 7 * block)
+        let bad: [Range<Int64>] = [2, 5, 6].map { Block.range(of: $0) }
+        #expect(user.state.withLock { $0.invalidated } == bad)
+        try await fixture.land(0..<10 * block, of: "a", in: lease.generation)
+        try fixture.expect(0..<10 * block, of: "a", in: lease.generation)
+        // Damage to what is proven already is found by the next check, too.
+        try fixture.damage(fixture.filledFile(), at: 9)
+        #expect(try await store.verify(repairing: true).bad == 1)
+        #expect(lease.generation.landed == [block..<10 * block])
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+        #expect(!FileManager.default.fileExists(atPath: fixture.scratch.file("copy")))
+    }
+
+    @Test(
+        "E54: a file that was shortened or deleted is holes, and the ledger knows", arguments: [0, 3 * 65536 + 5, -1])
+    func lostFile(size: Int64) async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 8 * block, in: first)
+        try await first.close()
+        let path = try fixture.filledFile()
+        if size < 0 {
+            try FileManager.default.removeItem(atPath: path)
+        } else {
+            try SystemFileSystem().openFile(path, .readWrite).punchHole(size..<Int64.max)
+        }
+        let store = try await fixture.open()
+        _ = try await store.verify(repairing: true)
+        let left = max(0, size) / block * block
+        #expect(store.usedBytes == left)
+        try await store.checkLedger()
+        let lease = try #require(try await store.lease(key))
+        try await fixture.land(left..<8 * block, of: "a", in: lease.generation)
+        try fixture.expect(0..<8 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E55: EIO on the stored beginning of a block that a transfer continues: the block is fetched from its start")
+    func unreadablePrefix() async throws {
+        let first = try await fixture.open()
+        let part = try fixture.begin("a", length: 4 * block, in: first)
+        try await fixture.land(0..<block + 5000, of: "a", in: part.generation)
+        part.end()
+        try await first.close()
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try #require(try await store.lease(key, user: user))
+        let generation = lease.generation
+        #expect(generation.landingOffset(for: 2 * block - 1) == block + 5000)
+        fixture.files.fail([.read], with: .error(.EIO), times: 1)
+        let result = try await fixture.land(block + 5000..<4 * block, of: "a", in: generation)
+        #expect(result == .prefixInvalidated(block..<block + 5000))
+        #expect(user.state.withLock { $0.invalidated } == [block..<2 * block])
+        #expect(generation.landed == [0..<block])
+        try await fixture.land(block..<4 * block, of: "a", in: generation)
+        try fixture.expect(0..<4 * block, of: "a", in: generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("C35: EIO on a read makes holes of it; what comes instead goes to memory, and it is told once")
+    func unreadable() async throws {
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: 4 * block, in: store, user: user)
+        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        fixture.files.fail([.read], with: .error(.EIO), times: 1)
+        #expect(throws: MissingBytes.self) { try lease.generation.read(block..<block + 10) }
+        #expect(user.state.withLock { $0.invalidated } == [block..<2 * block])
+        #expect(fixture.events.notKept.count == 1 && !lease.generation.isKept)
+        try await fixture.land(block..<2 * block, of: "a", in: lease.generation)
+        #expect(lease.generation.landedInMemory == [block..<2 * block])
+        #expect(lease.generation.landedPrefix(at: 0) == 0..<4 * block)
+        try fixture.expect(0..<4 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        #expect(store.usedBytes == 3 * block && store.usedMemory == 0)
+        try await store.close()
+    }
+
+    @Test(
+        "C35: where writing or making files fails, bytes go to memory, nothing is claimed, and it is told once",
+        arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
+    func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        fixture.files.fail([call], with: .error(code))
+        // Takes the file that was made ahead.
+        let unused = try fixture.begin("x", in: store)
+        let lease = try fixture.begin("a", length: 4 * block, in: store)
+        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try fixture.expect(0..<4 * block, of: "a", in: lease.generation)
+        #expect(store.usedBytes == 0 && store.usedMemory == 4 * block)
+        #expect(fixture.events.notKept.count == 1 && fixture.events.notKept.first?.posixCode == code)
+        fixture.files.heal()
+        lease.end()
+        unused.end()
+        try await store.checkLedger()
+        #expect(try await store.resources().isEmpty)
+        try await store.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    @Test("E56: the directory deleted while open: what lands goes to memory, nothing is left, closing ends")
+    func deletedDirectory() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        await store.waitUntilIdle()
+        try FileManager.default.removeItem(atPath: fixture.path)
+        // And begun again by somebody else.
+        let other = try await Store.open(path: fixture.path, clock: CacheClock(clock: fixture.clock), report: { _ in })
+        await other.waitUntilIdle()
+        for number in 0..<5 {
+            let lease = try fixture.begin("\(number)", length: 2 * block, in: store)
+            try await fixture.land(0..<2 * block, of: "\(number)", in: lease.generation)
+            try fixture.expect(0..<2 * block, of: "\(number)", in: lease.generation)
+            lease.end()
+        }
+        // It may not be able to write any more; it ends all the same.
+        try? await store.close()
+        try await other.checkLedger()
+        try await other.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    private func alterCatalog(_ sql: String) throws {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(5)
+        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite", configuration: configuration)
+        try queue.write { db in
+            try db.execute(sql: "PRAGMA legacy_alter_table = ON")
+            try db.execute(sql: sql)
+        }
+        try queue.close()
+    }
+}

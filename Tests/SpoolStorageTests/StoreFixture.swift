@@ -1,0 +1,186 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// A store over real or faulty files in a folder of its own, and short forms for what engines do with it.
+final class StoreFixture: Sendable {
+    let scratch: ScratchDirectory
+    let files = FaultyFileSystem()
+    let clock = ManualClock()
+    /// The calendar, in seconds since 1970.
+    let calendar = Mutex<Double>(1_700_000_000)
+    let events = EventLog()
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    var path: String { scratch.file("cache") }
+
+    func open(
+        capacity: Int64? = nil, eviction: any EvictionPolicy = LeastRecentlyUsed(), memoryLimit: Int64 = 16 << 20,
+        openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
+    ) async throws -> Store {
+        let configuration = Store.Configuration(
+            capacity: capacity, eviction: eviction, memoryLimit: memoryLimit, openFileLimit: openFileLimit)
+        return try await Store.open(
+            path: path, configuration: configuration, fileSystem: files, executor: executor,
+            clock: CacheClock(
+                clock: clock, now: { [self] in Date(timeIntervalSince1970: calendar.withLock { $0 }) }),
+            report: { [events] in events.append($0) })
+    }
+
+    static func key(_ name: String) -> CacheKey { CacheKey(name: name) }
+    static func url(_ name: String) -> String { "https://example.org/\(name)" }
+
+    /// The bytes of a resource and version.
+    static func bytes(_ range: Range<Int64>, of name: String) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        let seed = name.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+        let pattern = PatternBytes(seed: seed, length: range.upperBound)
+        bytes.withUnsafeMutableBytes { pattern.fill($0, at: range.lowerBound) }
+        return bytes
+    }
+
+    /// Begins a version of a resource whose bytes are those of `name`.
+    func begin(
+        _ key: String, as name: String? = nil, length: Int64? = nil, in store: Store, isKept: Bool = true,
+        user: (any GenerationUser)? = nil
+    ) throws -> Lease {
+        try store.begin(
+            Self.key(key), url: Self.url(key),
+            description: GenerationDescription(length: length, contentType: "video/mp4", version: name ?? key),
+            isKept: isKept, user: user)
+    }
+
+    /// Lands bytes as a transfer does, as far as there is room.
+    @discardableResult
+    func land(
+        _ range: Range<Int64>, of name: String, in generation: Generation, isAwaited: Bool = true,
+        ending: Bool = true
+    ) async throws -> Generation.LandingResult {
+        var position = range.lowerBound
+        defer { if ending { generation.endLanding(at: position) } }
+        while position < range.upperBound {
+            let part = position..<min(range.upperBound, position + 100_000)
+            var room = await generation.makeRoom(for: part, isAwaited: isAwaited)
+            let result = try Self.bytes(part, of: name).withUnsafeBytes {
+                try generation.land($0, at: position, in: &room)
+            }
+            guard case .landed(let landed) = result else { return result }
+            position = landed.upperBound
+        }
+        return .landed(range)
+    }
+
+    /// Stores a complete resource and lets go of it.
+    func store(_ key: String, as name: String? = nil, length: Int64, in store: Store) async throws {
+        let lease = try begin(key, as: name, length: length, in: store)
+        #expect(try await land(0..<length, of: name ?? key, in: lease.generation) == .landed(0..<length))
+        lease.end()
+    }
+
+    /// Reads a range, piece by piece as it lies, and compares it.
+    func expect(
+        _ range: Range<Int64>, of name: String, in generation: Generation, _ location: SourceLocation = #_sourceLocation
+    ) throws {
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let bytes = try generation.read(position..<range.upperBound)
+            let wanted = Self.bytes(position..<position + Int64(bytes.count), of: name)
+            #expect(Array(bytes) == wanted, "wrong bytes from \(position) on", sourceLocation: location)
+            position += Int64(bytes.count)
+        }
+    }
+
+    /// The names of media files.
+    var mediaFiles: [String] {
+        let all = FileManager.default.enumerator(atPath: path + "/media")?.compactMap { $0 as? String } ?? []
+        return all.filter { $0.hasSuffix(".media") }.sorted()
+    }
+
+    /// The path of the only media file that holds bytes.
+    func filledFile() throws -> String {
+        let filled = mediaFiles.map { path + "/media/" + $0 }.filter { path in
+            let size = (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
+            return size > 0
+        }
+        return try #require(filled.count == 1 ? filled.first : nil)
+    }
+
+    /// Changes one byte of a file behind the store's back.
+    func damage(_ path: String, at offset: Int64) throws {
+        let file = try SystemFileSystem().openFile(path, .readWrite)
+        var byte: [UInt8] = [0]
+        _ = try byte.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }
+        byte[0] ^= 0x10
+        try byte.withUnsafeBytes { try file.write($0, at: offset) }
+    }
+
+    /// Leaves what a killed process leaves.
+    func noteUncleanEnd() throws {
+        try "process 1 (killed)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
+    }
+}
+
+/// What a store reported.
+final class EventLog: Sendable {
+    private let events = Mutex<[StoreEvent]>([])
+
+    func append(_ event: StoreEvent) { events.withLock { $0.append(event) } }
+    var all: [StoreEvent] { events.withLock { $0 } }
+    var warnings: [String] { all.compactMap { if case .warning(let text) = $0 { text } else { nil } } }
+    var notKept: [CacheError] { all.compactMap { if case .notKept(_, _, let error) = $0 { error } else { nil } } }
+    var invalidated: [Range<Int64>] {
+        all.compactMap { if case .blocksInvalidated(_, _, let range) = $0 { range } else { nil } }
+    }
+    var evictedBytes: Int64 {
+        all.reduce(0) { if case .evicted(_, _, let bytes) = $1 { $0 + bytes } else { $0 } }
+    }
+}
+
+/// An engine's scheduler, as far as the store knows it: offers what its test says, and notes what it is told.
+final class TestUser: GenerationUser {
+    struct State {
+        var offered: [Range<Int64>] = []
+        var kept: [Range<Int64>] = []
+        var invalidated: [Range<Int64>] = []
+        var retired = 0
+    }
+
+    let state = Mutex(State())
+    /// What a reader is near to, and so is not offered.
+    let near = Mutex<Range<Int64>>(0..<0)
+
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
+        let near = near.withLock { $0 }
+        var offers: [Range<Int64>] = []
+        var sum: Int64 = 0
+        for range in place where sum < count {
+            for index in Block.indices(touching: range) where sum < count && !Block.range(of: index).overlaps(near) {
+                offers.append(Block.range(of: index))
+                sum += Block.size
+            }
+        }
+        state.withLock { $0.offered += offers }
+        return offers
+    }
+
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {
+        state.withLock { $0.kept += Array(kept) }
+    }
+
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
+        state.withLock { $0.invalidated += ranges }
+    }
+
+    func retired(_ generation: Generation) { state.withLock { $0.retired += 1 } }
+}
+
+/// Something that is so from some time on.
+final class Flag: Sendable {
+    private let isUp = Mutex(false)
+    var isSet: Bool { isUp.withLock { $0 } }
+    func set() { isUp.withLock { $0 = true } }
+}

@@ -1,0 +1,264 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// The life of a key: stored, open, replaced, removed.
+@Suite("Store: the life of a key", .timeLimit(.minutes(1)))
+struct StoreLifeTests {
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    @Test("What has landed is stored, opened again by anyone as one object, and listed without its blocks")
+    func storedAndOpened() async throws {
+        var store = try await fixture.open()
+        #expect(try await store.lease(key) == nil)
+        let length = 5 * block + 17
+        try await fixture.store("a", length: length, in: store)
+        #expect(store.usedBytes == length)
+        try await store.checkLedger()
+        try await store.close()
+
+        store = try await fixture.open()
+        #expect(store.usedBytes == length)
+        let first = try #require(try await store.lease(key))
+        let second = try #require(try await store.lease(key))
+        #expect(first.generation === second.generation)
+        #expect(first.generation.description.version == "a" && first.generation.description.length == length)
+        #expect(first.generation.landed == [0..<length])
+        try fixture.expect(0..<length, of: "a", in: first.generation)
+        let record = try #require(try await store.resources().first)
+        #expect(record.landed == [0..<length] && record.url == StoreFixture.url("a") && !record.isPinned)
+        #expect(try await Store.inspect(path: fixture.path, key: key).first?.landed == [0..<length])
+        #expect(store.leaseCount == 2)
+        first.end()
+        second.end()
+        #expect(store.leaseCount == 0)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A new version stands beside the old one until a block of it has landed, then takes its place at once")
+    func replacement() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 4 * block, in: store)
+        let user = TestUser()
+        let old = try #require(try await store.lease(key, user: user))
+        let new = try fixture.begin("a", as: "b", length: 4 * block, in: store)
+        try await fixture.land(0..<block - 1, of: "b", in: new.generation, ending: false)
+        try await store.flush()
+        // Not proven yet: the next one gets the old one.
+        var other = try #require(try await store.lease(key))
+        #expect(other.generation === old.generation && user.state.withLock { $0.retired } == 0)
+        other.end()
+        try await fixture.land(block - 1..<2 * block, of: "b", in: new.generation)
+        #expect(user.state.withLock { $0.retired } == 1)
+        other = try #require(try await store.lease(key))
+        #expect(other.generation === new.generation)
+        // The old one's readers go on in it.
+        try fixture.expect(0..<4 * block, of: "a", in: old.generation)
+        #expect(old.generation.isKept == false && store.usedBytes == 6 * block)
+        try await store.checkLedger()
+        #expect(fixture.mediaFiles.count == 3)
+        for lease in [old, new, other] { lease.end() }
+        try await store.checkLedger()
+        #expect(store.usedBytes == 2 * block)
+        #expect(fixture.mediaFiles.count == 2)
+        try await store.close()
+        #expect(fixture.mediaFiles.count == 1)
+    }
+
+    @Test("A version that does not prove itself leaves nothing, and what was stored stays")
+    func unproven() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        for landed in [0, 1000] as [Int64] {
+            let new = try fixture.begin("a", as: "page", length: 900_000, in: store)
+            try await fixture.land(0..<landed, of: "page", in: new.generation)
+            new.end()
+            try await store.checkLedger()
+        }
+        #expect(store.usedBytes == 2 * block)
+        let lease = try #require(try await store.lease(key))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.close()
+        #expect(fixture.mediaFiles.count == 1)
+    }
+
+    @Test("Where nothing else is stored, a few bytes count, and the next one goes on from them")
+    func firstBytes() async throws {
+        let store = try await fixture.open()
+        let first = try fixture.begin("a", length: 2 * block, in: store)
+        try await fixture.land(0..<1000, of: "a", in: first.generation)
+        // Also before it has been written down.
+        let second = try #require(try await store.lease(key))
+        #expect(second.generation === first.generation)
+        first.end()
+        second.end()
+        try await store.checkLedger()
+        #expect(try await store.resource(key)?.landed == [0..<1000])
+        // What lands nothing leaves nothing.
+        let empty = try fixture.begin("b", length: 10, in: store)
+        empty.end()
+        try await store.checkLedger()
+        #expect(try await store.resource(StoreFixture.key("b")) == nil)
+        try await store.close()
+    }
+
+    @Test("E56: a resource of 0 bytes is stored, and can be evicted and removed")
+    func empty() async throws {
+        let store = try await fixture.open()
+        for name in ["a", "b"] { try fixture.begin(name, length: 0, in: store).end() }
+        try await store.checkLedger()
+        #expect(try await store.resources().count == 2)
+        #expect(try await store.remove(key))
+        try await store.evict(to: 0)
+        #expect(try await store.resources().isEmpty)
+        try fixture.begin("b", length: 0, in: store).end()
+        // It takes no room, but goes when room is needed.
+        try await store.setCapacity(block)
+        try await fixture.store("c", length: block, in: store)
+        try await store.flush()
+        let lease = try fixture.begin("d", length: block, in: store)
+        try await fixture.land(0..<block, of: "d", in: lease.generation)
+        #expect(try await store.resources().map(\.url) == [StoreFixture.url("d")])
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Removed while it is read, it is read to its end, told once, and its room comes back with the last lease")
+    func removed() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: store)
+        let user = TestUser()
+        let lease = try #require(try await store.lease(key, user: user))
+        let slice = try lease.generation.slice(0..<block)
+        #expect(try await store.remove(key))
+        #expect(try await !store.remove(key))
+        #expect(user.state.withLock { $0.retired } == 1)
+        #expect(try await store.lease(key) == nil)
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        var room = await lease.generation.makeRoom(for: 3 * block..<4 * block, isAwaited: true)
+        #expect(try [1, 2].withUnsafeBytes { try lease.generation.land($0, at: 3 * block, in: &room) } == .retired)
+        #expect(store.usedBytes == 3 * block)
+        try await store.checkLedger()
+        lease.end()
+        try await store.checkLedger()
+        #expect(store.usedBytes == 3 * block && store.leaseCount == 1)
+        _ = consume slice
+        try await store.checkLedger()
+        #expect(store.usedBytes == 0 && store.leaseCount == 0)
+        #expect(fixture.mediaFiles.count == 1)
+        try await store.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    @Test("E54: removed by eight callers at once, while others open it, the ledger stays right")
+    func removedByMany() async throws {
+        let store = try await fixture.open()
+        for round in 0..<10 {
+            try await fixture.store("a", length: 4 * block, in: store)
+            try await withThrowingTaskGroup(of: Void.self) { [key, fixture, block] group in
+                for number in 0..<8 {
+                    group.addTask {
+                        if number % 2 == 0 { _ = try await store.remove(key) }
+                        if let lease = try await store.lease(key) {
+                            try fixture.expect(0..<4 * block, of: "a", in: lease.generation)
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            _ = try await store.remove(key)
+            try await store.checkLedger()
+            #expect(store.usedBytes == 0, "round \(round)")
+        }
+        try await store.close()
+    }
+
+    @Test("Everything is removed, open or not, pinned or not")
+    func removeAll() async throws {
+        let store = try await fixture.open()
+        for number in 0..<40 { try await fixture.store("\(number)", length: block, in: store) }
+        #expect(try await store.setPinned(true, StoreFixture.key("3")))
+        #expect(try await !store.setPinned(true, StoreFixture.key("unknown")))
+        let lease = try #require(try await store.lease(StoreFixture.key("5")))
+        try await store.removeAll()
+        #expect(try await store.resources().isEmpty)
+        try fixture.expect(0..<block, of: "5", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        #expect(store.usedBytes == 0)
+        try await store.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    @Test("What is learnt of a version is kept; a length that contradicts what has landed is refused")
+    func described() async throws {
+        let store = try await fixture.open()
+        let lease = try fixture.begin("a", in: store)
+        try await fixture.land(0..<70_000, of: "a", in: lease.generation)
+        #expect(!lease.generation.update { $0.length = 69_999 })
+        #expect(lease.generation.description.length == nil)
+        #expect(
+            lease.generation.update {
+                $0.length = 70_000; $0.fields = "fresh"
+            })
+        #expect(!lease.generation.update { $0.length = 70_001 })
+        lease.end()
+        try await store.flush()
+        let description = try #require(try await store.resource(key)?.description)
+        #expect(description.length == 70_000 && description.fields == "fresh" && description.version == "a")
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E57: after close every call says so, nothing is written, and leases read what was open")
+    func closed() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        try await fixture.store("unread", length: 2 * block, in: store)
+        let lease = try #require(try await store.lease(key))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        let slice = try lease.generation.slice(0..<block)
+        try await store.close()
+        try await store.close()
+        let before = try FileManager.default.subpathsOfDirectory(atPath: fixture.path)
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        #expect(try await fixture.land(0..<10, of: "x", in: lease.generation) == .retired)
+        await expectClosed { _ = try await store.lease(key) }
+        await expectClosed { _ = try fixture.begin("new", in: store) }
+        await expectClosed { _ = try await store.remove(key) }
+        await expectClosed { _ = try await store.resources() }
+        await expectClosed { _ = try await store.verify(repairing: false) }
+        await expectClosed { try await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("x"))) }
+        await expectClosed { try await store.evict(to: 0) }
+        await expectClosed { try await store.setCapacity(5) }
+        await expectClosed { try await store.flush() }
+        store.noteUse(of: key)
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.path) == before)
+        // Another cache that evicts all of it does not take away what is read here.
+        let other = try await fixture.open(capacity: block)
+        try await other.evict(to: block)
+        #expect(other.usedBytes <= block)
+        var bytes = [UInt8](repeating: 0, count: Int(block))
+        #expect(try bytes.withUnsafeMutableBytes { try slice.read(into: $0) } == Int(block))
+        #expect(bytes == StoreFixture.bytes(0..<block, of: "a"))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await other.checkLedger()
+        try await other.close()
+    }
+
+    private func expectClosed(_ body: () async throws -> Void) async {
+        let error = await #expect(throws: CacheError.self) { try await body() }
+        #expect(error?.code == .closed)
+    }
+}

@@ -1,0 +1,407 @@
+import ByteRanges
+import Crypto
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// Opening: what is refused, what is mended, and what it does not look at.
+@Suite("Store: opening", .timeLimit(.minutes(2)))
+struct StoreOpeningTests {
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func openError(_ body: () async throws -> Store) async -> CacheError? {
+        await #expect(throws: CacheError.self) { _ = try await body() }
+    }
+
+    @Test("E58: a configuration that can't be is refused at opening, with a sentence")
+    func configuration() async throws {
+        for open in [
+            { try await fixture.open(capacity: -1) }, { try await fixture.open(memoryLimit: 0) },
+            { try await fixture.open(memoryLimit: 1 << 20 - 1) }, { try await fixture.open(openFileLimit: 7) },
+        ] as [@Sendable () async throws -> Store] {
+            let error = await openError(open)
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(!FileManager.default.fileExists(atPath: fixture.path))
+        try await fixture.open(capacity: 0, memoryLimit: 1 << 20, openFileLimit: 8).close()
+    }
+
+    @Test("C36: a second store is refused and told who has it; inspecting goes on; after closing it may")
+    func inUse() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: block, in: store)
+        try await store.flush()
+        let error = await openError { try await fixture.open() }
+        #expect(error?.code == .directoryInUse)
+        #expect(error?.message.contains("process \(ProcessInfo.processInfo.processIdentifier) (") == true)
+        #expect(try await Store.inspect(path: fixture.path).count == 1)
+        try await store.close()
+        try await fixture.open().close()
+        let none = await #expect(throws: CacheError.self) { _ = try await Store.inspect(path: "/nonexistent") }
+        #expect(none?.code == .notStored)
+    }
+
+    @Test("A store that is let go of without closing leaves the directory free, as after an unclean end")
+    func letGo() async throws {
+        var store: Store? = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: #require(store))
+        try await store?.flush()
+        await store?.waitUntilIdle()
+        store = nil
+        let again = try await fixture.open()
+        let lease = try #require(try await again.lease(key))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await again.checkLedger()
+        try await again.close()
+    }
+
+    @Test("E59: a directory of another user, or that others may write to, is refused with a sentence")
+    func foreign() async throws {
+        try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
+        for mode in [0o770, 0o702, 0o777] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: fixture.path)
+            let error = await openError { try await fixture.open() }
+            #expect(error?.message.contains("others than its owner may write") == true)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: fixture.path)
+        try await fixture.open().close()
+        let owned = OwnedFiles(owner: 4711)
+        let error = await openError {
+            try await Store.open(
+                path: fixture.path, fileSystem: owned, clock: CacheClock(clock: fixture.clock), report: { _ in })
+        }
+        #expect(error?.message.contains("another user (number 4711)") == true)
+        try "x".write(toFile: fixture.scratch.file("file"), atomically: false, encoding: .utf8)
+        let file = await openError {
+            try await Store.open(
+                path: fixture.scratch.file("file"), clock: CacheClock(clock: fixture.clock), report: { _ in })
+        }
+        #expect(file?.message.contains("no directory") == true)
+    }
+
+    @Test(
+        "E59: on a read-only or full disk what is stored plays, what is new goes to memory, and one notice says so",
+        arguments: [POSIXErrorCode.EROFS, .ENOSPC], [true, false])
+    func readOnly(_ code: POSIXErrorCode, isClean: Bool) async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: first)
+        try await first.close()
+        if !isClean { try fixture.noteUncleanEnd() }
+        let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
+        let writing: Set<FaultyFileSystem.Call> =
+            code == .EROFS ? [.createDirectory, .lock, .write, .punchHole, .remove, .rename] : [.write]
+        fixture.files.fail(writing, with: .error(code))
+        let store = try await fixture.open()
+        #expect(store.readOnlyReason?.posixCode == code && store.notices.count == 1)
+        let lease = try #require(try await store.lease(key))
+        try fixture.expect(0..<3 * block, of: "a", in: lease.generation)
+        let new = try fixture.begin("b", length: 2 * block, in: store)
+        try await fixture.land(0..<2 * block, of: "b", in: new.generation)
+        try fixture.expect(0..<2 * block, of: "b", in: new.generation)
+        #expect(store.usedMemory == 2 * block)
+        store.noteUse(of: key)
+        #expect(try await store.resources().count == 1)
+        #expect(try await store.verify(repairing: false).blocks == 3)
+        await #expect(throws: CacheError.self) { _ = try await store.remove(key) }
+        await #expect(throws: CacheError.self) { try await store.evict(to: 0) }
+        lease.end()
+        new.end()
+        try await store.checkLedger()
+        #expect(store.leaseCount == 0 && fixture.events.all.isEmpty)
+        try await store.close()
+        fixture.files.heal()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path + "/catalog.sqlite")) == before)
+        let again = try await fixture.open()
+        try await again.checkLedger()
+        #expect(again.usedBytes == 3 * block && again.readOnlyReason == nil)
+        try await again.close()
+    }
+
+    @Test("E59: where there is nothing and nothing can be made, everything plays from memory")
+    func nothingThere() async throws {
+        fixture.files.fail([.createDirectory, .lock, .write], with: .error(.EROFS))
+        let store = try await fixture.open()
+        #expect(store.notices.count == 1 && store.usedBytes == 0)
+        #expect(try await store.lease(key) == nil)
+        let lease = try fixture.begin("a", length: 2 * block, in: store)
+        try await fixture.land(0..<2 * block, of: "a", in: lease.generation)
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        #expect(try await store.resources().isEmpty)
+        try await store.checkLedger()
+        try await store.close()
+        #expect(!FileManager.default.fileExists(atPath: fixture.path))
+    }
+
+    @Test("C33: after an unclean end orphans go, unclaimed bytes are freed when their file is opened, the rest stays")
+    func uncleanEnd() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: first)
+        try await first.close()
+        let path = try fixture.filledFile()
+        // Landed, but not sealed before the kill.
+        let file = try SystemFileSystem().openFile(path, .readWrite)
+        try [UInt8](repeating: 7, count: 300_000).withUnsafeBytes { try file.write($0, at: 2 * block) }
+        let folder = fixture.path + "/media/ab"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let orphan = folder + "/ab" + String(repeating: "0", count: 30) + ".media"
+        for path in [orphan, folder + "/notes.txt"] {
+            try "x".write(toFile: path, atomically: false, encoding: .utf8)
+        }
+        try fixture.noteUncleanEnd()
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        #expect(!FileManager.default.fileExists(atPath: orphan))
+        #expect(FileManager.default.fileExists(atPath: folder + "/notes.txt"))
+        #expect(try file.size() > 2 * block)
+        let lease = try #require(try await store.lease(key))
+        await store.waitUntilIdle()
+        #expect(try file.size() == 2 * block)
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A sweep that a closing cuts short goes on after the next opening")
+    func sweepGoesOn() async throws {
+        try await fixture.open().close()
+        try fixture.noteUncleanEnd()
+        let folder = fixture.path + "/media/ab"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let orphan = folder + "/ab" + String(repeating: "0", count: 30) + ".media"
+        try "x".write(toFile: orphan, atomically: false, encoding: .utf8)
+        fixture.files.fail([.remove], with: .error(.EIO))
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        #expect(fixture.events.warnings.count == 1)
+        try? await store.close()
+        fixture.files.heal()
+        let again = try await fixture.open()
+        await again.waitUntilIdle()
+        #expect(!FileManager.default.fileExists(atPath: orphan))
+        try await again.close()
+    }
+
+    @Test("C40: a damaged catalog is set aside, said so, and its media files are swept")
+    func damagedCatalog() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: block, in: first)
+        try await first.close()
+        try Data(repeating: 0x5A, count: 5000).write(to: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
+        let store = try await fixture.open()
+        #expect(store.notices.count == 1 && store.notices[0].contains("set aside"))
+        #expect(store.usedBytes == 0)
+        #expect(try await store.lease(key) == nil)
+        try await store.checkLedger()
+        try await store.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    @Test("A directory of the first version opens, plays, and is brought up to date")
+    func firstVersion() async throws {
+        let length = 3 * block + 1234
+        try makeFirstVersion(length: length)
+        #expect(try await Store.inspect(path: fixture.path).first?.landed == [0..<length])
+        let store = try await fixture.open()
+        #expect(store.usedBytes == length)
+        let lease = try #require(try await store.lease(key))
+        #expect(lease.generation.landed == [0..<length])
+        #expect(lease.generation.description.fields == "fields")
+        try fixture.expect(0..<length, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+        let landed = try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").read {
+            try Data.fetchOne($0, sql: "SELECT landed FROM generation")
+        }
+        #expect(try ByteRangeSet(decoding: Array(landed ?? Data())) == [0..<length])
+    }
+
+    @Test("A directory of the first version on a read-only disk plays as it is")
+    func firstVersionReadOnly() async throws {
+        try makeFirstVersion(length: 2 * block)
+        fixture.files.fail([.createDirectory, .lock, .write], with: .error(.EROFS))
+        let store = try await fixture.open()
+        let lease = try #require(try await store.lease(key))
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.close()
+    }
+
+    @Test("A generation in a format that is not known counts as not stored, stays, and can be evicted")
+    func unknownFormat() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: first)
+        try await first.close()
+        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
+        try await queue.write { try $0.execute(sql: "UPDATE generation SET format = 2") }
+        try queue.close()
+        let store = try await fixture.open()
+        #expect(try await store.lease(key) == nil)
+        #expect(store.usedBytes == 2 * block)
+        _ = try await store.verify(repairing: true)
+        try await store.checkLedger()
+        #expect(store.usedBytes == 2 * block)
+        try await store.evict(to: block)
+        #expect(store.usedBytes == 0)
+        try await store.checkLedger()
+        try await store.close()
+        #expect(fixture.mediaFiles.isEmpty)
+    }
+
+    @Test("E57: closing takes less than a second with a thousand resources open and landing")
+    func closingManyOpen() async throws {
+        let store = try await fixture.open()
+        var leases: [Lease] = []
+        for number in 0..<1000 {
+            let lease = try fixture.begin("\(number)", length: 2 * block, in: store)
+            try await fixture.land(0..<block + 500, of: "\(number)", in: lease.generation, ending: false)
+            leases.append(lease)
+        }
+        #expect(store.openFileCount <= 256)
+        let start = ContinuousClock.now
+        try await store.close()
+        let took = ContinuousClock.now - start
+        print("closing with 1000 open took \(took)")
+        #expect(took < .seconds(1))
+        leases = []
+        let again = try await fixture.open()
+        #expect(again.usedBytes == 1000 * (block + 500))
+        try await again.checkLedger()
+        try await again.close()
+    }
+
+    @Test("E60: a calendar that jumps by years and back: eviction order and times of use recover")
+    func calendarJumps() async throws {
+        let store = try await fixture.open()
+        for name in ["a", "b", "c", "d"] { try await fixture.store(name, length: block, in: store) }
+        func use(_ name: String, years: Double) {
+            fixture.calendar.withLock { $0 += years * 31_557_600 }
+            store.noteUse(of: StoreFixture.key(name))
+        }
+        use("b", years: 20)
+        use("c", years: 0)
+        await store.waitUntilIdle()
+        use("a", years: -20)
+        await store.waitUntilIdle()
+        use("d", years: 0)
+        try await store.flush()
+        let now = Date(timeIntervalSince1970: fixture.calendar.withLock { $0 })
+        let order = try await store.resources().sorted { $0.lastUsedAt < $1.lastUsedAt }
+        #expect(order.map(\.url) == ["b", "c", "a", "d"].map(StoreFixture.url))
+        #expect(order.allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
+        // Or it is found wrong at the next opening.
+        use("d", years: 10)
+        try await store.close()
+        fixture.calendar.withLock { $0 -= 10 * 31_557_600 }
+        let again = try await fixture.open()
+        await again.waitUntilIdle()
+        #expect(try await again.resources().allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
+        again.noteUse(of: key)
+        try await again.evict(to: block)
+        #expect(try await again.resources().map(\.key) == [key])
+        try await again.checkLedger()
+        try await again.close()
+    }
+
+    /// What the first version wrote: the tables of migration 1, one resource, its blocks and its file.
+    private func makeFirstVersion(length: Int64) throws {
+        let identifier = GenerationIdentifier()
+        let secret = SymmetricKey(size: .bits256)
+        let sealer = BlockSealer(secret: secret, resource: key.hash, generation: identifier)
+        let folder = fixture.path + "/media/" + identifier.hex.prefix(2)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let bytes = StoreFixture.bytes(0..<length, of: "a")
+        try Data(bytes).write(to: URL(fileURLWithPath: "\(folder)/\(identifier.hex).media"))
+        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
+        try queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA journal_mode = WAL")
+            try db.execute(sql: Self.firstVersion)
+            try db.execute(
+                sql: "INSERT INTO setting VALUES ('sealKey', ?)", arguments: [secret.withUnsafeBytes { Data($0) }])
+            try db.execute(
+                sql:
+                    "INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt) VALUES (?, ?, 'audio/mpeg', 5, 6)",
+                arguments: [key.hash, StoreFixture.url("a")])
+            try db.execute(
+                sql: """
+                    INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch)
+                    VALUES (1, ?, ?, 'a', 'fields', 0)
+                    """, arguments: [identifier.data, length])
+            for index in Block.indices(touching: 0..<length) {
+                let part = Block.range(of: index).clamped(to: 0..<length)
+                let record = try bytes[Int(part.lowerBound)..<Int(part.upperBound)].withUnsafeBytes {
+                    try sealer.seal($0, index: index)
+                }
+                try db.execute(
+                    sql: "INSERT INTO block VALUES (1, ?, ?, ?)",
+                    arguments: [record.index, record.length, record.seal.data])
+            }
+            try db.execute(sql: "UPDATE generation SET storedBytes = ?", arguments: [length])
+            try db.execute(
+                sql: """
+                    CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+                    INSERT INTO grdb_migrations VALUES ('1');
+                    """)
+        }
+        try queue.close()
+    }
+
+    private static let firstVersion = """
+        CREATE TABLE setting (name TEXT NOT NULL PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+        CREATE TABLE resource (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL, contentType TEXT,
+            pinned INTEGER NOT NULL DEFAULT 0, createdAt INTEGER NOT NULL, lastUsedAt INTEGER NOT NULL
+        );
+        CREATE INDEX resourceByUse ON resource (lastUsedAt, id) WHERE pinned = 0;
+        CREATE TABLE generation (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            resource INTEGER NOT NULL UNIQUE REFERENCES resource (id) ON DELETE CASCADE,
+            identifier BLOB NOT NULL UNIQUE, length INTEGER, version TEXT NOT NULL, fields TEXT NOT NULL,
+            storedBytes INTEGER NOT NULL DEFAULT 0, tidyEpoch INTEGER NOT NULL
+        );
+        CREATE TABLE block (
+            generation INTEGER NOT NULL REFERENCES generation (id) ON DELETE CASCADE, idx INTEGER NOT NULL,
+            length INTEGER NOT NULL, seal BLOB NOT NULL, PRIMARY KEY (generation, idx)
+        ) WITHOUT ROWID;
+        INSERT INTO setting (name, value) VALUES ('storedBytes', 0), ('tidyEpoch', 0);
+        CREATE TRIGGER generationCounted AFTER UPDATE OF storedBytes ON generation BEGIN
+            UPDATE setting SET value = value + NEW.storedBytes - OLD.storedBytes WHERE name = 'storedBytes';
+        END;
+        CREATE TRIGGER generationGone AFTER DELETE ON generation BEGIN
+            UPDATE setting SET value = value - OLD.storedBytes WHERE name = 'storedBytes';
+        END;
+        """
+}
+
+/// The machine's files, as if somebody else owned them.
+private struct OwnedFiles: FileSystem {
+    let owner: UInt32
+    private let base = SystemFileSystem()
+
+    init(owner: UInt32) { self.owner = owner }
+
+    func attributes(_ path: String) throws(CacheError) -> FileAttributes? {
+        var attributes = try base.attributes(path)
+        attributes?.owner = owner
+        return attributes
+    }
+    func createDirectory(_ path: String) throws(CacheError) { try base.createDirectory(path) }
+    func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
+        try base.openFile(path, access)
+    }
+    func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? { try base.lockFile(path) }
+    func remove(_ path: String) throws(CacheError) -> Bool { try base.remove(path) }
+    func rename(_ path: String, to newPath: String) throws(CacheError) { try base.rename(path, to: newPath) }
+    func list(_ path: String) throws(CacheError) -> [String] { try base.list(path) }
+    func availableBytes(at path: String) throws(CacheError) -> Int64 { try base.availableBytes(at: path) }
+}

@@ -1,0 +1,169 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// Many keys, many users, a disk that fails now and then, and at the end the ledger.
+@Suite("Store at random", .timeLimit(.minutes(5)))
+struct StoreRandomTests {
+    private static let length = 12 * Block.size + 777
+
+    @Test(
+        "Any mixture of playing, landing, replacing, removing, evicting, checking, closing and failing: no wrong byte, the ledger right",
+        arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 12))
+    func mixture(seed: UInt64) async throws {
+        let fixture = try StoreFixture()
+        for session in 0..<3 as Range<UInt64> {
+            fixture.files.heal()
+            if seed % 3 == 1, session > 0 { try fixture.noteUncleanEnd() }
+            var random = SeededGenerator(seed &* 77 &+ session)
+            if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
+            let store = try await fixture.open(
+                capacity: seed % 2 == 0 ? nil : 60 * Block.size, memoryLimit: 1 << 20, openFileLimit: 8)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for worker in 0..<6 as Range<UInt64> {
+                    group.addTask {
+                        var random = SeededGenerator(seed &* 1000 &+ session &* 100 &+ worker)
+                        for _ in 0..<40 { try await Self.step(store, fixture, &random, seed) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            fixture.files.heal()
+            // What was damaged or cut off and not read yet.
+            _ = try await store.verify(repairing: true)
+            #expect(store.leaseCount == 0)
+            do {
+                try await store.checkLedger()
+            } catch {
+                Issue.record("seed \(seed), session \(session): \(error)")
+            }
+            try await Self.readAll(store, fixture)
+            try await store.close()
+        }
+    }
+
+    /// The version whose bytes a generation holds stands in its description.
+    private static func step(
+        _ store: Store, _ fixture: StoreFixture, _ random: inout SeededGenerator, _ seed: UInt64
+    ) async throws {
+        let name = "\(Int.random(in: 0..<10, using: &random))"
+        let key = StoreFixture.key(name)
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0..<14: try await play(name, store, fixture, &random)
+        case 14..<18: try await replace(name, store, fixture, &random)
+        case 18..<21: _ = try? await store.remove(key)
+        case 21..<23: try? await store.evict(to: store.usedBytes * Int64.random(in: 0...9, using: &random) / 10)
+        case 23..<25: _ = try? await store.verify(repairing: Bool.random(using: &random))
+        case 25..<27: try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy-\(name)")))
+        case 27..<30: store.noteUse(of: key)
+        case 30..<32: _ = try? await store.setPinned(Bool.random(using: &random), key)
+        case 32: try? await store.flush()
+        case 33: fixture.calendar.withLock { $0 += Double.random(in: -1e8...1e8, using: &random) }
+        case 34: fixture.files.heal()
+        case 35 where seed % 4 == 0: try? delete(fixture, &random)
+        default:
+            let call = FaultyFileSystem.Call.allCases.randomElement(using: &random) ?? .read
+            let code = [POSIXErrorCode.EIO, .ENOSPC, .EMFILE].randomElement(using: &random) ?? .EIO
+            // A flipped bit in memory on its way is what nothing here can find out.
+            let after = Int.random(in: 0..<5, using: &random)
+            fixture.files.fail([call], with: .error(code), after: after, times: Int.random(in: 1...3, using: &random))
+        }
+    }
+
+    /// What a person, or a system that empties the caches folder, does at any time.
+    private static func delete(_ fixture: StoreFixture, _ random: inout SeededGenerator) throws {
+        guard let name = fixture.mediaFiles.randomElement(using: &random) else { return }
+        try FileManager.default.removeItem(atPath: fixture.path + "/media/" + name)
+    }
+
+    /// What a bad disk does while nobody has the directory open.
+    private static func damageAtRest(_ fixture: StoreFixture, _ random: inout SeededGenerator) throws {
+        for name in fixture.mediaFiles where Int.random(in: 0..<3, using: &random) == 0 {
+            let path = fixture.path + "/media/" + name
+            let size = try SystemFileSystem().openFile(path, .read).size()
+            guard size > 0 else { continue }
+            if Bool.random(using: &random) {
+                try SystemFileSystem().openFile(path, .readWrite).punchHole(size / 2..<Int64.max)
+            } else {
+                try fixture.damage(path, at: Int64.random(in: 0..<size, using: &random))
+            }
+        }
+    }
+
+    private static func play(
+        _ name: String, _ store: Store, _ fixture: StoreFixture, _ random: inout SeededGenerator
+    ) async throws {
+        let user = TestUser()
+        guard let lease = try? await store.lease(StoreFixture.key(name), user: user) else {
+            return try await replace(name, store, fixture, &random)
+        }
+        defer { lease.end() }
+        for _ in 0..<Int.random(in: 1..<6, using: &random) {
+            try await use(lease.generation, user, fixture, &random)
+        }
+    }
+
+    private static func replace(
+        _ name: String, _ store: Store, _ fixture: StoreFixture, _ random: inout SeededGenerator
+    ) async throws {
+        let user = TestUser()
+        let lease = try fixture.begin(
+            name, as: "\(name)-\(random.next())", length: length, in: store,
+            isKept: Int.random(in: 0..<8, using: &random) > 0, user: user)
+        defer { lease.end() }
+        for _ in 0..<Int.random(in: 0..<5, using: &random) {
+            try await use(lease.generation, user, fixture, &random)
+        }
+    }
+
+    private static func use(
+        _ generation: Generation, _ user: TestUser, _ fixture: StoreFixture, _ random: inout SeededGenerator
+    ) async throws {
+        let version = generation.description.version
+        let start = Int64.random(in: 0..<length, using: &random)
+        user.near.withLock { $0 = start..<start + 100_000 }
+        let end = min(length, start + Int64.random(in: 1..<300_000, using: &random))
+        if Int.random(in: 0..<3, using: &random) > 0 {
+            let from = generation.landingOffset(for: start)
+            guard from < end else { return }
+            _ = try await fixture.land(
+                from..<end, of: version, in: generation, isAwaited: Bool.random(using: &random))
+        }
+        guard let there = generation.landedPrefix(at: start) else { return }
+        let range = start..<min(there.upperBound, end)
+        var buffer = [UInt8](repeating: 0, count: range.count)
+        if let count = buffer.withUnsafeMutableBytes({ generation.readNow(start, into: $0) }) {
+            #expect(
+                Array(buffer[..<count]) == StoreFixture.bytes(start..<start + Int64(count), of: version),
+                "wrong bytes at once at \(start)")
+        }
+        do {
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                let slice = try generation.slice(range)
+                await Task.yield()
+                var bytes = [UInt8](repeating: 0, count: slice.count)
+                let count = try bytes.withUnsafeMutableBytes { try slice.read(into: $0) }
+                #expect(Array(bytes[..<count]) == Array(StoreFixture.bytes(slice.range, of: version).prefix(count)))
+            } else {
+                try fixture.expect(range, of: version, in: generation)
+            }
+        } catch is MissingBytes {
+            // Evicted, damaged or failed meanwhile: fetched again, by an engine.
+        } catch is CacheError {
+            // The disk failed on purpose.
+        }
+    }
+
+    private static func readAll(_ store: Store, _ fixture: StoreFixture) async throws {
+        for record in try await store.resources() {
+            guard let lease = try await store.lease(record.key) else { continue }
+            for range in lease.generation.landed {
+                try fixture.expect(range, of: lease.generation.description.version, in: lease.generation)
+            }
+            lease.end()
+        }
+    }
+}

@@ -1,0 +1,325 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// Capacity, eviction, memory and open files.
+@Suite("Store: room", .timeLimit(.minutes(2)))
+struct StoreRoomTests {
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    @Test("C37: eight fill ten times the capacity at once, and it is never passed")
+    func neverAbove() async throws {
+        let capacity = 20 * block
+        let store = try await fixture.open(capacity: capacity)
+        let most = Most()
+        try await withThrowingTaskGroup(of: Void.self) { [fixture, block] group in
+            for worker in 0..<8 {
+                group.addTask {
+                    for number in 0..<5 {
+                        let name = "\(worker)-\(number)"
+                        let lease = try fixture.begin(name, length: 5 * block, in: store)
+                        for index in 0..<5 as Range<Int64> {
+                            try await fixture.land(Block.range(of: index), of: name, in: lease.generation)
+                            most.note(store.usedBytes)
+                        }
+                        try fixture.expect(0..<5 * block, of: name, in: lease.generation)
+                        lease.end()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await store.checkLedger()
+        #expect(most.value <= capacity)
+        #expect(store.usedBytes > capacity / 2)
+        try await store.close()
+    }
+
+    @Test("What was used longest ago goes first; of the last one its tail; what is pinned or read stays")
+    func order() async throws {
+        let store = try await fixture.open()
+        for name in ["old", "pinned", "open", "newer", "newest"] {
+            try await fixture.store(name, length: 4 * block, in: store)
+            store.noteUse(of: StoreFixture.key(name))
+        }
+        _ = try await store.setPinned(true, StoreFixture.key("pinned"))
+        let open = try #require(try await store.lease(StoreFixture.key("open")))
+        try await store.evict(to: 14 * block)
+        let left = Dictionary(uniqueKeysWithValues: try await store.resources().map { ($0.url, $0.landed) })
+        #expect(left[StoreFixture.url("old")] == nil)
+        #expect(left[StoreFixture.url("newer")] == [0..<2 * block])
+        #expect(left[StoreFixture.url("newest")] == [0..<4 * block])
+        #expect(fixture.events.evictedBytes == 6 * block)
+        try await store.evict(to: 0)
+        #expect(Set(try await store.resources().map(\.url)) == [StoreFixture.url("pinned"), StoreFixture.url("open")])
+        try fixture.expect(0..<4 * block, of: "open", in: open.generation)
+        open.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("What users offer goes, but for what another user, a slice or a transfer needs; each is told")
+    func offers() async throws {
+        let store = try await fixture.open()
+        let (one, two) = (TestUser(), TestUser())
+        let lease = try fixture.begin("a", length: 20 * block, in: store, user: one)
+        try await fixture.land(0..<10 * block, of: "a", in: lease.generation)
+        let other = try #require(try await store.lease(key, user: two))
+        #expect(other.generation === lease.generation)
+        one.near.withLock { $0 = 0..<block }
+        two.near.withLock { $0 = 2 * block..<3 * block }
+        let slice = try lease.generation.slice(4 * block + 5..<4 * block + 6)
+        try await fixture.land(10 * block..<10 * block + 7, of: "a", in: lease.generation, ending: false)
+        try await store.evict(to: 0)
+        let left: ByteRangeSet = [
+            0..<block, 2 * block..<3 * block, 4 * block..<5 * block, 10 * block..<10 * block + 7,
+        ]
+        #expect(lease.generation.landed == left)
+        #expect(ByteRangeSet(one.state.withLock { $0.kept }).contains(4 * block..<5 * block))
+        var bytes = [UInt8](repeating: 0, count: 1)
+        #expect(try bytes.withUnsafeMutableBytes { try slice.read(into: $0) } == 1)
+        #expect(bytes == StoreFixture.bytes(slice.range, of: "a"))
+        lease.generation.endLanding(at: 10 * block + 7)
+        for lease in [lease, other] { lease.end() }
+        _ = consume slice
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("C38: a resource larger than the capacity lands through a window of it")
+    func window() async throws {
+        let store = try await fixture.open(capacity: 4 * block)
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: 40 * block, in: store, user: user)
+        for index in 0..<40 as Range<Int64> {
+            user.near.withLock { $0 = Block.range(of: index) }
+            let result = try await fixture.land(
+                Block.range(of: index), of: "a", in: lease.generation, isAwaited: false)
+            #expect(result == .landed(Block.range(of: index)))
+            try fixture.expect(Block.range(of: index), of: "a", in: lease.generation)
+            #expect(store.usedBytes <= 4 * block)
+        }
+        #expect(store.usedMemory == 0 && fixture.events.notKept.isEmpty)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Where nothing may go, what nobody waits for has no room, what is awaited goes to memory, told once")
+    func full() async throws {
+        let store = try await fixture.open(capacity: 3 * block)
+        try await fixture.store("kept", length: 3 * block, in: store)
+        try await store.flush()
+        _ = try await store.setPinned(true, StoreFixture.key("kept"))
+        let lease = try fixture.begin("a", length: 8 * block, in: store)
+        #expect(
+            try await fixture.land(0..<block, of: "a", in: lease.generation, isAwaited: false) == .noRoom)
+        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        #expect(lease.generation.landedInMemory == [0..<4 * block] && fixture.events.notKept.count == 1)
+        // As soon as there is room, blocks go to disk again.
+        _ = try await store.remove(StoreFixture.key("kept"))
+        try await fixture.land(4 * block..<6 * block, of: "a", in: lease.generation)
+        #expect(store.usedBytes == 2 * block && lease.generation.landed == [0..<6 * block])
+        try fixture.expect(0..<6 * block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A policy of one's own decides who goes; a smaller capacity evicts at once and stays with the directory")
+    func policy() async throws {
+        var store = try await fixture.open(eviction: LargestFirst())
+        for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
+            try await fixture.store(name, length: count * block, in: store)
+        }
+        try await store.setCapacity(4 * block)
+        #expect(Set(try await store.resources().map(\.url)) == [StoreFixture.url("small"), StoreFixture.url("middle")])
+        await #expect(throws: CacheError.self) { try await store.setCapacity(-1) }
+        try await store.checkLedger()
+        try await store.close()
+        store = try await fixture.open()
+        #expect(store.capacity == 4 * block)
+        try await store.setCapacity(nil)
+        #expect(store.capacity == nil)
+        try await store.close()
+    }
+
+    @Test("E58: memory of what is not kept is one limit for all resources; who waits may pass it by a block")
+    func memory() async throws {
+        let store = try await fixture.open(memoryLimit: 1 << 20)
+        let limit = 16 * block
+        let users = (0..<3).map { _ in TestUser() }
+        var leases: [Lease] = []
+        for (number, user) in users.enumerated() {
+            leases.append(try fixture.begin("\(number)", length: 99 * block, in: store, isKept: false, user: user))
+        }
+        for index in 0..<8 as Range<Int64> {
+            for (number, lease) in leases.enumerated().prefix(2) {
+                try await fixture.land(Block.range(of: index), of: "\(number)", in: lease.generation)
+            }
+        }
+        #expect(store.usedMemory == limit)
+        let third = leases[2].generation
+        #expect(try await fixture.land(0..<block, of: "2", in: third, isAwaited: false) == .noRoom)
+        // Awaited: what other readers have left behind goes first.
+        users[0].near.withLock { $0 = 6 * block..<8 * block }
+        users[1].near.withLock { $0 = 0..<99 * block }
+        try await fixture.land(0..<4 * block, of: "2", in: third)
+        #expect(store.usedMemory <= limit && third.landed == [0..<4 * block])
+        try fixture.expect(0..<4 * block, of: "2", in: third)
+        #expect(leases[1].generation.landed == [0..<8 * block])
+        // When nobody can do without, one block goes beyond.
+        for user in users { user.near.withLock { $0 = 0..<99 * block } }
+        let before = store.usedMemory
+        for index in 4..<9 as Range<Int64> {
+            try await fixture.land(Block.range(of: index), of: "2", in: third)
+            users[2].near.withLock { $0 = Block.range(of: index) }
+        }
+        #expect(store.usedMemory <= max(before, limit) + block)
+        try fixture.expect(8 * block..<9 * block, of: "2", in: third)
+        for lease in leases { lease.end() }
+        try await store.checkLedger()
+        #expect(store.usedMemory == 0)
+        try await store.close()
+    }
+
+    @Test("E58: no more files are open than may be, whatever is open above; each is opened again when it is read")
+    func openFiles() async throws {
+        let store = try await fixture.open(openFileLimit: 8)
+        var leases: [Lease] = []
+        for number in 0..<60 {
+            let lease = try fixture.begin("\(number)", length: 2 * block, in: store)
+            try await fixture.land(0..<block, of: "\(number)", in: lease.generation)
+            leases.append(lease)
+            #expect(store.openFileCount <= 8)
+        }
+        for (number, lease) in leases.enumerated() {
+            try fixture.expect(0..<block, of: "\(number)", in: lease.generation)
+            try await fixture.land(block..<2 * block, of: "\(number)", in: lease.generation)
+            #expect(store.openFileCount <= 8)
+        }
+        // Slices keep theirs.
+        let slices = try leases.map { try $0.generation.slice(0..<2 * block) }
+        #expect(store.openFileCount == 60)
+        for (number, slice) in slices.enumerated() {
+            var bytes = [UInt8](repeating: 0, count: slice.count)
+            #expect(try bytes.withUnsafeMutableBytes { try slice.read(into: $0) } == slice.count)
+            #expect(slice.fileDescriptor != nil && bytes == StoreFixture.bytes(slice.range, of: "\(number)"))
+        }
+        _ = consume slices
+        for lease in leases { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+        leases = []
+        #expect(store.openFileCount == 0)
+    }
+
+    @Test("E58: when the system has no descriptors left, unused ones are closed and the call goes on")
+    func outOfDescriptors() async throws {
+        let store = try await fixture.open()
+        for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }
+        await store.waitUntilIdle()
+        let open = store.openFileCount
+        #expect(open >= 20)
+        let first = try fixture.begin("x", in: store)
+        fixture.files.fail([.open], with: .error(.EMFILE), times: 1)
+        let lease = try fixture.begin("a", length: block, in: store)
+        try await fixture.land(0..<block, of: "a", in: lease.generation)
+        #expect(lease.generation.isKept && fixture.events.notKept.isEmpty)
+        for lease in [first, lease] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Bytes that are proven and in memory are read at once; others are not, nor what has gone")
+    func readNow() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: first)
+        try await first.close()
+        let store = try await fixture.open()
+        let lease = try #require(try await store.lease(key))
+        var buffer = [UInt8](repeating: 0, count: 100_000)
+        func readNow(_ offset: Int64, in generation: Generation) -> Int? {
+            buffer.withUnsafeMutableBytes { generation.readNow(offset, into: $0) }
+        }
+        // Not proven yet.
+        #expect(readNow(0, in: lease.generation) == nil)
+        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
+        if let count = readNow(10, in: lease.generation) {
+            #expect(count == min(buffer.count, Int(2 * block - 10)))
+            #expect(Array(buffer[..<count]) == StoreFixture.bytes(10..<10 + Int64(count), of: "a"))
+        }
+        #expect(readNow(3 * block, in: lease.generation) == nil)
+        let memory = try fixture.begin("m", in: store, isKept: false)
+        try await fixture.land(0..<1000, of: "m", in: memory.generation)
+        #expect(readNow(10, in: memory.generation) == 990)
+        #expect(Array(buffer[..<990]) == StoreFixture.bytes(10..<1000, of: "m"))
+        memory.generation.evictFromMemory([0..<1000])
+        #expect(readNow(10, in: memory.generation) == nil)
+        for lease in [lease, memory] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Draining a film by eviction costs the same for each step")
+    func drain() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 600 * block, in: store)
+        while store.usedBytes > 0 {
+            let before = store.usedBytes
+            try await store.evict(to: max(0, before - 50 * block))
+            #expect(store.usedBytes == max(0, before - 50 * block))
+            if store.usedBytes > 0 {
+                #expect(try await store.resource(key)?.landed == [0..<store.usedBytes])
+            }
+        }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("An export replaces a file, keeps its mode, and touches nothing else")
+    func export() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block + 5, in: store)
+        let target = URL(fileURLWithPath: fixture.scratch.file("film.mp4"))
+        try Data("former".utf8).write(to: target)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: target.path)
+        try await store.export(key, to: target)
+        #expect(Array(try Data(contentsOf: target)) == StoreFixture.bytes(0..<2 * block + 5, of: "a"))
+        #expect(try FileManager.default.attributesOfItem(atPath: target.path)[.posixPermissions] as? Int == 0o640)
+        await #expect(throws: CacheError.self) {
+            try await store.export(key, to: URL(fileURLWithPath: fixture.scratch.path))
+        }
+        let link = fixture.scratch.file("link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target.path)
+        await #expect(throws: CacheError.self) { try await store.export(key, to: URL(fileURLWithPath: link)) }
+        let unknown = await #expect(throws: CacheError.self) {
+            try await store.export(StoreFixture.key("no"), to: target)
+        }
+        #expect(unknown?.code == .notStored)
+        let part = try fixture.begin("part", length: 5 * block, in: store)
+        try await fixture.land(0..<block, of: "part", in: part.generation)
+        part.end()
+        let error = await #expect(throws: CacheError.self) {
+            try await store.export(StoreFixture.key("part"), to: target)
+        }
+        #expect(error?.code == .incomplete && error?.message.contains("\(block..<5 * block)") == true)
+        #expect(fixture.scratch.names == ["cache", "film.mp4", "link"])
+        try await store.checkLedger()
+        try await store.close()
+    }
+}
+
+/// The most that was seen.
+private final class Most: Sendable {
+    private let most = Mutex<Int64>(0)
+    var value: Int64 { most.withLock { $0 } }
+    func note(_ value: Int64) { most.withLock { $0 = max($0, value) } }
+}
