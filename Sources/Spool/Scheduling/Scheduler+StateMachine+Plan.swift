@@ -1,270 +1,313 @@
 import ByteRanges
+import SpoolStorage
 
-// MARK: - The plan
+// MARK: - Settling
 
-/// What is to be done now, from the whole state: who is woken, what goes on or is cut, what is asked for, and how much.
 extension Scheduler.StateMachine {
-    /// Which of the readers that wait look again.
-    enum Waking {
-        case none, all
-        case within(Range<Int64>)
-    }
-
-    /// Looks at everything once and says what follows; every input ends with this.
-    mutating func plan(waking: Waking = .none) -> [Action] {
-        var actions = wake(waking)
-        for id in transfers.keys.sorted() { actions += review(id) }
-        guard !isClosing, retryEpoch == nil, !hasFailed else { return actions }
-        if needsValidation {
-            if let reader = readers.values.first(where: { $0.ticket != nil }), transfers.isEmpty {
-                let upper = rangeSupport == .unsupported ? nil : Block.size
-                actions.append(start(at: 0, upper: upper, priority: reader.priority))
-            }
-            return actions
-        }
-        for id in readersInOrder() {
-            guard let started = serve(id) else { break }
-            actions += started
-        }
-        return actions
-    }
-
-    private mutating func wake(_ waking: Waking) -> [Action] {
-        var woken: [ReaderID] = []
-        for (id, reader) in readers where reader.ticket != nil {
-            switch waking {
-            case .none: continue
-            case .all: woken.append(id)
-            case .within(let range):
-                if range.contains(reader.position) { woken.append(id) }
-            }
-        }
-        return woken.sorted().map { .wake($0) }
-    }
-
-    /// Marks a transfer wanted or not, and lets a held one go on.
-    private mutating func review(_ id: TransferID) -> [Action] {
-        guard var transfer = transfers[id], !transfer.isCut else { return [] }
-        var actions: [Action] = []
-        if isWanted(id, transfer) {
-            transfer.unwantedEpoch = nil
-        } else if limit(of: id, transfer) < transfer.end ?? .max, !transfer.isSequential {
-            // What reaches the place where it was overtaken would be sent twice, and nobody comes back for the rest.
-            return cut(id)
-        } else if transfer.unwantedEpoch == nil {
-            counter += 1
-            transfer.unwantedEpoch = counter
-            actions.append(.grace(id, epoch: counter, after: policy.grace))
-        }
-        if transfer.isHeld, mayGo(transfer) || transfer.position >= limit(of: id, transfer) {
-            transfer.isHeld = false
-            transfer.lacksSpace = false
-            actions.append(.resume(id))
-        }
-        transfers[id] = transfer
-        return actions
-    }
-
-    /// Starts what the reader needs: at its first hole, and behind a transfer that is about to end.
+    /// Reviews transfers and serves readers until nothing changes; every input ends with this.
     ///
-    /// - Returns: Nil if there is no place for a further transfer, and none can be made.
-    private mutating func serve(_ id: ReaderID) -> [Action]? {
-        guard let reader = readers[id] else { return [] }
+    /// - Parameter only: The only transfer whose place in the plan can have changed; nil: any.
+    mutating func plan(_ only: TransferID? = nil) -> [Action] {
         var actions: [Action] = []
-        let wanted = wantedRange(of: reader)
-        var cursor = wanted.lowerBound
-        for _ in 0..<2 {
-            guard cursor < wanted.upperBound, let hole = landed.firstHole(in: cursor..<wanted.upperBound) else { break }
-            guard !dropping.contains(hole.lowerBound) else { break }
-            switch carriage(of: hole.lowerBound, to: id) {
-            case .coming(let carrier):
-                // Bytes land at a block's start or behind what has landed of it: inside a block nothing can be sent ahead.
-                guard let end = carrier.end, end % Block.size == 0, end - carrier.position <= lead else {
-                    return actions
-                }
-                cursor = end
-                continue
-            case .leaving: return actions
-            case .overtaken(let former): return actions + cut(former)
-            case .none: break
-            }
-            if transfers.values.count(where: { !$0.isCut }) >= policy.transfersPerResource {
-                // Only for what is waited for now, not for what comes after it.
-                guard reader.ticket != nil, cursor == wanted.lowerBound else { break }
-                guard let idle = idleTransfer(for: reader.priority) else { return nil }
-                actions += cut(idle)
-            }
-            // An origin without ranges sends everything from the start. One such transfer serves all readers, unless one
-            // waits for what is behind it and no longer there.
-            if rangeSupport == .unsupported {
-                guard reader.ticket != nil || !transfers.values.contains(where: { !$0.isCut }) else { break }
-                actions.append(start(at: 0, upper: nil, priority: reader.priority))
+        var only = only
+        // One round follows from another when a transfer makes way for another; each makes fewer of them wait.
+        for _ in 0..<8 {
+            if didPreloadsYield != mustPreloadsYield { only = nil }
+            didPreloadsYield = mustPreloadsYield
+            review(only, &actions)
+            let before = actions.count
+            serveQueue(&actions)
+            if actions.count == before, didPreloadsYield == mustPreloadsYield { break }
+            only = nil
+        }
+        return actions
+    }
+
+    // MARK: Transfers
+
+    private mutating func review(_ only: TransferID?, _ actions: inout [Action]) {
+        guard !isClosing else { return }
+        if let only {
+            review(only, &actions)
+        } else {
+            for id in transfers.keys.sorted() { review(id, &actions) }
+        }
+    }
+
+    /// Notes whether a transfer is wanted, and lets a held one go on.
+    private mutating func review(_ id: TransferID, _ actions: inout [Action]) {
+        guard let transfer = transfers[id], transfer.isLive else { return }
+        let limit = limit(of: id, transfer)
+        if isWanted(transfer, limit: limit) {
+            transfers[id]?.interest = .wanted
+        } else if limit < transfer.end ?? .max, !transfer.isSequential {
+            // Beyond the place where another transfer has gone ahead of it bytes would be sent twice.
+            return cancel(id, &actions)
+        } else if isNearlyDone(transfer) {
+            transfers[id]?.interest = .drains
+        } else if !transfer.isUnwanted {
+            let timer = TimerID(number: next())
+            transfers[id]?.interest = .unwanted(timer)
+            actions.append(.setTimer(timer, after: policy.cancellationDelay))
+        }
+        guard let reviewed = transfers[id], reviewed.isHeld else { return }
+        if mayProceed(reviewed) || reviewed.position >= limit { resume(id, &actions) }
+    }
+
+    mutating func resume(_ id: TransferID, _ actions: inout [Action]) {
+        guard transfers[id]?.isHeld == true else { return }
+        transfers[id]?.flow = .flowing
+        actions.append(.resume(id))
+    }
+
+    /// Whether a reader wants what the transfer brings before `limit`.
+    private mutating func isWanted(
+        _ transfer: TransferState, limit: Int64, besides reader: ReaderID? = nil
+    ) -> Bool {
+        if transfer.isValidation { return true }
+        // One that has come to the end of a window is held, not given up; least of all where it can't be had again.
+        let bound = transfer.isSequential ? Demand.Bound.keepsBody : .keeps
+        let position = transfer.position
+        return demands.reaches(bound, startingBefore: limit, beyond: position, besides: reader)
+            || preloadDemands.reaches(bound, startingBefore: limit, beyond: position, besides: reader)
+    }
+
+    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves, and one that only preloads
+    /// does not run while a player waits.
+    mutating func mayProceed(_ transfer: TransferState) -> Bool {
+        if case .lacksSpace(let count) = transfer.flow, count == movements { return false }
+        if isClosing || transfer.isValidation { return true }
+        switch transfer.interest {
+        case .drains: return true
+        case .unwanted, nil: return false
+        case .wanted: break
+        }
+        let end = transfer.end ?? .max
+        if demands.reaches(.takes, startingBefore: end, beyond: transfer.position) { return true }
+        return !mustPreloadsYield && preloadDemands.reaches(.takes, startingBefore: end, beyond: transfer.position)
+    }
+
+    /// Whether what remains of a bounded range is about what the buffers of two sockets hold: it has been sent already.
+    func isNearlyDone(_ transfer: TransferState) -> Bool {
+        guard let end = transfer.end else { return false }
+        return end - transfer.position <= Self.inSockets
+    }
+
+    private static var inSockets: Int64 { 256 << 10 }
+
+    // MARK: Readers
+
+    /// Looks for requests, in turn, as long as there is a place for one.
+    private mutating func serveQueue(_ actions: inout [Action]) {
+        guard !isClosing else { return }
+        for line in ReaderQueue.Line.allCases {
+            if line == .waitingPreload || line == .preload, mustPreloadsYield { return }
+            while let place = queue.popFirst(of: line) {
+                readers[place.id]?.queued = nil
+                if serve(place.id, &actions) { continue }
+                enqueue(place.id)
+                // Who waits goes before all that follow; who reads ahead goes before those that read ahead.
+                if line == .waitingPlayback || line == .waitingPreload { return }
                 break
             }
-            // Reading ahead waits until a good piece fits into the window, rather than asking for it block by block.
-            if isWindowed(wanted, of: reader), hole.lowerBound - reader.position > window / 2 { break }
-            let upper = upperBound(of: hole, wanted: wanted)
-            guard upper > hole.lowerBound else { break }
-            actions.append(start(at: hole.lowerBound, upper: upper, priority: reader.priority))
-            break
         }
-        return actions
+    }
+
+    /// Asks for what the reader needs: at its first hole, and behind a transfer that is about to end.
+    ///
+    /// - Returns: False if there is no place for a further transfer, and none can be made.
+    private mutating func serve(_ id: ReaderID, _ actions: inout [Action]) -> Bool {
+        served += 1
+        guard let reader = readers[id] else { return true }
+        guard reader.mayUseStored else { return validate(for: id, &actions) }
+        guard let demand = reader.demand else { return true }
+        var cursor = demand.lower
+        for _ in 0..<2 {
+            guard cursor < demand.takes, let hole = landed.firstHole(in: cursor..<demand.takes) else { return true }
+            guard !evicting.contains(hole.lowerBound) else { return true }
+            guard !isBlocked(hole.lowerBound, for: id) else { return true }
+            switch coverage(of: hole.lowerBound, for: id) {
+            case .coming(let carrier):
+                guard let end = leadEnd(of: carrier) else { return true }
+                cursor = end
+                continue
+            case .draining: return true
+            case .tooFarAhead(let former):
+                cancel(former, &actions)
+                return true
+            case .none: break
+            }
+            let isNeeded = reader.isWaiting && cursor == demand.lower
+            if rangeSupport == .unsupported {
+                // One such transfer serves all readers, unless one waits for what is behind it and no longer there.
+                guard isNeeded || !transfers.values.contains(where: \.isLive) else { return true }
+            } else if hole.lowerBound >= demand.asks {
+                // Reading ahead waits until a good piece fits into the window, rather than asking block by block.
+                return true
+            }
+            guard makePlace(for: reader.priority, isNeeded: isNeeded, &actions) else {
+                // A second request may follow later; the first is on its way.
+                return cursor > demand.lower
+            }
+            start(at: hole, demand, for: id, &actions)
+            return true
+        }
+        return true
+    }
+
+    /// Asks whether what is stored still holds, unless that has been asked.
+    private mutating func validate(for id: ReaderID, _ actions: inout [Action]) -> Bool {
+        guard let reader = readers[id], reader.isWaiting, needsValidation else { return true }
+        guard !transfers.values.contains(where: { $0.isValidation && !$0.isStale }) else { return true }
+        guard !isBlocked(nextHole(of: reader), for: id) else { return true }
+        guard makePlace(for: reader.priority, isNeeded: true, &actions) else { return false }
+        let upper = rangeSupport == .unsupported ? nil : min(Block.size, max(length ?? Block.size, 1))
+        let transfer = begin(at: 0, upper: upper, for: id, isValidation: true)
+        actions.append(.start(transfer, lower: 0, upper: upper, for: id))
+        return true
+    }
+
+    /// Whether there is a place for one more transfer, or one gives way to a reader that waits.
+    private mutating func makePlace(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
+        guard transfers.values.count(where: \.isLive) >= policy.transfersPerResource else { return true }
+        guard isNeeded, let idle = idleTransfer(for: priority) else { return false }
+        cancel(idle, &actions)
+        return true
     }
 
     /// A transfer that a waiting reader may have the place of: one that is held, or that nobody wants any more.
-    private func idleTransfer(for priority: Priority) -> TransferID? {
-        transfers.filter { _, transfer in
-            !transfer.isCut && !isAwaited(transfer, by: priority)
-                && (!mayGo(transfer) || (transfer.unwantedEpoch != nil && !transfer.isSequential))
-        }.keys.min()
-    }
-
-    private mutating func start(at lower: Int64, upper: Int64?, priority: Priority) -> Action {
-        counter += 1
-        let id = TransferID(number: counter)
-        let size = upper.map { $0 - lower } ?? policy.largestRequest
-        transfers[id] = TransferState(
-            position: lower, end: upper, size: size, isSequential: upper == nil && rangeSupport == .unsupported)
-        return .start(id, lower: lower, upper: upper)
-    }
-
-    private func readersInOrder() -> [ReaderID] {
-        readers.sorted { a, b in
-            if a.value.priority != b.value.priority { return a.value.priority > b.value.priority }
-            switch (a.value.ticket, b.value.ticket) {
-            case (let x?, let y?): return x < y
-            case (_?, nil): return true
-            case (nil, _?): return false
-            case (nil, nil): return a.key < b.key
-            }
-        }.map(\.key)
-    }
-
-    /// What the reader may want now: whole blocks, from its own to the end of its window.
-    func wantedRange(of reader: ReaderState) -> Range<Int64> {
-        let lower = Block.roundDown(reader.position)
-        var upper = reader.end ?? .max
-        if let length { upper = min(upper, length) }
-        let (ahead, overflow) = reader.position.addingReportingOverflow(window)
-        if !overflow { upper = min(upper, ahead) }
-        if reader.position >= upper { return lower..<lower }
-        upper = Block.roundUp(min(upper, Block.offsetLimit))
-        if let length { upper = min(upper, length) }
-        return lower..<max(lower, upper)
-    }
-
-    /// Whether it is the window that ends what the reader may want now, not the end of its range.
-    private func isWindowed(_ wanted: Range<Int64>, of reader: ReaderState) -> Bool {
-        wanted.upperBound < min(reader.end ?? .max, length ?? .max)
-    }
-
-    /// What stays when room is made: the reader's block and its window.
-    func keepRange(of reader: ReaderState) -> Range<Int64> {
-        let wanted = wantedRange(of: reader)
-        return wanted.lowerBound..<max(wanted.upperBound, blockEnd(at: reader.position))
-    }
-
-    private func isWanted(_ id: TransferID, _ transfer: TransferState, besides other: ReaderID? = nil) -> Bool {
-        if needsValidation { return true }
-        let limit = limit(of: id, transfer)
-        return readers.contains { id, reader in
-            guard id != other else { return false }
-            let wanted = wantedRange(of: reader)
-            guard !wanted.isEmpty, wanted.lowerBound < limit else { return false }
-            if transfer.position < wanted.upperBound { return true }
-            // One that has come to the end of the window is held, not given up; least of all where it can't be had again.
-            guard isWindowed(wanted, of: reader) else { return false }
-            return transfer.isSequential || transfer.position - wanted.upperBound < window / 2
+    private mutating func idleTransfer(for priority: Priority) -> TransferID? {
+        for id in transfers.keys.sorted() {
+            guard let transfer = transfers[id], transfer.isLive, !isAwaited(transfer, by: priority) else { continue }
+            if !mayProceed(transfer) || (transfer.interest == .drains && !transfer.isSequential) { return id }
         }
+        return nil
+    }
+
+    /// A transfer has come nearer to its end: what is wanted behind it is asked for shortly before.
+    mutating func extend(_ id: TransferID) {
+        guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
+        // The reader that caused it, if it still asks: the line's next bytes are on its account, too.
+        if let demand = readers[transfer.reader]?.demand, demand.lower <= end, end < demand.asks {
+            return enqueue(transfer.reader)
+        }
+        let limit = end.adding(1)
+        if let next = demands.furthest(.asks, startingBefore: limit, beyond: end) { return enqueue(next.id) }
+        if let next = preloadDemands.furthest(.asks, startingBefore: limit, beyond: end) { enqueue(next.id) }
+    }
+
+    /// Where the transfer ends, if that is so soon that the next request may be sent.
+    ///
+    /// Bytes land at a block's start or behind what has landed of it: inside a block nothing can be sent ahead.
+    private func leadEnd(of transfer: TransferState) -> Int64? {
+        guard let end = transfer.end, end % Block.size == 0, end - transfer.position <= lead else { return nil }
+        return end
+    }
+
+    // MARK: Requests
+
+    private mutating func start(
+        at hole: Range<Int64>, _ demand: Demand, for id: ReaderID, _ actions: inout [Action]
+    ) {
+        let lower = rangeSupport == .unsupported ? 0 : hole.lowerBound
+        let upper = rangeSupport == .unsupported ? nil : upperBound(of: hole, demand)
+        if let upper, upper <= lower { return }
+        let transfer = begin(at: lower, upper: upper, for: id, isValidation: false)
+        actions.append(.start(transfer, lower: lower, upper: upper, for: id))
+    }
+
+    private mutating func begin(
+        at lower: Int64, upper: Int64?, for reader: ReaderID, isValidation: Bool
+    ) -> TransferID {
+        let id = TransferID(number: next())
+        let isSequential = upper == nil
+        transfers[id] = TransferState(
+            position: lower, end: upper, askedEnd: upper,
+            size: upper.map { $0 - lower } ?? policy.largestRequest, reader: reader,
+            priority: readers[reader]?.priority ?? .preload, purpose: isValidation ? .validation : .bytes,
+            isSequential: isSequential,
+            place: placeTried(at: lower, isSequential: isSequential, isValidation: isValidation))
+        return id
     }
 
     /// Who brings the byte at an offset.
-    private enum Carriage {
+    private enum Coverage {
         /// This transfer will, soon enough.
         case coming(TransferState)
-        /// One that has been cut may yet; what it leaves is asked for when it is gone.
-        case leaving
+        /// One that has been cancelled may yet; what it leaves is asked for when it is gone.
+        case draining
         /// This one would, much later, and nobody else wants what it brings: it has to make way first.
-        case overtaken(TransferID)
+        case tooFarAhead(TransferID)
         case none
     }
 
-    private func carriage(of offset: Int64, to id: ReaderID) -> Carriage {
+    private mutating func coverage(of offset: Int64, for reader: ReaderID) -> Coverage {
         var best: (id: TransferID, state: TransferState)?
         for (id, transfer) in transfers where !transfer.isStale {
             guard transfer.position <= offset, offset < transfer.end ?? .max else { continue }
-            if transfer.isCut { return .leaving }
-            if best.map({ transfer.position > $0.state.position }) ?? true { best = (id, transfer) }
+            guard offset < limit(of: id, transfer) else { continue }
+            if !transfer.isLive { return .draining }
+            guard let (other, state) = best else {
+                best = (id, transfer)
+                continue
+            }
+            if (transfer.position, other) > (state.position, id) { best = (id, transfer) }
         }
         guard let best else { return .none }
-        let isWaiting = readers[id]?.ticket != nil
         // Only a reader that waits is worth a second request inside what is on its way.
-        guard isWaiting, rangeSupport != .unsupported, offset - best.state.position > joinDistance else {
-            return .coming(best.state)
-        }
-        return isWanted(best.id, best.state, besides: id) ? .none : .overtaken(best.id)
+        guard readers[reader]?.isWaiting == true, rangeSupport != .unsupported,
+            offset - best.state.position > joinDistance
+        else { return .coming(best.state) }
+        let limit = limit(of: best.id, best.state)
+        return isWanted(best.state, limit: limit, besides: reader) ? .none : .tooFarAhead(best.id)
     }
 
     /// Where a request for the hole ends: it grows with its run and reaches into nothing that is there or coming.
-    private func upperBound(of hole: Range<Int64>, wanted: Range<Int64>) -> Int64 {
+    private func upperBound(of hole: Range<Int64>, _ demand: Demand) -> Int64 {
         let lower = hole.lowerBound
         var size = policy.firstRequest
         if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
-        if let former = transfers.values.first(where: { $0.end == lower && !$0.isCut }) { size = grown(former.size) }
-        var upper = lower + min(size, wanted.upperBound - lower)
-        if upper < wanted.upperBound {
-            upper = max(Block.roundDown(upper), min(blockEnd(at: lower), wanted.upperBound))
+        let former = transfers.values.filter { $0.end == lower && $0.isLive }.map(\.size).max()
+        if let former { size = grown(former) }
+        var upper = lower + min(size, demand.takes - lower)
+        if upper < demand.takes {
+            upper = max(Block.roundDown(upper), min(Block.end(at: lower), demand.takes))
         }
         upper = min(upper, hole.upperBound)
         for transfer in transfers.values where !transfer.isStale && transfer.position > lower {
             upper = min(upper, Block.roundDown(transfer.position))
         }
-        return upper
+        return firstEvicting(in: lower..<max(lower, upper)) ?? upper
     }
 
     /// Where the transfer has to stop: at its end, or where landed bytes or another transfer begin.
     func limit(of id: TransferID, _ transfer: TransferState) -> Int64 {
-        var limit = transfer.end ?? .max
-        if !transfer.isSequential, transfer.position < limit {
-            let hole = landed.firstHole(in: transfer.position..<limit)
-            limit =
-                hole.map { $0.lowerBound == transfer.position ? $0.upperBound : transfer.position }
-                ?? transfer.position
+        let position = transfer.position
+        var limit = min(transfer.end ?? .max, length ?? .max)
+        if !transfer.isSequential, position < limit {
+            let hole = landed.firstHole(in: position..<limit)
+            limit = hole.map { $0.lowerBound == position ? $0.upperBound : position } ?? position
         }
         for (other, state) in transfers
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
-            if state.position > transfer.position { limit = min(limit, Block.roundDown(state.position)) }
+            if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
             // Where they meet, the one that comes from behind ends; of two that begin together, the younger.
             let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
-            if state.position == transfer.position, !isFirst { limit = min(limit, transfer.position) }
+            if state.position == position, !isFirst { limit = min(limit, position) }
         }
-        return max(limit, transfer.position)
+        limit = max(min(limit, Block.offsetLimit), position)
+        // A body that can't be had again from here would be lost if it stopped.
+        if transfer.isSequential { return limit }
+        return firstEvicting(in: Range(from: position, to: limit)) ?? limit
     }
 
-    /// Back-pressure: a transfer runs at most a window ahead of the readers that it serves, and one that only preloads
-    /// does not run while a player waits.
-    func mayGo(_ transfer: TransferState) -> Bool {
-        if transfer.lacksSpace { return transfer.spaceTicket != ticket }
-        if isClosing || needsValidation { return true }
-        let isPlayerWaiting = readers.values.contains { $0.priority == .playback && $0.ticket != nil }
-        var isServing = false
-        for reader in readers.values {
-            let wanted = wantedRange(of: reader)
-            guard !wanted.isEmpty, wanted.lowerBound < transfer.end ?? .max else { continue }
-            isServing = true
-            if isPlayerWaiting, reader.priority == .preload { continue }
-            if transfer.position < wanted.upperBound { return true }
-        }
-        return !isServing
+    /// Where in `range` bytes are still on their way out.
+    private func firstEvicting(in range: Range<Int64>) -> Int64? {
+        guard !evicting.isEmpty, !range.isEmpty else { return nil }
+        if evicting.contains(range.lowerBound) { return range.lowerBound }
+        guard let free = evicting.firstHole(in: range), free.upperBound < range.upperBound else { return nil }
+        return free.upperBound
     }
-
-    func isNearlyDone(_ transfer: TransferState) -> Bool {
-        guard let end = transfer.end, transfer.isStreaming || !isClosing else { return false }
-        return end - transfer.position <= max(Self.inSockets, link.bytes(in: policy.drainTime) ?? 0)
-    }
-
-    /// About what the buffers of two sockets hold: so much has been sent, though it has not come yet.
-    private static var inSockets: Int64 { 256 << 10 }
 
     /// How near a transfer has to be for a waiting reader to join it rather than have its own.
     ///
@@ -278,9 +321,7 @@ extension Scheduler.StateMachine {
     /// How much of a request may be outstanding when the next one is sent.
     private var lead: Int64 { max(Block.size, link.bytes(inRoundTrips: 2) ?? Self.inSockets) }
 
-    func blockEnd(at offset: Int64) -> Int64 { Block.roundDown(offset) + Block.size }
-
     func grown(_ size: Int64) -> Int64 {
-        min(max(size * 2, policy.firstRequest), policy.largestRequest)
+        min(max(size.adding(size), policy.firstRequest), policy.largestRequest)
     }
 }

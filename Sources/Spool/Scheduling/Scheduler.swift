@@ -1,72 +1,72 @@
 import ByteRanges
 import Foundation
-import HTTPRanges
+import SpoolStorage
 import Synchronization
 
-/// Keeps one open media file moving: feeds the state machine, runs its transfers, wakes its readers.
+/// Keeps one open media file moving: feeds its ``StateMachine``, starts and cancels transfers, wakes readers, sets
+/// timers.
 ///
-/// It decides nothing itself (``StateMachine`` does) and touches no byte (``Generation`` does). All state is behind
-/// one lock; actions are performed, readers woken and events sent after it is let go.
+/// It decides nothing (the machine does), touches no byte (``Generation`` does) and knows no origin. Everything that has
+/// to change together stands in one ``State`` behind one lock, held for a step of the machine; actions are performed
+/// after it is let go.
 package final class Scheduler: Sendable {
-    /// A reader's place in the scheduler.
-    struct ReaderBinding {
-        var waiter: CheckedContinuation<Void, Never>?
-        /// The version that the reader is in, once another has taken its place.
-        var former: Generation?
-        var position: Int64
-        var end: Int64?
-        var generation: Generation?
-        var error: CacheError?
+    /// What the machine's actions lead to, beside readers that wake; called without the lock.
+    struct Handlers: Sendable {
+        /// Runs a transfer to its end, and tells how it ended.
+        var run: @Sendable (TransferStart) async -> Void
+        /// A transfer was given up where it stood.
+        var cancelled: @Sendable (Int64) -> Void
+        /// Players begin to wait here, or none does any more.
+        var playbackWaits: @Sendable (Bool) -> Void
+    }
+
+    /// A request that is to be sent.
+    struct TransferStart: Sendable {
+        var id: TransferID
+        var lower: Int64
+        var upper: Int64?
+        /// Whose reader caused it.
+        var credentials: SourceCredentials
+        var priority: Priority
     }
 
     struct State: ~Copyable {
         var machine: StateMachine
-        var generation: Generation?
-        var readers: [ReaderID: ReaderBinding] = [:]
-        var tasks: [TransferID: Task<Void, Never>] = [:]
-        var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
-        var failure: CacheError?
-        var loading: Task<Void, any Error>?
-        var isLoaded = false
-        /// The address to ask, and how many have been resolved.
-        var source: MediaSource.Address?
-        var sourceNumber = 0
-        var refreshing: Task<Void, any Error>?
-        var hasRefreshed = false
-        /// The opening that is under way; see ``OpenResources``.
-        var opening = 1
-        var unserved = ByteRangeSet()
-        var statistics = Statistics()
-        var isComplete = false
-        var hasReportedFull = false
-        var settled: [CheckedContinuation<Void, Never>] = []
-        var requestFields: StoredFreshness?
+        /// The version whose bytes the machine plans.
+        var lease: Lease?
+        var readers: [ReaderID: ReaderPlace] = [:]
+        var failures: [FailureID: CacheError] = [:]
+        /// Those of whoever opened a reader last, for what no reader that is still there has caused.
+        var credentials: SourceCredentials
+        fileprivate var handlers: Handlers?
+        fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]
+        fileprivate var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
+        fileprivate var idleWaiters: [CheckedContinuation<Void, Never>] = []
+        fileprivate var isPlaybackWaiting = false
     }
 
-    let key: CacheKey
-    let source: MediaSource
-    let services: CacheServices
-    /// Scheme, host and path, for messages.
-    let address: String
-    let state: Mutex<State>
-    /// Responses are evaluated one at a time; held over calls to the catalog, on the blocking executor only.
-    let evaluating = Mutex(())
+    private let state: Mutex<State>
+    private let clock: CacheClock
+    private let executor: BlockingExecutor
+    private let closed = Atomic(false)
 
-    init(key: CacheKey, source: MediaSource, services: CacheServices) {
-        self.key = key
-        self.source = source
-        self.services = services
-        self.address = source.displayAddress
-        self.state = Mutex(
-            State(
-                machine: StateMachine(
-                    policy: services.configuration.readAhead, retryPolicy: services.configuration.retry,
-                    window: services.window)))
+    init(
+        machine: consuming StateMachine, credentials: SourceCredentials, clock: CacheClock, executor: BlockingExecutor
+    ) {
+        self.state = Mutex(State(machine: machine, credentials: credentials))
+        self.clock = clock
+        self.executor = executor
     }
 
-    // MARK: - Feeding the machine
+    /// Says what actions lead to; once, before anything is fed.
+    func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
-    /// As ``feed(_:)``, for an input that responds something beside what is to be done.
+    /// Feeds the machine under the lock and performs its actions afterwards.
+    func feed(_ input: (inout State) -> [StateMachine.Action]) {
+        ask { ((), input(&$0)) }
+    }
+
+    /// As ``feed(_:)``, for an input that has a result beside what is to be done.
     func ask<R: Sendable>(_ input: (inout State) -> (R, [StateMachine.Action])) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
@@ -76,171 +76,149 @@ package final class Scheduler: Sendable {
         return result
     }
 
-    /// Feeds the machine under the lock and acts on its response afterwards.
-    func feed(_ input: (inout State) -> [StateMachine.Action]) {
-        ask { ((), input(&$0)) }
-    }
+    /// Looks at the state; what is asked here changes nothing of the plan.
+    func look<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }
+
+    // MARK: - Effects
 
     /// What is left to do after unlocking.
     private struct Effects {
         var waiters: [CheckedContinuation<Void, Never>] = []
-        var cut: [Task<Void, Never>] = []
-        var cutAt: [Int64] = []
-        var timers: [StateMachine.Action] = []
-        var settled: [CheckedContinuation<Void, Never>] = []
+        var cancelled: [(task: Task<Void, Never>, position: Int64)] = []
+        var timers: [(id: TimerID, delay: Duration)] = []
+        var playbackWaits: Bool?
+        var handlers: Handlers?
 
         init(_ actions: [StateMachine.Action], _ state: inout State, _ scheduler: Scheduler) {
             for action in actions {
                 switch action {
-                case .start(let id, let lower, let upper):
-                    state.tasks[id] = scheduler.task(id, lower: lower, upper: upper)
-                case .cut(let id):
-                    if let task = state.tasks[id] {
-                        cut.append(task)
-                        cutAt.append(state.machine.position(of: id) ?? 0)
-                    }
+                case .start(let id, let lower, let upper, let reader):
+                    state.transfers[id] = scheduler.start(id, lower: lower, upper: upper, for: reader, &state)
+                case .cancel(let id):
+                    if let task = state.transfers[id] { cancelled.append((task, state.machine.position(of: id) ?? 0)) }
                     if let hold = state.holds.removeValue(forKey: id) { waiters.append(hold) }
                 case .resume(let id):
                     if let hold = state.holds.removeValue(forKey: id) { waiters.append(hold) }
                 case .wake(let id):
-                    if let waiter = state.readers[id]?.waiter {
-                        state.readers[id]?.waiter = nil
-                        waiters.append(waiter)
-                    }
-                case .grace, .retry:
-                    timers.append(action)
+                    waiters += state.readers[id]?.takeWaiters() ?? []
+                case .setTimer(let id, let delay):
+                    timers.append((id, delay))
+                case .discard(let id):
+                    state.failures[id] = nil
                 }
             }
-            if state.tasks.isEmpty, !state.settled.isEmpty {
-                settled = state.settled
-                state.settled = []
+            if state.transfers.isEmpty, !state.idleWaiters.isEmpty {
+                waiters += state.idleWaiters
+                state.idleWaiters = []
             }
+            if state.isPlaybackWaiting != state.machine.isPlaybackWaiting {
+                state.isPlaybackWaiting.toggle()
+                playbackWaits = state.isPlaybackWaiting
+            }
+            handlers = state.handlers
         }
 
         func perform(_ scheduler: Scheduler) {
+            for (task, position) in cancelled {
+                task.cancel()
+                handlers?.cancelled(position)
+            }
             for waiter in waiters { waiter.resume() }
-            for task in cut { task.cancel() }
-            for offset in cutAt { scheduler.send(.cancelled(at: offset)) }
-            for timer in timers { scheduler.setTimer(timer) }
-            for waiter in settled { waiter.resume() }
+            for (id, delay) in timers { scheduler.setTimer(id, delay) }
+            if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
         }
     }
 
-    private func task(_ id: TransferID, lower: Int64, upper: Int64?) -> Task<Void, Never> {
-        let transfer = Transfer(id: id, lower: lower, upper: upper, scheduler: self, services: services)
-        return Task(executorPreference: services.executor) {
-            self.ended(id, await transfer.run())
+    private func start(
+        _ id: TransferID, lower: Int64, upper: Int64?, for reader: ReaderID, _ state: inout State
+    ) -> Task<Void, Never>? {
+        guard let handlers = state.handlers else { return nil }
+        let place = state.readers[reader]
+        let start = TransferStart(
+            id: id, lower: lower, upper: upper, credentials: place?.credentials ?? state.credentials,
+            priority: place?.priority ?? .playback)
+        return Task(executorPreference: executor.executor(for: .landing)) { await handlers.run(start) }
+    }
+
+    private func setTimer(_ id: TimerID, _ delay: Duration) {
+        Task(executorPreference: executor.executor(for: .landing)) { [weak self, clock] in
+            // Cancelled by nobody: a timer that is not wanted any more finds nothing to do.
+            guard (try? await clock.sleep(delay)) != nil, let self else { return }
+            feed { $0.machine.timerFired(id, now: clock.elapsed()) }
         }
     }
 
-    private func setTimer(_ action: StateMachine.Action) {
-        let time = services.time
-        Task(executorPreference: services.executor) { [weak self] in
-            switch action {
-            case .grace(let id, let epoch, let delay):
-                try? await time.sleep(delay)
-                self?.feed { $0.machine.graceEnded(id, epoch: epoch) }
-            case .retry(let epoch, let delay):
-                try? await time.sleep(delay)
-                self?.feed { $0.machine.retryDue(epoch: epoch) }
-            default: break
+    // MARK: - Waiting
+
+    /// Waits until the reader is woken, unless `decide` finds, under the lock, that it need not.
+    func park(_ id: ReaderID, unless decide: (inout State) -> (Bool, [StateMachine.Action])) async {
+        await withCheckedContinuation { continuation in
+            let mustLookAgain = ask { state in
+                guard state.readers[id] != nil else { return (true, []) }
+                let (isReady, actions) = decide(&state)
+                if !isReady { state.readers[id]?.waiters.append(continuation) }
+                return (isReady, actions)
             }
+            if mustLookAgain { continuation.resume() }
         }
     }
 
-    func send(_ kind: CacheEvent.Kind) {
-        services.events.send(kind, key: key, address: address)
-    }
-
-    func count(_ change: (inout Statistics) -> Void) {
-        state.withLock { change(&$0.statistics) }
-    }
-
-    /// What has been counted since the resource was opened.
-    var statistics: Statistics { state.withLock { $0.statistics } }
-
-    /// All that can be read now.
-    var landed: ByteRangeSet { state.withLock { $0.machine.landed } }
-
-    // MARK: - How transfers end
-
-    private func ended(_ id: TransferID, _ outcome: Transfer.Outcome) {
-        var event: CacheEvent.Kind?
-        releaseTail(of: id)
-        // Now that a player has its first bytes, the next one's file can be made.
-        services.prepareFile()
-        feed { state in
-            state.tasks[id] = nil
-            switch outcome {
-            case .ended, .restart:
-                let isRestart = if case .restart = outcome { true } else { false }
-                let actions = isRestart ? state.machine.transferRestarts(id) : state.machine.transferEnded(id)
-                if state.machine.hasGivenUp {
-                    let error = CacheError(.malformedResponse, "\(address): the origin's responses lead nowhere")
-                    state.failure = error
-                    event = .failed(error)
-                }
-                return actions
-            case .failed(let error, let delay):
-                let isCut = state.machine.isCut(id)
-                state.failure = error
-                let actions = state.machine.transferFailed(
-                    id, retryAfter: delay, jitter: services.time.jitter)
-                for case .retry(_, let after) in actions { event = .retrying(after: after, cause: error) }
-                // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
-                if state.machine.needsValidation, state.mayServeStale { return actions + state.machine.validated() }
-                if event == nil, !isCut, state.machine.hasGivenUp { event = .failed(error) }
-                return actions
-            case .refused(let error):
-                if !state.machine.isCut(id) {
-                    state.failure = error
-                    event = .failed(error)
-                }
-                return state.machine.transferRefused(id)
+    /// Waits until a held transfer may go on, or is cancelled.
+    func hold(_ id: TransferID) async {
+        await withCheckedContinuation { continuation in
+            let mayGo = state.withLock { state in
+                guard state.machine.isHeld(id) else { return true }
+                state.holds[id] = continuation
+                return false
             }
+            if mayGo { continuation.resume() }
         }
-        if let event { send(event) }
     }
 
-    /// Seals what the transfer leaves of its last block. Blocks.
-    private func releaseTail(of id: TransferID) {
-        let (generation, position) = state.withLock { ($0.generation, $0.machine.position(of: id)) }
-        guard let generation, let disk = generation.disk, let position else { return }
-        disk.releaseTail(at: position)
-        services.flusher.note(generation)
+    /// The transfer's task is over; `input` tells the machine how it ended. A failure that follows has the error
+    /// `error`.
+    func ended(
+        _ id: TransferID, error: CacheError?,
+        _ input: (inout State) -> (StateMachine.Outcome, [StateMachine.Action])
+    ) -> StateMachine.Outcome {
+        ask { state in
+            state.transfers[id] = nil
+            let (outcome, actions) = input(&state)
+            if case .failed(let failure) = outcome { state.failures[failure] = error }
+            return (outcome, actions)
+        }
     }
 
     /// Waits until no transfer is in flight.
-    func settle() async {
+    func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
-                if state.tasks.isEmpty { return true }
-                state.settled.append(continuation)
+                if state.transfers.isEmpty { return true }
+                state.idleWaiters.append(continuation)
                 return false
             }
             if isIdle { continuation.resume() }
         }
     }
 
-    /// Lets in what is nearly done, within twice the time that this may take, cuts the rest, and waits for both.
+    /// Whether readers are to stop, also in what has landed.
+    var isClosed: Bool { closed.load(ordering: .relaxed) }
+
+    /// Readers end, also in what has landed; asked once, when the cache closes.
+    func endReaders() { closed.store(true, ordering: .relaxed) }
+
+    /// Waits for what is nearly done, within `drainTime`, cancels the rest, and waits for both.
     ///
-    /// - Parameter opening: The opening that ends; does nothing if a later one has begun. Nil: whichever.
-    func close(opening: Int? = nil) async {
-        let isOvertaken = ask { state in
-            if let opening, state.opening > opening { return (true, []) }
-            return (false, state.machine.close())
-        }
+    /// - Parameter isWanted: Whether it has been opened again meanwhile: asked in the same step, so that no reader meets a
+    ///   closing that it has overtaken.
+    func close(drainTime: Duration, unless isWanted: () -> Bool = { false }) async {
+        let isOvertaken = ask { state in isWanted() ? (true, []) : (false, state.machine.close()) }
         guard !isOvertaken else { return }
-        let deadline = Task(executorPreference: services.executor) {
-            try await self.services.time.sleep(self.services.configuration.readAhead.drainTime * 2)
-            self.feed { $0.machine.cutAll() }
+        let deadline = Task(executorPreference: executor.executor(for: .landing)) { [clock] in
+            try await clock.sleep(drainTime)
+            self.feed { $0.machine.cancelAll() }
         }
-        await settle()
+        await waitUntilIdle()
         deadline.cancel()
     }
-}
-
-extension Scheduler.State {
-    /// Whether what is stored may be used although the origin can't be asked (RFC 9111 §4.2.4).
-    var mayServeStale: Bool { !(requestFields?.mustRevalidate ?? false) && generation != nil }
 }

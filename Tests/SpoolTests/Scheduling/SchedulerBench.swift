@@ -8,16 +8,24 @@ let mib: Int64 = 1 << 20
 /// Plays the shell for a scheduler's state machine, one input at a time, and remembers what it was told to do.
 final class SchedulerBench {
     typealias Action = Scheduler.StateMachine.Action
+    typealias Outcome = Scheduler.StateMachine.Outcome
+    typealias Permission = Scheduler.StateMachine.Permission
+    typealias ReadDecision = Scheduler.StateMachine.ReadDecision
 
     var machine: Scheduler.StateMachine
-    /// What has been asked of the origin and is not over, also if it was cut.
+    /// The time that inputs are given.
+    var now = Duration.zero
+    /// What has been asked of the origin and is not over, also if it was cancelled.
     private(set) var asked: [TransferID: (lower: Int64, upper: Int64?)] = [:]
-    /// Grace periods that run.
-    private(set) var graces: [(id: TransferID, epoch: Int)] = []
-    /// Retries that are due.
-    private(set) var retries: [(epoch: Int, after: Duration)] = []
+    /// On whose account it was asked.
+    private(set) var askedFor: [TransferID: ReaderID] = [:]
+    /// Timers that run: until unwanted transfers are cancelled, and until places are tried again.
+    private(set) var delays: [TimerID] = []
+    private(set) var retries: [(id: TimerID, after: Duration, due: Duration)] = []
     private(set) var woken: Set<ReaderID> = []
     private(set) var resumed: Set<TransferID> = []
+    /// Failures that a reader may be told.
+    private(set) var remembered: Set<FailureID> = []
     /// Everything since the bench was made.
     private(set) var actions: [Action] = []
 
@@ -36,12 +44,19 @@ final class SchedulerBench {
         actions += new
         for action in new {
             switch action {
-            case .start(let id, let lower, let upper): asked[id] = (lower, upper)
-            case .cut: break
+            case .start(let id, let lower, let upper, let reader):
+                asked[id] = (lower, upper)
+                askedFor[id] = reader
+            case .cancel: break
             case .resume(let id): resumed.insert(id)
             case .wake(let id): woken.insert(id)
-            case .grace(let id, let epoch, _): graces.append((id, epoch))
-            case .retry(let epoch, let after): retries.append((epoch, after))
+            case .setTimer(let id, let after):
+                if machine.failures.place(awaiting: id) == nil {
+                    delays.append(id)
+                } else {
+                    retries.append((id, after, now + after))
+                }
+            case .discard(let id): remembered.remove(id)
             }
         }
         return new
@@ -51,80 +66,93 @@ final class SchedulerBench {
 
     var landed: ByteRangeSet { machine.landed }
     var length: Int64? { machine.length }
-    var hasGivenUp: Bool { machine.hasGivenUp }
-    func isCut(_ id: TransferID) -> Bool { machine.isCut(id) }
+    var isPlaybackWaiting: Bool { machine.isPlaybackWaiting }
+    func isCancelled(_ id: TransferID) -> Bool { machine.isCancelled(id) }
+    func isStale(_ id: TransferID) -> Bool { machine.isStale(id) }
     func isHeld(_ id: TransferID) -> Bool { machine.isHeld(id) }
     func isAwaited(_ id: TransferID) -> Bool { machine.isAwaited(id) }
+    func isValidation(_ id: TransferID) -> Bool { machine.isValidation(id) }
     func position(of id: TransferID) -> Int64? { machine.position(of: id) }
-    func permission(_ id: TransferID) -> Scheduler.StateMachine.Permission { machine.permission(id) }
-    func release(_ count: Int64) -> [Range<Int64>] { machine.release(count) }
+    func permission(_ id: TransferID) -> Permission { machine.permission(id) }
+    func offerEvictable(_ count: Int64, positions: [ReaderID: Int64] = [:]) -> [Range<Int64>] {
+        machine.offerEvictable(count, positions: positions)
+    }
 
     // MARK: - Readers
 
-    /// Opens a reader and lets it look once; what it finds.
+    /// Opens a reader and lets it read once; who it is.
     @discardableResult
     func open(at start: Int64, end: Int64? = nil, _ priority: Priority = .playback) -> ReaderID {
-        let (id, actions) = machine.openReader(at: start, end: end, priority: priority)
+        let (id, actions) = machine.openReader(at: start, end: end, priority: priority, now: now)
         perform(actions)
-        look(id)
+        read(id)
         return id
     }
 
+    /// What there is at the reader's position.
     @discardableResult
-    func look(_ id: ReaderID, limit: Int64 = 256 << 10) -> Scheduler.StateMachine.Look {
+    func read(_ id: ReaderID, limit: Int64 = 256 << 10) -> ReadDecision {
         woken.remove(id)
-        let (look, actions) = machine.look(id, limit: limit)
+        let (decision, actions) = machine.read(id, limit: limit, now: now)
         perform(actions)
-        return look
+        return decision
     }
 
-    func advance(_ id: ReaderID, to position: Int64) { perform(machine.advance(id, to: position)) }
+    /// What has landed at the reader's position, without how far it may go on.
+    func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
+        if case .landed(let range, _) = read(id, limit: limit) { range } else { nil }
+    }
 
-    /// Reads all that has landed before it; where the reader is then.
-    func read(_ id: ReaderID) {
-        while case .landed(let range) = look(id) { advance(id, to: range.upperBound) }
+    func advance(_ id: ReaderID, to position: Int64) { perform(machine.advance(id, to: position, now: now)) }
+
+    /// Takes all that has landed before it.
+    func take(_ id: ReaderID) {
+        while case .landed(let range, _) = read(id) { advance(id, to: range.upperBound) }
     }
 
     func close(_ id: ReaderID) { perform(machine.closeReader(id)) }
 
     // MARK: - Transfers
 
-    /// The ranges asked for that are not over and not cut, by offset.
+    /// The ranges asked for that are not over and not cancelled, by offset.
     var live: [Range<Int64>] {
-        asked.filter { !machine.isCut($0.key) }.map { $0.value.lower..<($0.value.upper ?? .max) }
+        asked.filter { !machine.isCancelled($0.key) }.map { $0.value.lower..<($0.value.upper ?? .max) }
             .sorted { ($0.lowerBound, $0.upperBound) < ($1.lowerBound, $1.upperBound) }
     }
 
-    var liveIDs: [TransferID] { asked.keys.filter { !machine.isCut($0) }.sorted() }
+    var liveIDs: [TransferID] { asked.keys.filter { !machine.isCancelled($0) }.sorted() }
 
     /// The transfer that asked from `lower`.
     func transfer(at lower: Int64) -> TransferID? {
-        asked.filter { $0.value.lower == lower && !machine.isCut($0.key) }.keys.min()
+        asked.filter { $0.value.lower == lower && !machine.isCancelled($0.key) }.keys.min()
     }
 
-    /// The head has come as asked.
-    func stream(_ id: TransferID) {
-        guard let (lower, upper) = asked[id] else { return }
-        perform(
-            machine.transferStreams(id, at: lower, end: upper ?? machine.length, isWhole: false, isSequential: false))
+    /// The head has come as asked, or with less.
+    func stream(_ id: TransferID, end: Int64? = nil) {
+        guard let (asked, upper) = asked[id] else { return }
+        let end = end ?? upper ?? machine.length
+        // Bytes land at a block's start, or behind what has landed of the block.
+        let block = Block.roundDown(asked)
+        let lower = block == asked || machine.landed.contains(block..<asked) ? asked : Block.roundUp(asked)
+        perform(machine.responseStarted(id, at: lower, end: end, isWhole: false, isSequential: false))
     }
 
     /// A whole body has come instead.
     func streamWhole(_ id: TransferID, isSequential: Bool) {
         perform(
-            machine.transferStreams(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))
+            machine.responseStarted(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))
     }
 
     /// Lands up to `count` bytes, as permitted; whether it went on.
     @discardableResult
-    func land(_ id: TransferID, _ count: Int64) -> Scheduler.StateMachine.Permission {
+    func land(_ id: TransferID, _ count: Int64) -> Permission {
         resumed.remove(id)
         let permission = machine.permission(id)
         switch permission {
-        case .go(let limit):
+        case .proceed(let limit):
             guard let position = machine.position(of: id) else { return .stop }
             let upper = min(position + count, limit)
-            perform(machine.landed(position..<upper, by: id))
+            perform(machine.landed(position..<upper, by: id, now: now))
         case .hold: break
         case .stop: end(id)
         }
@@ -135,58 +163,64 @@ final class SchedulerBench {
     func finish(_ id: TransferID, piece: Int64 = 64 << 10) {
         stream(id)
         for _ in 0..<10_000 {
-            guard case .go = land(id, piece) else { return }
+            guard case .proceed = land(id, piece) else { return }
         }
     }
 
     /// Its next bytes find no room.
     @discardableResult
-    func lackSpace(_ id: TransferID) -> Scheduler.StateMachine.Permission {
+    func lackSpace(_ id: TransferID) -> Permission {
         resumed.remove(id)
         let (permission, actions) = machine.transferLacksSpace(id)
         perform(actions)
         return permission
     }
 
-    func end(_ id: TransferID) {
-        asked[id] = nil
-        perform(machine.transferEnded(id))
+    @discardableResult
+    func end(_ id: TransferID) -> Outcome { over(id, machine.transferEnded(id, now: now)) }
+
+    @discardableResult
+    func interrupt(_ id: TransferID, retryAfter: Duration? = nil, jitter: Double = 0) -> Outcome {
+        over(id, machine.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now))
     }
 
-    func fail(_ id: TransferID, retryAfter: Duration? = nil) {
-        asked[id] = nil
-        perform(machine.transferFailed(id, retryAfter: retryAfter, jitter: 0))
+    @discardableResult
+    func refuse(_ id: TransferID, isPersonal: Bool = false) -> Outcome {
+        over(id, machine.transferRefused(id, isPersonal: isPersonal, now: now))
     }
 
-    func refuse(_ id: TransferID) {
+    @discardableResult
+    func restart(_ id: TransferID) -> Outcome { over(id, machine.transferRestarts(id, now: now)) }
+
+    private func over(_ id: TransferID, _ result: (outcome: Outcome, actions: [Action])) -> Outcome {
         asked[id] = nil
-        perform(machine.transferRefused(id))
+        if case .failed(let failure) = result.outcome { remembered.insert(failure) }
+        perform(result.actions)
+        return result.outcome
     }
 
-    func restart(_ id: TransferID) {
-        asked[id] = nil
-        perform(machine.transferRestarts(id))
-    }
-
-    /// The task of a cut transfer ends.
+    /// The task of a cancelled transfer ends.
     func reap() {
-        for id in asked.keys.filter({ machine.isCut($0) }).sorted() { end(id) }
+        for id in asked.keys.filter({ machine.isCancelled($0) }).sorted() { end(id) }
     }
 
     // MARK: - Timers
 
-    /// Lets all grace periods end.
-    func endGraces() {
-        let due = graces
-        graces = []
-        for grace in due { perform(machine.graceEnded(grace.id, epoch: grace.epoch)) }
+    /// Lets unwanted transfers be cancelled that have been held long enough.
+    func endDelays() {
+        let due = delays
+        delays = []
+        for timer in due { perform(machine.timerFired(timer, now: now)) }
     }
 
     /// Lets all retries come due.
     func retryNow() {
         let due = retries
         retries = []
-        for retry in due { perform(machine.retryDue(epoch: retry.epoch)) }
+        for retry in due {
+            now = max(now, retry.due)
+            perform(machine.timerFired(retry.id, now: now))
+        }
     }
 }
 

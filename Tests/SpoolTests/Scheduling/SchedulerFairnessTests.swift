@@ -20,8 +20,8 @@ struct SchedulerFairnessTests {
             for id in bench.liveIDs { bench.finish(id, piece: mib) }
             #expect(bench.live.count <= 6)
             for reader in positions.keys.sorted() {
-                bench.read(reader)
-                guard bench.look(reader) == .end else { continue }
+                bench.take(reader)
+                guard bench.read(reader) == .end else { continue }
                 bench.close(reader)
                 positions[reader] = nil
             }
@@ -60,13 +60,13 @@ struct SchedulerFairnessTests {
         bench.open(at: 0, .preload)
         let preload = bench.liveIDs[0]
         bench.stream(preload)
-        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
         let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
         #expect(bench.land(preload, 64 * kib) == .hold)
         bench.finish(bench.transfer(at: 50 * mib) ?? preload)
-        bench.read(reader)
+        bench.take(reader)
         #expect(bench.resumed.contains(preload))
-        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
     @Test("A preload goes on when the player has what it waited for, even if that pauses then")
@@ -78,8 +78,62 @@ struct SchedulerFairnessTests {
         let reader = bench.open(at: 50 * mib, end: 50 * mib + 64 * kib)
         #expect(bench.land(preload, 64 * kib) == .hold)
         bench.finish(bench.transfer(at: 50 * mib) ?? preload)
-        #expect(bench.look(reader) == .landed(50 * mib..<50 * mib + 64 * kib))
+        #expect(bench.found(reader) == 50 * mib..<50 * mib + 64 * kib)
         #expect(bench.resumed.contains(preload))
+    }
+
+    @Test("While a player waits on another resource, preloads hold and begin nothing")
+    func yieldsToOthers() {
+        let bench = SchedulerBench()
+        bench.open(at: 0, .preload)
+        let preload = bench.liveIDs[0]
+        bench.stream(preload)
+        bench.perform(bench.machine.setYielding(true))
+        #expect(bench.land(preload, 64 * kib) == .hold)
+        bench.open(at: 50 * mib, .preload)
+        #expect(bench.liveIDs == [preload])
+        // A player's own requests do not.
+        bench.open(at: 80 * mib)
+        #expect(bench.transfer(at: 80 * mib) != nil)
+        bench.finish(bench.transfer(at: 80 * mib) ?? preload)
+        #expect(!bench.isPlaybackWaiting)
+        #expect(bench.isHeld(preload))
+        bench.perform(bench.machine.setYielding(false))
+        #expect(bench.resumed.contains(preload))
+        #expect(bench.transfer(at: 50 * mib) != nil)
+    }
+
+    @Test("E67: a held body gives its connection to another resource, and is asked for again when it is waited for")
+    func givesWay() {
+        let bench = SchedulerBench()
+        let paused = bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.streamWhole(id, isSequential: true)
+        #expect(bench.machine.giveWay() == [])
+        while case .proceed = bench.land(id, 64 * kib) {}
+        let given = bench.perform(bench.machine.giveWay())
+        #expect(given == [.cancel(id)])
+        bench.reap()
+        #expect(bench.live.isEmpty)
+        bench.take(paused)
+        #expect(bench.live == [0..<Int64.max])
+    }
+
+    @Test("A request is on the account of the reader that needs it")
+    func accounts() {
+        let bench = SchedulerBench()
+        let first = bench.open(at: 0)
+        let second = bench.open(at: 50 * mib)
+        #expect(bench.transfer(at: 0).map { bench.askedFor[$0] } == first)
+        #expect(bench.transfer(at: 50 * mib).map { bench.askedFor[$0] } == second)
+        // What follows is asked for by whoever is still there.
+        let follower = bench.open(at: 0)
+        bench.close(first)
+        let id = bench.liveIDs[0]
+        bench.stream(id)
+        while bench.live.count == 2, case .proceed = bench.land(id, 64 * kib) { bench.take(follower) }
+        #expect(bench.transfer(at: mib).map { bench.askedFor[$0] } == follower)
     }
 
     @Test("A22: a held body gives way to a reader that waits for what it has passed and is no longer there")
@@ -89,11 +143,11 @@ struct SchedulerFairnessTests {
         let bench = SchedulerBench(window: 4 * mib, policy: policy)
         let paused = bench.open(at: 0)
         let id = bench.liveIDs[0]
-        bench.machine.rangeSupport = .unsupported
+        bench.perform(bench.machine.rangesUnsupported())
         bench.streamWhole(id, isSequential: true)
-        while case .go = bench.land(id, 256 * kib) { bench.read(paused) }
-        while case .go = bench.land(id, 256 * kib) {}
-        bench.perform(bench.machine.lost(0..<mib))
+        while case .proceed = bench.land(id, 256 * kib) { bench.take(paused) }
+        while case .proceed = bench.land(id, 256 * kib) {}
+        bench.perform(bench.machine.invalidated(0..<mib))
         bench.open(at: 0)
         #expect(bench.isHeld(id) == false)
         #expect(bench.live == [0..<Int64.max])
@@ -107,7 +161,7 @@ struct SchedulerFairnessTests {
         bench.stream(preload)
         bench.open(at: 100 * kib)
         #expect(bench.live.count == 1)
-        #expect(bench.land(preload, 64 * kib) == .go(upTo: mib))
+        #expect(bench.land(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
     @Test("B28: transfers that are held give way to a reader that waits")
@@ -118,12 +172,12 @@ struct SchedulerFairnessTests {
             bench.stream(id)
             bench.land(id, 64 * kib)
         }
-        for id in bench.machine.readers.keys.sorted() { bench.look(id) }
+        for id in bench.machine.readers.keys.sorted() { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
         bench.open(at: 900 * mib)
         // Held ones look for room once more first, and find none.
         for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
-        bench.perform(bench.machine.lengthLearnt(999 * mib))
+        bench.perform(bench.machine.lengthLearnt(999 * mib).actions)
         #expect(bench.transfer(at: 900 * mib) != nil)
     }
 

@@ -1,4 +1,5 @@
 import ByteRanges
+import SpoolTesting
 import Testing
 
 @testable import Spool
@@ -6,7 +7,9 @@ import Testing
 /// Arbitrary inputs in arbitrary order, as a shell may give them, against what must hold after each.
 @Suite(.timeLimit(.minutes(1)))
 struct SchedulerRandomTests {
-    @Test("Whatever happens, no byte has two carriers and nobody waits in vain", arguments: 0..<60 as Range<UInt64>)
+    @Test(
+        "Whatever happens, the incremental plan is the plan, no byte has two carriers and nobody waits in vain",
+        arguments: 0..<60 as Range<UInt64>)
     func randomInputs(_ seed: UInt64) {
         var play = RandomPlay(seed: seed)
         for step in 0..<400 {
@@ -17,71 +20,91 @@ struct SchedulerRandomTests {
             }
         }
     }
+
+    @Test("Once all goes well, every reader comes to its end", arguments: 0..<40 as Range<UInt64>)
+    func allEnds(_ seed: UInt64) {
+        var play = RandomPlay(seed: seed)
+        for _ in 0..<200 { play.step() }
+        if let problem = play.goWell() { Issue.record("seed \(seed): \(problem)") }
+    }
 }
 
 /// A shell that does anything that a shell may do.
 private struct RandomPlay {
     let bench: SchedulerBench
-    private var random: SeededGenerator
+    private var random: SplitMix
     var history: [String] = []
     private var waiting: Set<ReaderID> = []
     private var streaming: Set<TransferID> = []
     private var held: Set<TransferID> = []
-    private var released: [[Range<Int64>]] = []
+    private var offered: [[Range<Int64>]] = []
     private let size: Int64 = 24 * mib
-    private let slots: Int
+    private var complaint: String?
 
     init(seed: UInt64) {
-        var random = SeededGenerator(seed)
+        var random = SplitMix(seed)
         var policy = ReadAheadPolicy()
         policy.transfersPerResource = random.int(1...6)
-        slots = policy.transfersPerResource
         bench = SchedulerBench(
-            length: random.chance(2) ? 24 * mib : nil, window: Int64(random.int(1...16)) * mib, retries: 2,
-            policy: policy)
+            length: random.chance(2) ? size : nil, window: Int64(random.int(1...16)) * mib, retries: 2,
+            policy: policy, needsValidation: random.chance(6))
+        if random.chance(2) {
+            bench.machine.link.note(bytes: Int64(random.int(100_000...50_000_000)), seconds: 1)
+            bench.machine.link.note(roundTrip: Double(random.int(1...200)) / 1000)
+        }
         self.random = random
     }
 
     mutating func step() {
+        bench.now += .milliseconds(random.int(0...300))
         switch random.int(0...99) {
         case 0..<12: openReader()
-        case 12..<30: look()
-        case 30..<38: closeReader()
-        case 38..<75: transfer()
-        case 75..<79: bench.endGraces()
-        case 79..<84: bench.retryNow()
-        case 84..<88: release()
-        case 88..<92: drop()
-        case 92..<94: lose()
-        case 94..<95: changeGeneration()
-        case 95..<96: bench.perform(bench.machine.lengthLearnt(size))
-        case 96..<97: closeOrReopen()
-        case 97..<98: rate()
+        case 12..<30: read()
+        case 30..<36: closeReader()
+        case 36..<73: transfer()
+        case 73..<77: bench.endDelays()
+        case 77..<82: bench.retryNow()
+        case 82..<86: offer()
+        case 86..<90: evict()
+        case 90..<92: invalidate()
+        case 92..<93: changeGeneration()
+        case 93..<94: learnLength()
+        case 94..<95: closeOrReopen()
+        case 95..<96: yield()
+        case 96..<98: validate()
+        case 98..<99: if random.chance(8) { bench.perform(bench.machine.limitWindow(to: 1 << random.int(10...24))) }
         default: bench.reap()
         }
     }
 
-    // MARK: - Inputs
+    // MARK: - Readers
 
     private mutating func openReader() {
         guard bench.machine.readers.count < 12 else { return }
         let start = Int64(random.int(0...Int(size + mib)))
         let end = random.chance(2) ? nil : start + Int64(random.int(1...Int(4 * mib)))
         let (id, actions) = bench.machine.openReader(
-            at: start, end: end, priority: random.chance(4) ? .preload : .playback)
+            at: start, end: end, priority: random.chance(4) ? .preload : .playback, now: bench.now)
         bench.perform(actions)
         history.append("open \(id.number) at \(start) to \(end ?? -1)")
     }
 
-    private mutating func look() {
+    private mutating func read() {
         guard let id = random.pick(bench.machine.readers.keys.sorted()) else { return }
-        let look = bench.look(id)
-        history.append("look \(id.number): \(look)")
+        let decision = bench.read(id, limit: Int64(random.int(1...Int(mib))))
+        history.append("read \(id.number): \(decision)")
         waiting.remove(id)
-        switch look {
-        case .landed(let range): bench.advance(id, to: range.upperBound)
+        switch decision {
+        case .landed(let range, let free):
+            if !bench.landed.contains(range) || !bench.landed.contains(range.lowerBound..<free) {
+                complaint = "\(id.number) is sent to bytes that have not landed"
+            }
+            bench.advance(id, to: random.chance(3) ? free : range.upperBound)
         case .wait: waiting.insert(id)
-        case .end, .unsatisfiable, .failed, .closed: bench.close(id)
+        case .failed(let failure):
+            if !bench.remembered.contains(failure) { complaint = "\(id.number) is told a failure that is forgotten" }
+            bench.close(id)
+        case .end, .unsatisfiable, .closed: bench.close(id)
         }
     }
 
@@ -92,48 +115,68 @@ private struct RandomPlay {
         bench.close(id)
     }
 
+    // MARK: - Transfers
+
     private mutating func transfer() {
         held.subtract(bench.resumed)
-        let ids = bench.asked.keys.filter { !held.contains($0) || bench.machine.isCut($0) }.sorted()
-        guard let id = random.pick(ids), let asked = bench.asked[id] else { return }
+        let ids = bench.asked.keys.filter { !held.contains($0) || bench.machine.isCancelled($0) }.sorted()
+        guard let id = random.pick(ids) else { return }
         history.append("transfer \(id.number) at \(bench.machine.position(of: id) ?? -1)")
-        if !streaming.contains(id) {
-            switch random.int(0...19) {
-            case 0: forget(id) { $0.fail(id) }
-            case 1: forget(id) { $0.restart(id) }
-            case 2: forget(id) { $0.refuse(id) }
-            case 3 where asked.lower > 0 || asked.upper != nil:
-                streaming.insert(id)
-                bench.machine.rangeSupport = .unsupported
-                bench.streamWhole(id, isSequential: true)
-            default:
-                streaming.insert(id)
-                if asked.upper == nil, asked.lower == 0 {
-                    bench.streamWhole(id, isSequential: bench.machine.rangeSupport == .unsupported)
-                } else {
-                    bench.stream(id)
-                }
-            }
-            return
-        }
-        switch random.int(0...29) {
-        case 0: forget(id) { $0.fail(id) }
-        case 1: forget(id) { $0.end(id) }
-        case 2: if case .hold = bench.lackSpace(id) { held.insert(id) }
+        if streaming.contains(id) { body(id) } else { head(id) }
+    }
+
+    private mutating func head(_ id: TransferID) {
+        guard let asked = bench.asked[id] else { return }
+        let isValidation = bench.isValidation(id)
+        switch random.int(0...19) {
+        case 0: forget(id) { $0.interrupt(id, retryAfter: .milliseconds(900)) }
+        case 1: forget(id) { $0.restart(id) }
+        case 2: forget(id) { $0.refuse(id, isPersonal: id.number % 2 == 0) }
+        case 3: forget(id) { $0.interrupt(id) }
+        case 4 where !isValidation && (asked.lower > 0 || asked.upper != nil):
+            streaming.insert(id)
+            bench.perform(bench.machine.rangesUnsupported())
+            bench.streamWhole(id, isSequential: true)
+        case 5 where asked.upper.map { $0 > asked.lower + 70_000 } ?? false:
+            streaming.insert(id)
+            bench.stream(id, end: asked.lower + Int64(random.int(1...70_000)))
         default:
-            for _ in 0..<random.int(1...6) {
-                if let position = bench.machine.position(of: id), position >= size {
-                    forget(id) { $0.end(id) }
-                    bench.perform(bench.machine.lengthLearnt(size))
-                    return
-                }
-                switch bench.land(id, Int64(random.int(1...300_000))) {
-                case .go: continue
-                case .hold: held.insert(id)
-                case .stop: forget(id) { _ in }
-                }
+            if isValidation, bench.machine.needsValidation {
+                bench.perform(bench.machine.validated())
+                forget(id) { $0.restart(id) }
                 return
             }
+            streaming.insert(id)
+            if asked.upper == nil, asked.lower == 0 {
+                bench.streamWhole(id, isSequential: bench.machine.rangeSupport == .unsupported)
+            } else {
+                bench.stream(id)
+            }
+        }
+    }
+
+    private mutating func body(_ id: TransferID) {
+        switch random.int(0...29) {
+        case 0: forget(id) { $0.interrupt(id) }
+        case 1: forget(id) { $0.end(id) }
+        case 2: if case .hold = bench.lackSpace(id) { held.insert(id) }
+        default: land(id, chunks: random.int(1...6))
+        }
+    }
+
+    private mutating func land(_ id: TransferID, chunks: Int) {
+        for _ in 0..<chunks {
+            if let position = bench.machine.position(of: id), position >= size {
+                bench.perform(bench.machine.lengthLearnt(size).actions)
+                forget(id) { $0.end(id) }
+                return
+            }
+            switch bench.land(id, Int64(random.int(1...300_000))) {
+            case .proceed: continue
+            case .hold: held.insert(id)
+            case .stop: forget(id) { _ in }
+            }
+            return
         }
     }
 
@@ -143,26 +186,28 @@ private struct RandomPlay {
         body(bench)
     }
 
-    private mutating func release() {
-        let ranges = bench.machine.release(Int64(random.int(1...Int(4 * mib))))
-        history.append("release \(ranges)")
-        if !ranges.isEmpty { released.append(ranges) }
+    // MARK: - What is stored
+
+    private mutating func offer() {
+        let ranges = bench.machine.offerEvictable(Int64(random.int(1...Int(4 * mib))))
+        history.append("offer \(ranges)")
+        if !ranges.isEmpty { offered.append(ranges) }
     }
 
-    private mutating func drop() {
-        guard !released.isEmpty else { return }
-        let ranges = released.removeFirst()
+    private mutating func evict() {
+        guard !offered.isEmpty else { return }
+        let ranges = offered.removeFirst()
         var kept = ByteRangeSet()
         if random.chance(3), let range = ranges.first { kept.insert(range) }
-        history.append("drop \(ranges)")
-        bench.perform(bench.machine.dropped(ranges, kept: kept))
+        history.append("evicted \(ranges)")
+        bench.perform(bench.machine.evicted(ranges, kept: kept))
     }
 
-    private mutating func lose() {
+    private mutating func invalidate() {
         guard let bounds = bench.machine.landed.bounds else { return }
         let block = Block.roundDown(Int64(random.int(0...Int(bounds.upperBound - 1))))
-        history.append("lose block at \(block)")
-        bench.perform(bench.machine.lost(block..<block + Block.size))
+        history.append("invalidate block at \(block)")
+        bench.perform(bench.machine.invalidated(block..<block + Block.size))
     }
 
     private mutating func changeGeneration() {
@@ -171,104 +216,110 @@ private struct RandomPlay {
         let kept = bench.liveIDs.first { !streaming.contains($0) }
         let (left, actions) = bench.machine.generationChanged(length: size, keeping: kept)
         for id in left { waiting.remove(id) }
-        released = []
+        offered = []
         bench.perform(actions)
     }
 
+    private mutating func learnLength() {
+        let (isPlausible, actions) = bench.machine.lengthLearnt(size)
+        if isPlausible != (bench.landed.bounds?.upperBound ?? 0 <= size) { complaint = "length" }
+        bench.perform(actions)
+    }
+
+    private mutating func yield() {
+        let yields = random.chance(2)
+        history.append("yield \(yields)")
+        bench.perform(bench.machine.setYielding(yields))
+        if random.chance(2) { bench.perform(bench.machine.giveWay()) }
+    }
+
+    private mutating func validate() {
+        history.append("validation")
+        bench.perform(random.chance(2) ? bench.machine.requireValidation() : bench.machine.validated())
+    }
+
     private mutating func closeOrReopen() {
-        history.append("close, reopen \(bench.machine.isClosing)")
-        if bench.machine.isClosing { bench.machine.reopen() } else { bench.perform(bench.machine.close()) }
+        history.append("close and reopen")
+        bench.perform(bench.machine.close())
+        for id in bench.liveIDs where bench.isHeld(id) { complaint = "\(id.number) is held although all closes" }
         // Readers that were told to close do so; those that come later find it open.
-        for id in bench.machine.readers.keys.sorted() where bench.machine.isClosing {
+        for id in bench.machine.readers.keys.sorted() {
+            if case .wait = bench.read(id) { complaint = "\(id.number) waits although all closes" }
             waiting.remove(id)
             bench.close(id)
         }
-        if bench.machine.isClosing { bench.machine.reopen() }
-    }
-
-    private mutating func rate() {
-        bench.machine.link.note(bytes: Int64(random.int(1...50_000_000)), seconds: 1)
-        bench.machine.link.note(roundTrip: Double(random.int(1...200)) / 1000)
+        if random.chance(2) { bench.perform(bench.machine.cancelAll()) }
+        bench.perform(bench.machine.reopen())
     }
 
     // MARK: - What must hold
 
     mutating func problem() -> String? {
         held.subtract(bench.resumed)
-        return (overlap() ?? inVain()).map { "\($0); \(state)" }
+        let model = SchedulerModel(bench)
+        return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
+    }
+
+    /// Every reader that waits by what it was told waits by what the machine knows, or has been woken.
+    private func notWoken() -> String? {
+        for id in waiting.sorted() where !bench.woken.contains(id) {
+            guard let reader = bench.machine.readers[id] else { return "\(id.number) is forgotten" }
+            if !reader.isWaiting { return "\(id.number) has not been woken" }
+        }
+        return nil
+    }
+
+    /// Lets every transfer bring what it was asked for, and every reader take it; who has not come to an end.
+    mutating func goWell() -> String? {
+        while !offered.isEmpty { evict() }
+        bench.perform(bench.machine.setYielding(false))
+        bench.perform(bench.machine.lengthLearnt(size).actions)
+        for _ in 0..<4000 {
+            if bench.machine.readers.isEmpty { return nil }
+            bench.now += .seconds(1)
+            bench.reap()
+            bench.retryNow()
+            bench.endDelays()
+            for id in bench.liveIDs {
+                if bench.isValidation(id), bench.machine.needsValidation {
+                    bench.perform(bench.machine.validated())
+                    forget(id) { $0.restart(id) }
+                } else if streaming.contains(id) {
+                    land(id, chunks: 8)
+                } else if let asked = bench.asked[id] {
+                    streaming.insert(id)
+                    let isWhole = asked.upper == nil
+                    if isWhole { bench.streamWhole(id, isSequential: true) } else { bench.stream(id) }
+                }
+            }
+            for id in bench.machine.readers.keys.sorted() {
+                bench.take(id)
+                switch bench.read(id) {
+                case .wait, .landed: continue
+                case .end, .unsatisfiable, .failed, .closed: bench.close(id)
+                }
+            }
+            if let problem = SchedulerModel(bench).problem(bench) { return "\(problem); \(state)" }
+        }
+        return "readers are left; \(state)"
     }
 
     /// Readers and live transfers, for whoever has to find out.
     private var state: String {
         let readers = bench.machine.readers.sorted { $0.key < $1.key }.map { id, reader in
-            "\(id.number)\(reader.ticket == nil ? "" : "?") \(reader.priority) at \(reader.position)"
+            "\(id.number) \(reader.priority) at \(reader.position) \(reader.standing)"
+                + (reader.demand.map { " \($0)" } ?? "") + (reader.queued == nil ? "" : " queued")
         }
         let transfers = bench.machine.transfers.sorted { $0.key < $1.key }.map { id, state in
-            let marks =
-                (state.isSequential ? "s" : "") + (state.isHeld ? "h" : "") + (state.lacksSpace ? "l" : "")
-                + (state.isStale ? "v" : state.isCut ? "c" : "")
-            return "\(id.number)\(marks) \(state.position)..<\(state.end ?? -1)"
+            "\(id.number)\(state.isSequential ? "s" : "") \(state.position)..<\(state.end ?? -1) \(state.phase)"
         }
-        return "readers \(readers), transfers \(transfers), slots \(slots), window \(bench.machine.window), "
-            + "ranges \(bench.machine.rangeSupport), landed \(bench.machine.landed)"
-    }
-
-    /// No two live transfers bring the same byte, and none reaches into landed bytes.
-    private func overlap() -> String? {
-        var reaches: [(TransferID, Range<Int64>)] = []
-        for (id, state) in bench.machine.transfers where !state.isStale && !state.isSequential {
-            let reach = state.position..<bench.machine.limit(of: id, state)
-            if !bench.machine.landed.intersection(reach).isEmpty {
-                return "\(id.number) reaches into landed bytes: \(reach)"
-            }
-            reaches.append((id, reach))
-        }
-        for (id, reach) in reaches {
-            for (other, otherReach) in reaches where other < id && reach.overlaps(otherReach) {
-                return "\(id.number) and \(other.number) both bring \(reach.clamped(to: otherReach))"
-            }
-        }
-        let live = bench.machine.transfers.values.count { !$0.isCut }
-        if live > slots { return "\(live) transfers at once" }
-        return nil
-    }
-
-    /// Every waiting reader has been woken, or has something that will wake it.
-    private func inVain() -> String? {
-        for id in waiting.sorted() where !bench.woken.contains(id) {
-            guard let reader = bench.machine.readers[id] else { return "\(id.number) is forgotten" }
-            let hole = bench.machine.landed.firstHole(in: Block.roundDown(reader.position)..<reader.position + 1)
-            let offset = hole?.lowerBound ?? reader.position
-            let live = bench.machine.transfers.filter { !$0.value.isStale }
-            let isCarried = live.contains { $0.value.position <= offset && offset < $0.value.end ?? .max }
-            let asks = bench.actions.count
-            let look = bench.look(id)
-            guard look == .wait else { return "\(id.number) was not woken to find \(look)" }
-            if !bench.retries.isEmpty || !released.isEmpty { continue }
-            if bench.actions[asks...].contains(where: \.isStart), !isCarried {
-                return "\(id.number) at \(offset) had nothing under way until it looked again"
-            }
-            let stuck = held.subtracting(bench.resumed).filter { !bench.isCut($0) }
-            // A preload yields to a player that waits, until that has looked.
-            let hasYielded = bench.machine.readers.contains { other, state in
-                reader.priority == .preload && state.priority == .playback && bench.woken.contains(other)
-            }
-            if live.keys.allSatisfy({ stuck.contains($0) }), !hasYielded {
-                return "\(id.number) waits for transfers that are all held"
-            }
-            if !isCarried, live.values.count(where: { !$0.isCut }) < slots {
-                return "\(id.number) at \(offset) has no carrier, although one is free"
-            }
-        }
-        return nil
+        return "last \(bench.actions.suffix(8)), ranges \(bench.machine.rangeSupport), "
+            + "readers \(readers), transfers \(transfers), window \(bench.machine.window), places "
+            + "\(bench.machine.failures.all), landed \(bench.machine.landed), evicting \(bench.machine.evicting)"
     }
 }
 
-extension Scheduler.StateMachine.Action {
-    fileprivate var isStart: Bool { if case .start = self { true } else { false } }
-}
-
-extension SeededGenerator {
+extension SplitMix {
     fileprivate mutating func int(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
     /// True once in `count` times.

@@ -1,0 +1,167 @@
+/// What one reader may want of the origin now, and how much it insists.
+///
+/// All bounds are exclusive ends, and all begin at the reader's block: the first is the least that it wants.
+struct Demand: Equatable {
+    /// Where the reader's block begins.
+    var lower: Int64
+    /// A hole that begins before this is asked for; reading ahead waits for a good piece, half a window.
+    var asks: Int64
+    /// Bytes before this may land.
+    var takes: Int64
+    /// A transfer that has come beyond what may land is held before this, and given up behind it.
+    var keeps: Int64
+    /// The same for a body that can't be had again from where it is.
+    var keepsBody: Int64
+
+    /// One of the bounds, to search by.
+    enum Bound { case asks, takes, keeps, keepsBody }
+
+    subscript(bound: Bound) -> Int64 {
+        switch bound {
+        case .asks: asks
+        case .takes: takes
+        case .keeps: keeps
+        case .keepsBody: keepsBody
+        }
+    }
+
+    /// Whether it is the window that ends what the reader may want, not the end of its range.
+    var isWindowed: Bool { keeps > takes }
+
+    fileprivate mutating func formMaximum(_ other: Demand) {
+        asks = max(asks, other.asks)
+        takes = max(takes, other.takes)
+        keeps = max(keeps, other.keeps)
+        keepsBody = max(keepsBody, other.keepsBody)
+    }
+}
+
+/// The demands of many readers, ordered by where they begin, to be found by the bytes that they reach.
+///
+/// A sorted list cut into leaves, each with the furthest of its bounds: a search looks at the bounds of the leaves
+/// before a place, and into one or two of them.
+struct DemandIndex {
+    struct Entry {
+        var demand: Demand
+        var id: ReaderID
+
+        func isBefore(_ other: Entry) -> Bool { (demand.lower, id) < (other.demand.lower, other.id) }
+    }
+
+    private struct Leaf {
+        var entries: [Entry]
+        var reach: Demand
+
+        init(_ entries: [Entry]) {
+            self.entries = entries
+            reach = entries[0].demand
+            for entry in entries.dropFirst() { reach.formMaximum(entry.demand) }
+        }
+    }
+
+    private static let capacity = 32
+    private var leaves: [Leaf] = []
+    /// How many readers all searches have looked at, so that a test can hold it against the number of readers.
+    private(set) var examined = 0
+
+    mutating func insert(_ demand: Demand, for id: ReaderID) {
+        let entry = Entry(demand: demand, id: id)
+        guard !leaves.isEmpty else {
+            leaves.append(Leaf([entry]))
+            return
+        }
+        let leaf = max(countOfLeaves { !entry.isBefore($0) } - 1, 0)
+        leaves[leaf].entries.insert(entry, at: slot(of: entry, in: leaf))
+        leaves[leaf].reach.formMaximum(demand)
+        let count = leaves[leaf].entries.count
+        guard count > Self.capacity else { return }
+        let entries = leaves[leaf].entries
+        leaves[leaf] = Leaf(Array(entries[..<(count / 2)]))
+        leaves.insert(Leaf(Array(entries[(count / 2)...])), at: leaf + 1)
+    }
+
+    mutating func remove(_ demand: Demand, of id: ReaderID) {
+        let entry = Entry(demand: demand, id: id)
+        let leaf = countOfLeaves { !entry.isBefore($0) } - 1
+        guard leaf >= 0 else { return }
+        let slot = slot(of: entry, in: leaf)
+        guard slot < leaves[leaf].entries.count, leaves[leaf].entries[slot].id == id else { return }
+        var entries = leaves[leaf].entries
+        entries.remove(at: slot)
+        if leaf + 1 < leaves.count, entries.count + leaves[leaf + 1].entries.count <= Self.capacity / 2 {
+            entries += leaves.remove(at: leaf + 1).entries
+        }
+        if entries.isEmpty { leaves.remove(at: leaf) } else { leaves[leaf] = Leaf(entries) }
+    }
+
+    /// The reader that reaches furthest, of those that begin before `limit` and reach beyond `offset`.
+    mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> Entry? {
+        var best: Entry?
+        search(bound, startingBefore: limit, beyond: offset) { entry in
+            best = entry
+            return entry.demand[bound]
+        }
+        return best
+    }
+
+    /// Whether a reader, other than `excluded`, begins before `limit` and reaches beyond `offset`.
+    mutating func reaches(
+        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, besides excluded: ReaderID? = nil
+    ) -> Bool {
+        var isFound = false
+        search(bound, startingBefore: limit, beyond: offset) { entry in
+            if entry.id == excluded { return nil }
+            isFound = true
+            return .max
+        }
+        return isFound
+    }
+
+    /// All readers that want something of `range`.
+    mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
+        var found: [ReaderID] = []
+        search(.takes, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in
+            found.append(entry.id)
+            return nil
+        }
+        return found
+    }
+
+    /// Calls `body` with each reader that begins before `limit` and reaches beyond `offset`, or beyond what the last
+    /// call returned if that is not nil.
+    private mutating func search(
+        _ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64, _ body: (Entry) -> Int64?
+    ) {
+        var offset = offset
+        for leaf in leaves.indices {
+            if leaves[leaf].entries[0].demand.lower >= limit { return }
+            guard leaves[leaf].reach[bound] > offset else { continue }
+            for entry in leaves[leaf].entries {
+                examined += 1
+                if entry.demand.lower >= limit { return }
+                guard entry.demand[bound] > offset, let further = body(entry) else { continue }
+                if further == .max { return }
+                offset = further
+            }
+        }
+    }
+
+    private func countOfLeaves(where isBefore: (Entry) -> Bool) -> Int {
+        partitionPoint(leaves.count) { isBefore(leaves[$0].entries[0]) }
+    }
+
+    private func slot(of entry: Entry, in leaf: Int) -> Int {
+        partitionPoint(leaves[leaf].entries.count) { leaves[leaf].entries[$0].isBefore(entry) }
+    }
+}
+
+/// How many of the first `count` indices match, where all that match stand before all that don't.
+func partitionPoint(_ count: Int, _ matches: (Int) -> Bool) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+        let middle = low + (high - low) / 2
+        if matches(middle) { low = middle + 1 } else { high = middle }
+    }
+    return low
+}

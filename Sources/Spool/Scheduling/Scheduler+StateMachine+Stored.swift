@@ -1,0 +1,145 @@
+package import ByteRanges
+import SpoolStorage
+
+// MARK: - What is stored, and what the origin says of it
+
+extension Scheduler.StateMachine {
+    /// What an opened generation holds.
+    package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+        self.landed = landed
+        self.length = length.map { max($0, 0) }
+        self.needsValidation = needsValidation
+        letUseStored(!needsValidation)
+        return reconsider()
+    }
+
+    /// Readers that are opened from now on wait until the origin has been asked; those that are open go on.
+    package mutating func requireValidation() -> [Action] {
+        needsValidation = true
+        return []
+    }
+
+    /// The stored generation is still the origin's, or may be used as if it were.
+    package mutating func validated() -> [Action] {
+        var actions: [Action] = []
+        endValidation(&actions)
+        return actions + reconsider()
+    }
+
+    /// All may use what is there; whoever still asks whether they may asks in vain.
+    private mutating func endValidation(_ actions: inout [Action]) {
+        needsValidation = false
+        letUseStored(true)
+        for id in transfers.keys.sorted() where isValidation(id) { transfers[id]?.purpose = .answered }
+        endValidationPlaces(&actions)
+    }
+
+    /// The total length has been told.
+    ///
+    /// - Returns: Not plausible, and nothing has changed, if bytes have landed beyond: it is another version.
+    package mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
+        guard self.length != length else { return (true, []) }
+        guard length >= landed.bounds?.upperBound ?? 0, length <= Block.offsetLimit else { return (false, []) }
+        self.length = length
+        return (true, reconsider())
+    }
+
+    /// The origin responds to range requests.
+    package mutating func rangesSupported() -> [Action] {
+        guard rangeSupport != .supported else { return [] }
+        rangeSupport = .supported
+        return reconsider()
+    }
+
+    /// The origin takes no notice of range requests, or what it sends can't be put together.
+    package mutating func rangesUnsupported() -> [Action] {
+        guard rangeSupport != .unsupported else { return [] }
+        rangeSupport = .unsupported
+        return reconsider()
+    }
+
+    /// Another generation takes the place of the current one; `kept` is the transfer that brings it, if any.
+    ///
+    /// - Returns: The readers that are in the former one, now unknown here, and what to do.
+    package mutating func generationChanged(
+        length: Int64?, keeping kept: TransferID?
+    ) -> (left: [ReaderID], actions: [Action]) {
+        landed = ByteRangeSet()
+        evicting = ByteRangeSet()
+        runs = []
+        self.length = length.map { max($0, 0) }
+        let left = readers.filter { $0.value.hasRead }.map(\.key).sorted()
+        for id in left { forgetReader(id) }
+        var actions: [Action] = []
+        endValidation(&actions)
+        for id in transfers.keys.sorted() where id != kept { discard(id, &actions) }
+        // Nothing has landed of the block in which it was to go on: it lands from the next one.
+        if let kept, let position = transfers[kept]?.position { transfers[kept]?.position = Block.roundUp(position) }
+        return (left, actions + reconsider())
+    }
+
+    /// Stored bytes turned out bad and are gone.
+    package mutating func invalidated(_ range: Range<Int64>) -> [Action] {
+        let range = range.addressable
+        guard !range.isEmpty else { return [] }
+        landed.remove(range)
+        var actions: [Action] = []
+        discardHeadless(in: range, &actions)
+        enqueue(wanting: range)
+        return actions + plan()
+    }
+
+    /// What has landed of a block is a prefix of it: a transfer inside one that has lost its beginning begins it anew.
+    mutating func discardHeadless(in range: Range<Int64>, _ actions: inout [Action]) {
+        for id in transfers.keys.sorted() {
+            guard let position = transfers[id]?.position else { continue }
+            let begun = Range(from: Block.roundDown(position), to: position)
+            if begun.overlaps(range), !landed.contains(begun) { discard(id, &actions) }
+        }
+    }
+
+    // MARK: - Closing
+
+    /// The shell is closing: nothing is started, and what is not nearly done is cancelled.
+    package mutating func close() -> [Action] {
+        isClosing = true
+        var actions: [Action] = []
+        wakeConcerned(&actions)
+        queue.removeAll()
+        for id in readers.keys.sorted() { readers[id]?.queued = nil }
+        for id in transfers.keys.sorted() {
+            guard let transfer = transfers[id], transfer.isLive else { continue }
+            guard transfer.isStreaming, isNearlyDone(transfer) else {
+                cancel(id, &actions)
+                continue
+            }
+            transfers[id]?.interest = .drains
+            resume(id, &actions)
+        }
+        return actions
+    }
+
+    /// What was let in at closing took too long.
+    package mutating func cancelAll() -> [Action] {
+        guard isClosing else { return [] }
+        var actions: [Action] = []
+        for id in transfers.keys.sorted() { cancel(id, &actions) }
+        return actions
+    }
+
+    /// A closing resource is wanted again.
+    package mutating func reopen() -> [Action] {
+        guard isClosing else { return [] }
+        isClosing = false
+        for id in readers.keys.sorted() { enqueue(id) }
+        return plan()
+    }
+
+    /// Something has changed that may concern every reader.
+    private mutating func reconsider() -> [Action] {
+        var actions: [Action] = []
+        renewDemands()
+        wakeConcerned(&actions)
+        return actions + plan()
+    }
+}

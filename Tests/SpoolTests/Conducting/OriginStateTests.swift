@@ -1,0 +1,99 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite("An origin's connections", .timeLimit(.minutes(1)))
+struct OriginStateTests {
+    @Test("No more are in use than allowed, and who came first goes first")
+    func limited() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        let first = try await origin.connect(.playback)
+        let order = Order<Int>()
+        let second = Task {
+            let connection = try await origin.connect(.playback)
+            order.add(2)
+            connection.end()
+        }
+        while origin.waitingCount < 1 { await Task.yield() }
+        let third = Task {
+            let connection = try await origin.connect(.playback)
+            order.add(3)
+            connection.end()
+        }
+        while origin.waitingCount < 2 { await Task.yield() }
+        #expect(order.values.isEmpty)
+        first.end()
+        try await second.value
+        try await third.value
+        #expect(order.values == [2, 3])
+        #expect(origin.activeCount == 0)
+    }
+
+    @Test("Players go before preloads that have waited longer")
+    func priorities() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        let first = try await origin.connect(.playback)
+        let order = Order<Priority>()
+        let preload = Task {
+            let connection = try await origin.connect(.preload)
+            order.add(.preload)
+            connection.end()
+        }
+        while origin.waitingCount < 1 { await Task.yield() }
+        let playback = Task {
+            let connection = try await origin.connect(.playback)
+            order.add(.playback)
+            connection.end()
+        }
+        while origin.waitingCount < 2 { await Task.yield() }
+        first.end()
+        try await playback.value
+        try await preload.value
+        #expect(order.values == [.playback, .preload])
+    }
+
+    @Test("E67: a connection that back-pressure holds makes room for another, and is counted again when it goes on")
+    func paused() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        let held = try await origin.connect(.playback)
+        held.pause()
+        held.pause()
+        #expect(origin.activeCount == 0)
+        let other = try await origin.connect(.playback)
+        held.resume()
+        #expect(origin.activeCount == 2)
+        other.end()
+        held.end()
+        held.end()
+        #expect(origin.activeCount == 0)
+    }
+
+    @Test("Who is cancelled while it waits takes no connection, and leaves the others their places")
+    func cancelled() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        let first = try await origin.connect(.playback)
+        let given = Task { try await origin.connect(.playback).end() }
+        while origin.waitingCount < 1 { await Task.yield() }
+        given.cancel()
+        await #expect(throws: CancellationError.self) { try await given.value }
+        first.end()
+        try await origin.connect(.playback).end()
+        #expect(origin.activeCount == 0)
+    }
+
+    @Test("A connection that is let go of without a word is free again")
+    func dropped() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        do { _ = try await origin.connect(.playback) }
+        try await origin.connect(.playback).end()
+    }
+}
+
+/// The order in which things happened.
+private final class Order<Element: Sendable>: Sendable {
+    private let state = Mutex<[Element]>([])
+    var values: [Element] { state.withLock { $0 } }
+    func add(_ element: Element) { state.withLock { $0.append(element) } }
+}

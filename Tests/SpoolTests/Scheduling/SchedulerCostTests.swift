@@ -1,0 +1,68 @@
+import ByteRanges
+import Testing
+
+@testable import Spool
+
+/// Whom an input concerns: what a landed chunk or a reader's step costs does not grow with the number of readers that
+/// it does not concern.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerCostTests {
+    @Test("With 1,600 readers waiting elsewhere, chunks and steps look at no more readers than with 16")
+    func elsewhere() {
+        let few = cost(readers: 16)
+        let many = cost(readers: 1600)
+        #expect(many.served <= few.served)
+        // For each of some 50 inputs, a leaf or two of the index for each of six transfers.
+        #expect(many.examined <= few.examined + 50 * 6 * 64)
+        #expect(many.examined < 50 * 1600)
+    }
+
+    /// What one player's chunks and steps cost while so many other readers wait for other places.
+    private func cost(readers: Int64) -> (served: Int, examined: Int) {
+        let bench = SchedulerBench(length: 5000 * mib)
+        let player = bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.stream(id)
+        for index in 1...readers { bench.open(at: index * 3 * mib) }
+        let before = (bench.machine.served, bench.examined)
+        for _ in 0..<16 {
+            bench.land(id, 16 * kib)
+            if let found = bench.found(player) { bench.advance(player, to: found.upperBound) }
+            bench.read(player)
+        }
+        #expect(bench.position(of: id) == 256 * kib)
+        return (bench.machine.served - before.0, bench.examined - before.1)
+    }
+
+    @Test("1,600 readers in landed bytes read on without being planned for more than once in a quarter of a window")
+    func inLandedBytes() {
+        let bench = SchedulerBench(length: 5000 * mib, landed: ByteRangeSet(0..<5000 * mib))
+        let readers = (0..<1600 as Range<Int64>).map { bench.open(at: $0 * 3 * mib) }
+        for reader in readers {
+            guard case .landed(_, let free) = bench.read(reader) else {
+                Issue.record("nothing is found")
+                return
+            }
+            #expect(free == 5000 * mib)
+        }
+        #expect(bench.actions.isEmpty)
+    }
+
+    @Test("A line of 1,600 readers is served in turn: each input looks at those that can get a request")
+    func queue() {
+        let bench = SchedulerBench(length: 5000 * mib)
+        for index in 0..<1600 as Range<Int64> { bench.open(at: index * 3 * mib, end: index * 3 * mib + 64 * kib) }
+        let before = bench.machine.served
+        for _ in 0..<100 {
+            guard let id = bench.liveIDs.first else { break }
+            bench.finish(id)
+        }
+        #expect(bench.landed.byteCount == 100 * 64 * kib)
+        #expect(bench.machine.served - before <= 100 * 8)
+    }
+}
+
+extension SchedulerBench {
+    /// How many readers all searches have looked at.
+    fileprivate var examined: Int { machine.demands.examined + machine.preloadDemands.examined }
+}

@@ -1,0 +1,203 @@
+import ByteRanges
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// Values that no sane shell, origin or person gives: nothing traps, nothing hangs.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerHostileTests {
+    @Test("E61: a second body that is shorter than what has landed is noticed, and nothing traps")
+    func shorterSecondBody() {
+        let bench = SchedulerBench(length: nil, window: mib)
+        let first = bench.open(at: 0)
+        let one = bench.liveIDs[0]
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.streamWhole(one, isSequential: true)
+        while (bench.position(of: one) ?? .max) < 3 * mib {
+            bench.land(one, 64 * kib)
+            bench.take(first)
+        }
+        let gone = bench.offerEvictable(256 * kib)
+        bench.perform(bench.machine.evicted(gone, kept: ByteRangeSet()))
+        let second = bench.open(at: 0)
+        guard let two = bench.liveIDs.first(where: { $0 != one }) else {
+            Issue.record("what is no longer there is not asked for")
+            return
+        }
+        bench.streamWhole(two, isSequential: true)
+        bench.perform(bench.machine.landed(0..<100 * kib, by: two, now: bench.now))
+        // Here the body ends, without a length.
+        let (isPlausible, actions) = bench.machine.lengthLearnt(100 * kib)
+        #expect(!isPlausible)
+        #expect(actions.isEmpty)
+        #expect(bench.length == nil)
+        #expect(bench.permission(one) == .proceed(upTo: Block.offsetLimit))
+        #expect(bench.found(second) == 0..<100 * kib)
+        // The shell takes it for another version.
+        let (left, changes) = bench.machine.generationChanged(length: 100 * kib, keeping: nil)
+        bench.perform(changes)
+        #expect(left == [first, second])
+        #expect(bench.permission(one) == .stop)
+        #expect(bench.landed.isEmpty)
+    }
+
+    @Test("A body that goes on behind a length that was told meanwhile stops there", arguments: [nil, mib])
+    func beyondTheLength(length: Int64?) {
+        let bench = SchedulerBench(length: length)
+        bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: true))
+        bench.perform(bench.machine.landed(0..<100, by: id, now: .zero))
+        bench.perform(bench.machine.lengthLearnt(200).actions)
+        bench.perform(bench.machine.landed(100..<500, by: id, now: .zero))
+        #expect(bench.landed == ByteRangeSet(0..<200))
+        #expect(bench.permission(id) == .stop)
+    }
+
+    @Test("Closing resumes or cancels a transfer that is held, however little remains of it")
+    func closingWithHeldTransfer() {
+        for isHeld in [false, true] {
+            let bench = SchedulerBench(window: mib)
+            bench.open(at: 0)
+            let id = bench.liveIDs[0]
+            bench.perform(
+                bench.machine.responseStarted(id, at: 0, end: mib + 128 * kib, isWhole: true, isSequential: false))
+            while case .proceed = bench.land(id, 64 * kib) {}
+            #expect(bench.isHeld(id))
+            if isHeld { bench.lackSpace(id) }
+            bench.perform(bench.machine.close())
+            #expect(bench.resumed.contains(id) || bench.isCancelled(id))
+            #expect(!bench.isHeld(id))
+            // Without room it does not keep closing waiting.
+            #expect(bench.lackSpace(id) == .stop)
+            #expect(bench.isCancelled(id))
+        }
+    }
+
+    @Test("Any policy can be followed", arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
+    func oddPolicies(number: Int64) {
+        var policy = ReadAheadPolicy()
+        policy.firstRequest = number
+        policy.largestRequest = number
+        policy.window = number
+        policy.transfersPerResource = Int(number)
+        policy.cancellationDelay = .seconds(number)
+        policy.drainTime = .seconds(number)
+        var retry = RetryPolicy()
+        retry.retries = Int(number)
+        retry.firstDelay = .seconds(number)
+        retry.longestDelay = .seconds(number)
+        retry.longestWait = .seconds(number)
+        for isSequential in [false, true] {
+            var machine = Scheduler.StateMachine(policy: policy, retryPolicy: retry, window: number)
+            machine.link.note(bytes: number, seconds: 1)
+            let (reader, actions) = machine.openReader(at: 0, end: nil, priority: .playback, now: .zero)
+            guard case .start(let id, _, _, _) = actions.first else {
+                Issue.record("nothing is asked for")
+                continue
+            }
+            if isSequential { _ = machine.rangesUnsupported() }
+            _ = machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: isSequential)
+            _ = machine.landed(0..<70_000, by: id, now: .seconds(1))
+            _ = machine.read(reader, limit: number, now: .seconds(1))
+            _ = machine.advance(reader, to: 70_000, now: .seconds(2))
+            let (_, _) = machine.transferInterrupted(id, retryAfter: .seconds(number), jitter: .nan, now: .seconds(3))
+            _ = machine.limitWindow(to: number)
+            _ = machine.offerEvictable(number)
+            _ = machine.close()
+        }
+    }
+
+    @Test("Any values of any input are taken without a trap", arguments: 0..<40 as Range<UInt64>)
+    func anything(seed: UInt64) {
+        let inputs = HostileInputs(seed: seed)
+        for _ in 0..<500 { inputs.step() }
+    }
+
+    @Test("A read at any offset and limit does not trap, and nobody waits for what can't be")
+    func extremes() {
+        let bench = SchedulerBench(length: nil, landed: ByteRangeSet(0..<mib))
+        #expect(bench.found(bench.open(at: 0), limit: .max) == 0..<mib)
+        #expect(bench.found(bench.open(at: 5), limit: .max) == 5..<mib)
+        #expect(bench.found(bench.open(at: 5), limit: -7) == 5..<6)
+        #expect(bench.found(bench.open(at: -5, end: .min)) == nil)
+        bench.open(at: Block.offsetLimit - Block.size)
+        bench.open(at: Block.offsetLimit - Block.size, end: .max)
+        for start in [Block.offsetLimit, .max - 1, .max] {
+            #expect(bench.read(bench.open(at: start)) == .unsatisfiable(length: Block.offsetLimit))
+        }
+    }
+}
+
+/// Inputs with values from the whole of their types, near each other often enough to meet.
+private final class HostileInputs {
+    private var machine: Scheduler.StateMachine
+    private var random: SplitMix
+
+    init(seed: UInt64) {
+        random = SplitMix(seed)
+        machine = Scheduler.StateMachine(policy: ReadAheadPolicy(), retryPolicy: RetryPolicy(), window: 4 << 20)
+    }
+
+    func step() {
+        let (reader, transfer, timer) = (ReaderID(number: id()), TransferID(number: id()), TimerID(number: id()))
+        let now = Duration.seconds(Int64.random(in: -9...99, using: &random)) + .seconds(offset() / 4)
+        switch Int.random(in: 0..<26, using: &random) {
+        case 0: _ = machine.opened(landed: set(), length: maybe(), needsValidation: flag())
+        case 1: _ = machine.requireValidation()
+        case 2: _ = machine.validated()
+        case 3: _ = machine.lengthLearnt(offset()).actions
+        case 4: _ = flag() ? machine.rangesUnsupported() : machine.rangesSupported()
+        case 5: _ = machine.generationChanged(length: maybe(), keeping: transfer).actions
+        case 6: _ = machine.offerEvictable(offset(), within: set(), positions: [reader: offset()])
+        case 7: _ = machine.evicted([range(), range()], kept: set())
+        case 8: _ = machine.invalidated(range())
+        case 9: _ = flag() ? machine.limitWindow(to: offset()) : machine.cancelAll()
+        case 10: _ = flag() ? machine.close() : machine.reopen()
+        case 11, 12, 13:
+            let priority = flag() ? Priority.playback : .preload
+            _ = machine.openReader(at: offset(), end: maybe(), priority: priority, now: now).1
+        case 14: _ = machine.advance(reader, to: offset(), now: now)
+        case 15, 16: _ = machine.read(reader, limit: offset(), now: now).1
+        case 17: _ = machine.closeReader(reader)
+        case 18:
+            _ = machine.responseStarted(transfer, at: offset(), end: maybe(), isWhole: flag(), isSequential: flag())
+        case 19: _ = machine.permission(transfer)
+        case 20: _ = machine.landed(range(), by: transfer, now: now)
+        case 21: _ = machine.transferLacksSpace(transfer).1
+        case 22: _ = machine.transferEnded(transfer, now: now).1
+        case 23: _ = machine.transferRefused(transfer, isPersonal: flag(), now: now).1
+        case 24:
+            let after = flag() ? nil : Duration.seconds(offset())
+            _ = machine.transferInterrupted(transfer, retryAfter: after, jitter: .infinity, now: now).1
+        default:
+            _ = machine.timerFired(timer, now: now)
+            _ = machine.setYielding(flag())
+            _ = machine.giveWay()
+            _ = (machine.isAwaited(transfer), machine.reaches(offset()), machine.position(of: transfer))
+        }
+    }
+
+    private func id() -> Int { Int.random(in: 0...400, using: &random) }
+    private func flag() -> Bool { Bool.random(using: &random) }
+    private func maybe() -> Int64? { flag() ? nil : offset() }
+
+    private func offset() -> Int64 {
+        let places: [Int64] = [.min, -1, 0, 1, 65535, 65536, 1 << 20, 8 << 20, Block.offsetLimit, .max - 65536, .max]
+        let place = places.randomElement(using: &random) ?? 0
+        return place.adding(Int64.random(in: -3...3, using: &random)).adding(flag() ? 0 : 1 << 16)
+    }
+
+    private func range() -> Range<Int64> {
+        let (a, b) = (offset(), offset())
+        return min(a, b)..<max(a, b)
+    }
+
+    private func set() -> ByteRangeSet {
+        var set = ByteRangeSet()
+        for _ in 0..<3 { set.insert(range().clamped(to: 0..<Int64.max)) }
+        return set
+    }
+}

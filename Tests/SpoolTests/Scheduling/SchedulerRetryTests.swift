@@ -1,0 +1,239 @@
+import ByteRanges
+import Testing
+
+@testable import Spool
+
+/// When a place that failed is tried again, and when that ends.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerRetryTests {
+    @Test("B29: an interrupted transfer is tried again where it stopped, later each time, until retries are spent")
+    func retries() {
+        let bench = SchedulerBench(retries: 3)
+        let reader = bench.open(at: 0)
+        let first = bench.liveIDs[0]
+        bench.stream(first)
+        bench.land(first, 100 * kib)
+        bench.interrupt(first)
+        #expect(bench.live.isEmpty)
+        var delays: [Duration] = []
+        var outcome = SchedulerBench.Outcome.none
+        for _ in 0..<3 {
+            delays += bench.retries.map(\.after)
+            bench.retryNow()
+            #expect(bench.live == [100 * kib..<mib])
+            outcome = bench.interrupt(bench.liveIDs[0])
+        }
+        #expect(delays == [.milliseconds(200), .milliseconds(400), .milliseconds(800)])
+        #expect(bench.retries.isEmpty)
+        #expect(bench.woken.contains(reader))
+        #expect(bench.found(reader) == 0..<100 * kib)
+        bench.advance(reader, to: 100 * kib)
+        #expect(outcome == .failed(bench.remembered.first!))
+        #expect(bench.read(reader) == .failed(bench.remembered.first!))
+        // A new reader is a new attempt.
+        bench.open(at: 100 * kib)
+        #expect(bench.live.count == 1)
+        #expect(bench.remembered.isEmpty)
+    }
+
+    @Test("B29: a block of progress gives the retries back")
+    func progress() {
+        let bench = SchedulerBench(retries: 1)
+        bench.open(at: 0)
+        for _ in 0..<5 {
+            let id = bench.liveIDs[0]
+            bench.stream(id)
+            bench.land(id, 64 * kib)
+            bench.interrupt(id)
+            bench.retryNow()
+        }
+        #expect(bench.live.count == 1)
+    }
+
+    @Test("E66: Retry-After is waited for in full, by everybody at that place, and 0 backs off all the same")
+    func retryAfter() {
+        let bench = SchedulerBench()
+        bench.open(at: 0)
+        bench.interrupt(bench.liveIDs[0], retryAfter: .zero)
+        #expect(bench.retries.map(\.after) == [.milliseconds(200)])
+        bench.retryNow()
+        bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(12))
+        #expect(bench.retries.map(\.after) == [.seconds(12)])
+        // Nobody asks meanwhile; and players of nothing that may come soon keep no other from the line.
+        bench.open(at: 0)
+        #expect(bench.live.isEmpty)
+        #expect(!bench.isPlaybackWaiting)
+        bench.retryNow()
+        #expect(bench.live.count == 1)
+        #expect(bench.isPlaybackWaiting)
+    }
+
+    @Test("E66: a Retry-After beyond what a player waits for is an error at once, and is kept to even so")
+    func longRetryAfter() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 0)
+        guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(120)) else {
+            Issue.record("the player is kept waiting for two minutes")
+            return
+        }
+        #expect(bench.woken.contains(reader))
+        #expect(bench.read(reader) == .failed(failure))
+        bench.now = .seconds(119)
+        #expect(bench.read(bench.open(at: 0)) == .failed(failure))
+        #expect(bench.live.isEmpty)
+        bench.now = .seconds(120)
+        bench.open(at: 0)
+        #expect(bench.live == [0..<mib])
+        #expect(bench.remembered.isEmpty)
+    }
+
+    @Test("E66: back-off is jittered, never beyond its bound, whatever the jitter")
+    func jitter() {
+        let policy = RetryPolicy().clamped
+        for attempt in [-5, 0, 1, 2, 6, 7, 100, .max] {
+            for jitter in [0, 0.5, 1, -3, 7, .nan, .infinity] {
+                let delay = policy.delay(attempt: attempt, retryAfter: nil, jitter: jitter)
+                #expect(delay >= .milliseconds(150) && delay <= .seconds(8))
+                let asked = policy.delay(attempt: attempt, retryAfter: .seconds(5), jitter: jitter)
+                #expect(asked >= .seconds(5) && asked <= .seconds(8))
+            }
+        }
+        #expect(policy.delay(attempt: 3, retryAfter: nil, jitter: 0) == .milliseconds(800))
+        #expect(policy.delay(attempt: 3, retryAfter: nil, jitter: 1) == .milliseconds(600))
+        #expect(policy.delay(attempt: 1, retryAfter: .seconds(Int64.max), jitter: 1) > .seconds(1 << 32))
+    }
+
+    @Test("E66: tries at a place end in time, however many are left")
+    func longestWait() {
+        let bench = SchedulerBench(retries: 1000)
+        let reader = bench.open(at: 0)
+        var tries = 0
+        while let id = bench.liveIDs.first, tries < 100 {
+            tries += 1
+            bench.now += .seconds(3)
+            bench.interrupt(id)
+            bench.retryNow()
+        }
+        #expect((4...10).contains(tries))
+        // The first failure came after three seconds, and so long the last one took, too.
+        #expect(bench.now <= .seconds(36))
+        #expect(bench.woken.contains(reader))
+    }
+
+    @Test("E65: an origin that ignores ranges and always cuts at the same place is asked a bounded number of times")
+    func alwaysCutAtTheSamePlace() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 0)
+        bench.perform(bench.machine.rangesUnsupported())
+        var tries = 0
+        while let id = bench.liveIDs.first, tries < 100 {
+            tries += 1
+            bench.streamWhole(id, isSequential: true)
+            // The body runs through what has landed of it already.
+            bench.perform(bench.machine.landed(0..<200 * kib, by: id, now: bench.now))
+            bench.interrupt(id)
+            bench.take(reader)
+            bench.retryNow()
+        }
+        #expect(tries == 6)
+        guard case .failed = bench.read(reader) else {
+            Issue.record("the reader is not told")
+            return
+        }
+        // What has landed is there all the same.
+        #expect(bench.found(bench.open(at: 0)) == 0..<200 * kib)
+    }
+
+    @Test("E65: an origin that sends one byte for each request is asked a bounded number of times")
+    func aByteForEachRequest() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 0)
+        var tries = 0
+        while let id = bench.liveIDs.first, let lower = bench.asked[id]?.lower, tries < 1000 {
+            tries += 1
+            bench.stream(id, end: lower + 1)
+            while case .proceed = bench.land(id, 64 * kib) {}
+            bench.take(reader)
+        }
+        #expect((3...20).contains(tries))
+        guard case .failed = bench.read(reader) else {
+            Issue.record("the reader is not told")
+            return
+        }
+    }
+
+    @Test("E65: an origin that sends a block and a half for each request is played to the end")
+    func smallParts() {
+        let bench = SchedulerBench(length: 8 * mib)
+        let reader = bench.open(at: 0)
+        var tries = 0
+        while let id = bench.liveIDs.first, let asked = bench.asked[id], tries < 1000 {
+            tries += 1
+            bench.stream(id, end: min(asked.lower + 96 * kib, asked.upper ?? .max))
+            while case .proceed = bench.land(id, 64 * kib) {}
+            bench.take(reader)
+        }
+        #expect(bench.read(reader) == .end)
+    }
+
+    @Test("E66: when the time is over for which the origin asked a preload, players read on at its place")
+    func preloadsRetryAfterIsOver() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), retries: 0)
+        let preload = bench.open(at: mib, .preload)
+        guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(20)) else {
+            Issue.record("it is tried again")
+            return
+        }
+        let player = bench.open(at: 0)
+        bench.advance(player, to: 900 * kib)
+        #expect(bench.live.isEmpty)
+        bench.now = .seconds(21)
+        // Whoever reads there next finds the time over, also for those who read ahead.
+        #expect(bench.read(preload) == .failed(failure))
+        #expect(bench.live.map(\.lowerBound) == [mib])
+        #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
+    }
+
+    @Test("What no retry cures fails at once; responses of no use do so after a few")
+    func refusedAndRestarted() {
+        let bench = SchedulerBench(retries: 2)
+        let reader = bench.open(at: 0)
+        bench.refuse(bench.liveIDs[0])
+        #expect(bench.read(reader) == .failed(bench.remembered.first!))
+        bench.close(reader)
+        let second = bench.open(at: 0)
+        var restarts = 0
+        while let id = bench.liveIDs.first, restarts < 100 {
+            bench.restart(id)
+            restarts += 1
+        }
+        #expect((3...20).contains(restarts))
+        #expect(bench.read(second) == .failed(bench.remembered.first!))
+    }
+
+    @Test("A6: transfers that end without a byte do not go on for ever")
+    func barren() {
+        let bench = SchedulerBench(retries: 2)
+        let reader = bench.open(at: 0)
+        var ends = 0
+        while let id = bench.liveIDs.first, ends < 100 {
+            bench.stream(id)
+            bench.end(id)
+            ends += 1
+        }
+        #expect((3...20).contains(ends))
+        #expect(bench.read(reader) == .failed(bench.remembered.first!))
+    }
+
+    @Test("A retry that nobody wants any more is not made")
+    func unwantedRetry() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 0)
+        bench.interrupt(bench.liveIDs[0])
+        bench.close(reader)
+        bench.retryNow()
+        #expect(bench.asked.isEmpty)
+        let isForgotten = bench.machine.failures.isEmpty
+        #expect(isForgotten)
+    }
+}

@@ -1,0 +1,189 @@
+import ByteRanges
+import Testing
+
+@testable import Spool
+
+/// How the scheduler goes on after other versions, validations, evictions and closing.
+@Suite(.timeLimit(.minutes(1)))
+struct SchedulerStoredTests {
+    @Test("A2: another generation leaves those in the former one where they are, and the others wait for the new one")
+    func generationChanged() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib))
+        let inside = bench.open(at: 0)
+        bench.advance(inside, to: 64 * kib)
+        let looked = bench.open(at: 0)  // Has found bytes, which it may hand out before it says so.
+        let outside = bench.open(at: 50 * mib)
+        let brings = bench.transfer(at: 50 * mib)
+        let others = bench.liveIDs.filter { $0 != brings }
+        let (left, actions) = bench.machine.generationChanged(length: 80 * mib, keeping: brings)
+        bench.perform(actions)
+        #expect(left == [inside, looked])
+        #expect(bench.landed.isEmpty)
+        #expect(bench.length == 80 * mib)
+        for other in others { #expect(bench.isCancelled(other)) }
+        #expect(bench.read(outside) == .wait)
+        #expect(bench.liveIDs == brings.map { [$0] })
+    }
+
+    @Test("Validation: readers wait for it, one small request asks, and then all go on")
+    func validation() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), needsValidation: true)
+        let readers = [bench.open(at: 0), bench.open(at: mib)]
+        #expect(bench.live == [0..<64 * kib])
+        for reader in readers { #expect(bench.read(reader) == .wait) }
+        bench.perform(bench.machine.validated())
+        #expect(Set(readers).isSubset(of: bench.woken))
+        #expect(bench.found(readers[1]) == mib..<mib + 256 * kib)
+    }
+
+    @Test("Validation asked for later: readers that are open go on, those that come wait for the origin's word")
+    func laterValidation() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib))
+        let reading = bench.open(at: 0)
+        bench.perform(bench.machine.requireValidation())
+        let waiting = bench.open(at: mib)
+        #expect(bench.found(reading) == 0..<256 * kib)
+        #expect(bench.read(waiting) == .wait)
+        #expect(bench.live == [0..<64 * kib])
+        let id = bench.liveIDs[0]
+        #expect(bench.isValidation(id))
+        #expect(bench.askedFor[id] == waiting)
+        bench.perform(bench.machine.validated())
+        bench.restart(id)
+        #expect(bench.found(waiting) == mib..<mib + 256 * kib)
+        // However often: no word of the origin's counts as a failure.
+        for _ in 0..<100 {
+            bench.perform(bench.machine.requireValidation())
+            let reader = bench.open(at: 0)
+            guard let id = bench.liveIDs.first else {
+                Issue.record("nobody asks")
+                return
+            }
+            bench.perform(bench.machine.validated())
+            bench.restart(id)
+            #expect(bench.found(reader) == 0..<256 * kib)
+            bench.close(reader)
+        }
+    }
+
+    @Test("A validation that fails stops those that wait for it, and what is stored may be used by the shell's word")
+    func validationFails() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let reader = bench.open(at: 0)
+        let ahead = bench.open(at: 2 * mib)
+        let outcome = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(2))
+        #expect(outcome == .retries(after: .seconds(2)))
+        #expect(bench.read(reader) == .wait)
+        #expect(bench.live.isEmpty)
+        bench.perform(bench.machine.validated())
+        #expect(bench.woken.contains(reader))
+        #expect(bench.found(reader) == 0..<256 * kib)
+        // Holes wait for the retry.
+        #expect(bench.read(ahead) == .wait)
+        #expect(bench.live.isEmpty)
+        bench.retryNow()
+        #expect(bench.live.map(\.lowerBound) == [2 * mib])
+
+        let refused = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let told = refused.open(at: 0)
+        refused.refuse(refused.liveIDs[0])
+        #expect(refused.read(told) == .failed(refused.remembered.first!))
+    }
+
+    @Test("Validation without ranges asks for the whole")
+    func validationOfWhole() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.open(at: 0)
+        #expect(bench.live == [0..<Int64.max])
+    }
+
+    @Test("C37: what goes first is furthest behind; nothing within a reader's window, only whole blocks")
+    func release() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
+        bench.open(at: 40 * mib + 1000)
+        bench.open(at: 10 * mib)
+        var released = bench.machine.offerEvictable(100_000)
+        #expect(released == [0..<128 * kib])
+        released += bench.machine.offerEvictable(.max / 4)
+        for range in released {
+            #expect(range.lowerBound % Block.size == 0)
+            #expect(range.upperBound % Block.size == 0)
+            #expect(!range.overlaps(40 * mib..<48 * mib))
+            #expect(!range.overlaps(10 * mib..<18 * mib))
+        }
+        let gone = released.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
+        #expect(bench.landed.byteCount + gone == 100 * mib)
+        #expect(gone >= 100 * mib - 16 * mib - 4 * Block.size)
+    }
+
+    @Test("Ahead of all readers, the far end goes first: the head is what a next play needs")
+    func releaseAhead() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), window: 8 * mib)
+        bench.open(at: 0)
+        #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
+    }
+
+    @Test("What is being evicted is not asked for before it is gone, and what stayed is there again")
+    func dropped() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<10 * mib), window: mib)
+        let away = bench.open(at: 9 * mib)
+        let released = bench.machine.offerEvictable(2 * mib)
+        #expect(released == [0..<2 * mib])
+        bench.close(away)
+        let reader = bench.open(at: 0)
+        #expect(bench.read(reader) == .wait)
+        #expect(bench.live.isEmpty)
+        bench.perform(bench.machine.evicted(released, kept: ByteRangeSet(64 * kib..<128 * kib)))
+        #expect(bench.live.first == 0..<64 * kib)
+        #expect(bench.landed == ByteRangeSet(64 * kib..<128 * kib, 2 * mib..<10 * mib))
+    }
+
+    @Test("A transfer stops before what is on its way out")
+    func transferMeetsEviction() {
+        let bench = SchedulerBench(landed: ByteRangeSet(512 * kib..<mib), window: 256 * kib)
+        let reader = bench.open(at: 0, .preload)
+        let id = bench.liveIDs[0]
+        bench.stream(id)
+        bench.perform(bench.machine.responseStarted(id, at: 0, end: 2 * mib, isWhole: true, isSequential: false))
+        #expect(bench.offerEvictable(mib) == [512 * kib..<mib])
+        #expect(bench.permission(id) == .proceed(upTo: 512 * kib))
+        while case .proceed = bench.land(id, 64 * kib) { bench.take(reader) }
+        #expect(bench.landed == ByteRangeSet(0..<512 * kib))
+    }
+
+    @Test("The block that a transfer is filling stays")
+    func releaseKeepsTail() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<100), window: 64 * kib)
+        let reader = bench.open(at: 0)
+        bench.take(reader)
+        bench.open(at: 50 * mib)
+        bench.close(reader)
+        #expect(bench.offerEvictable(mib).isEmpty)
+    }
+
+    @Test("Lost bytes are asked for again")
+    func lost() {
+        let bench = SchedulerBench(length: mib, landed: ByteRangeSet(0..<mib))
+        let reader = bench.open(at: 0)
+        bench.perform(bench.machine.invalidated(0..<64 * kib))
+        #expect(bench.read(reader) == .wait)
+        #expect(bench.live == [0..<64 * kib])
+    }
+
+    @Test("Closing lets in what is nearly done, cancels the rest, and ends those that wait; reopening goes on")
+    func closeAndReopen() {
+        let bench = SchedulerBench()
+        let near = bench.open(at: 0, end: 64 * kib)
+        let far = bench.open(at: 50 * mib)
+        for id in bench.liveIDs { bench.stream(id) }
+        bench.perform(bench.machine.close())
+        #expect(bench.live == [0..<64 * kib])
+        #expect(bench.woken.isSuperset(of: [near, far]))
+        #expect(bench.read(far) == .closed)
+        bench.reap()
+        bench.perform(bench.machine.reopen())
+        #expect(bench.read(far) == .wait)
+        #expect(bench.live.count == 2)
+    }
+}
