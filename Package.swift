@@ -60,15 +60,22 @@ let package = Package(
             name: "HTTPRanges",
             dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")]
         ),
-        .target(name: "CFileHoles"),
+        .target(name: "CSystemFiles"),
+        .target(
+            name: "SpoolStorage",
+            dependencies: [
+                "ByteRanges",
+                .target(name: "CSystemFiles", condition: .when(platforms: [.linux])),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
         .target(
             name: "Spool",
             dependencies: [
                 "ByteRanges",
                 "HTTPRanges",
-                .target(name: "CFileHoles", condition: .when(platforms: [.linux])),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "GRDB", package: "GRDB.swift"),
+                "SpoolStorage",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -104,6 +111,7 @@ let package = Package(
             dependencies: [
                 "Spool",
                 "SpoolOrigin",
+                "SpoolStorage",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
@@ -125,6 +133,14 @@ let package = Package(
         .testTarget(
             name: "HTTPRangesTests",
             dependencies: ["HTTPRanges", .product(name: "HTTPTypes", package: "swift-http-types")]
+        ),
+        .testTarget(
+            name: "SpoolStorageTests",
+            dependencies: [
+                "ByteRanges", "SpoolStorage", "SpoolTesting",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
         ),
         .testTarget(
             name: "SpoolTests",
@@ -179,7 +195,7 @@ let package = Package(
     ] + linuxTargets
 )
 
-for target in package.targets where !["CMPV", "CFileHoles"].contains(target.name) {
+for target in package.targets where !["CMPV", "CSystemFiles"].contains(target.name) {
     target.swiftSettings = [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),

@@ -1,6 +1,7 @@
 public import Foundation
 import HTTPTypes
-public import Logging
+import Logging
+package import SpoolStorage
 import Synchronization
 
 /// A cache of media files on disk: play once, keep every byte.
@@ -10,38 +11,27 @@ import Synchronization
 /// from any task.
 public final class MediaCache: Sendable {
     /// How a cache works.
-    public struct Configuration: Sendable {
-        /// The most bytes of media to keep; nil keeps what was set for the directory before, at first no limit.
-        public var capacity: Int64?
-        /// When what is stored may be used without asking the origin.
-        public var freshness = FreshnessPolicy.immutable
-        /// Which addresses mean the same media file.
-        public var keyPolicy = CacheKeyPolicy.url
-        /// How much is asked for at once, and how far ahead of the player.
-        public var readAhead = ReadAheadPolicy()
-        /// When a failed request is tried again.
-        public var retry = RetryPolicy()
-        /// Bytes that one resource may hold in memory where the disk can't take them.
-        public var memoryLimit: Int64 = 16 << 20
-        /// What goes first when room is needed.
-        public var eviction: any EvictionPolicy = LeastRecentlyUsed()
-        /// Where messages go.
-        public var logger = Logger(label: "spool")
+    public typealias Configuration = MediaCacheConfiguration
 
-        /// The default configuration.
-        public init() {}
-    }
-
-    let services: CacheServices
-    let resources: OpenResources
-    private let total = Mutex(Statistics())
+    let context: CacheContext
+    let resources = OpenResources()
     /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
-    public let notices: [String]
+    public var notices: [String] { store.notices }
+
+    var store: Store { context.store }
+
+    /// Why nothing new is kept, where the directory can only be read; nil where it can be written.
+    package var readOnlyReason: CacheError? { store.readOnlyReason }
+
+    /// Resources that are open or closing, and leases on what is stored; both nothing at rest.
+    package var openResourceCount: Int { resources.count }
+    package var leaseCount: Int { store.leaseCount }
 
     /// Opens, or begins, the cache in `directory`.
     ///
     /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
-    ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or written.
+    ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
+    ///   `.invalidArgument` when a value of the configuration is not possible.
     public convenience init(
         directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()
     ) async throws {
@@ -50,28 +40,36 @@ public final class MediaCache: Sendable {
             clock: CacheClock(clock: ContinuousClock()), executor: BlockingExecutor())
     }
 
-    /// As the public one, on files, time and threads of the caller's choice.
-    ///
-    /// - Parameter executor: Where every task of the cache runs, timers too: one that runs on a test's executor makes
-    ///   a run repeatable.
+    /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
         clock: CacheClock, executor: BlockingExecutor = BlockingExecutor()
     ) async throws {
-        let resources = OpenResources(executor: executor)
-        self.resources = resources
-        (self.services, self.notices) = try await executor.run {
-            try CacheServices.open(
-                directory: directory, upstream: upstream, configuration: configuration, fileSystem: fileSystem,
-                time: clock, executor: executor, resources: resources)
-        }
+        try configuration.validate()
+        let events = EventHub(logger: configuration.logger)
+        let store = try await Store.open(
+            path: directory.path,
+            configuration: Store.Configuration(
+                capacity: configuration.capacity, eviction: configuration.eviction,
+                memoryLimit: configuration.memoryLimit),
+            fileSystem: fileSystem, executor: executor, clock: clock
+        ) { event in events.send(event) }
+        context = CacheContext(
+            configuration: configuration, upstream: upstream, store: store,
+            conductor: Conductor(connectionsPerOrigin: configuration.connectionsPerOrigin), events: events,
+            clock: clock, executor: executor)
     }
 
     /// Opens a media file through the cache.
     public func media(for source: MediaSource) -> Media {
-        let key = key(for: source)
-        let scheduler = resources.acquire(key) { Scheduler(key: key, source: source, services: services) }
-        return Media(key: key, source: source, scheduler: scheduler, registry: resources)
+        let identity = OpenResources.Identity(
+            key: key(for: source), source: source,
+            tellsVariantsApart: context.configuration.freshness == .http)
+        let credentials = SourceCredentials(source, executor: context.executor.executor(for: .playback))
+        let resource = resources.acquire(identity) {
+            OpenResource(key: identity.key, credentials: credentials, context: context)
+        }
+        return Media(identity: identity, credentials: credentials, resource: resource, registry: resources)
     }
 
     /// Opens the media file at `url` through the cache.
@@ -83,24 +81,20 @@ public final class MediaCache: Sendable {
     /// with sources that send the same ones (RFC 9111 §3.5).
     public func key(for source: MediaSource) -> CacheKey {
         let key = key(for: source.url)
-        let credentials = [HTTPField.Name.authorization, .cookie].flatMap { name in
-            source.fields[values: name].map { "\(name.canonicalName): \($0)" }
-        }
-        guard services.configuration.freshness == .http, !credentials.isEmpty else { return key }
-        return CacheKey(name: ([key.hash] + credentials).joined(separator: "\n"))
+        return context.configuration.freshness == .http ? key.with(credentialsIn: source.fields) : key
     }
 
     /// The key under which the media file at `url` is kept.
-    public func key(for url: URL) -> CacheKey { services.configuration.keyPolicy.key(for: url) }
+    public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
     /// What happens from now on, to all resources; each call gives a stream of its own.
-    public var events: AsyncStream<CacheEvent> { services.events.events() }
+    public var events: AsyncStream<CacheEvent> { context.events.events() }
 
     /// Bytes of media that are kept now.
-    public var storedBytes: Int64 { services.capacity.used }
+    public var storedBytes: Int64 { store.usedBytes }
 
     /// The most bytes of media to keep; nil: no limit.
-    public var capacity: Int64? { services.capacity.limit }
+    public var capacity: Int64? { store.capacity }
 
     /// Writes down what has landed, ends all transfers and closes the directory. Readers end with an error.
     ///
@@ -108,11 +102,11 @@ public final class MediaCache: Sendable {
     /// arrived in the last tenth of a second.
     public func close() async {
         await resources.closeAll()
-        services.flusher.close()
-        try? await services.executor.run {
-            self.services.flusher.write()
-            try self.services.directory.close()
+        do {
+            try await store.close()
+        } catch {
+            context.events.logger.warning("the cache could not be closed in order: \(error)")
         }
-        services.events.finish()
+        context.events.finish()
     }
 }

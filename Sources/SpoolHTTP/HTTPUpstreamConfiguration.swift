@@ -10,8 +10,9 @@ public struct HTTPUpstreamConfiguration: Sendable {
     /// nobody asks for the next chunk does not count: a held body is not a stalled one.
     public var idleTimeout: Duration = .seconds(15)
     /// Requests in flight to one scheme, host and port at once; further ones wait their turn, first come, first served.
-    /// A body that is neither read to its end nor released keeps its place.
-    public var requestsPerHost = 8
+    /// A body that is neither read to its end nor released keeps its place, so this is far above what a cache has in
+    /// flight: that is limited by the cache, which does not count the bodies that it holds.
+    public var requestsPerHost = 256
     /// Redirects that are followed before giving up.
     public var maximumRedirects = 5
     /// The clock of the head and idle timeouts.

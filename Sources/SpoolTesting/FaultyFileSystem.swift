@@ -1,5 +1,5 @@
 package import Foundation
-package import Spool
+package import SpoolStorage
 import Synchronization
 
 /// A file system whose calls fail when the test says so: full disk, bad disk, read-only, too many open files.
@@ -9,8 +9,8 @@ import Synchronization
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call, of the file system or of a file that it opened.
     package enum Call: String, Hashable, Sendable, CaseIterable {
-        case createDirectory, open, lock, remove, rename, list, availableBytes
-        case read, write, punchHole, size, synchronize
+        case createDirectory, open, lock, attributes, remove, rename, list, availableBytes
+        case read, write, punchHole, size, mark, synchronize
     }
 
     /// The fault instead of the call.
@@ -34,7 +34,7 @@ package final class FaultyFileSystem: FileSystem {
 
     private struct State {
         var faults: [Fault] = []
-        var judge: (@Sendable (Call, String) -> Effect?)?
+        var decide: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
     }
 
@@ -59,18 +59,18 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Asks `judge` before every call what happens instead of it, with the call's path; nil: nothing does.
+    /// Asks `decide` before every call what happens instead of it, with the call's path; nil: nothing does.
     ///
     /// It is asked on whichever thread the call is made, and may look at the files, but not through this file system.
-    package func decide(_ judge: @escaping @Sendable (Call, _ path: String) -> Effect?) {
-        state.withLock { $0.judge = judge }
+    package func decide(_ decide: @escaping @Sendable (Call, _ path: String) -> Effect?) {
+        state.withLock { $0.decide = decide }
     }
 
     /// Takes all faults away.
     package func heal() {
         state.withLock { state in
             state.faults = []
-            state.judge = nil
+            state.decide = nil
         }
     }
 
@@ -82,8 +82,8 @@ package final class FaultyFileSystem: FileSystem {
 
     /// Counts a call and says what is to happen instead of it.
     fileprivate func effect(on call: Call, _ path: String) -> Effect? {
-        let judge = state.withLock { $0.judge }
-        if let effect = judge?(call, path) { return effect }
+        let decide = state.withLock { $0.decide }
+        if let effect = decide?(call, path) { return effect }
         return state.withLock { state in
             state.counts[call, default: 0] += 1
             for index in state.faults.indices where state.faults[index].calls.contains(call) {
@@ -95,6 +95,13 @@ package final class FaultyFileSystem: FileSystem {
                 }
             }
             return nil
+        }
+    }
+
+    /// Whether a call of this kind may fail, now or later.
+    fileprivate func hasFault(on call: Call) -> Bool {
+        state.withLock { state in
+            state.decide != nil || state.faults.contains { $0.calls.contains(call) && $0.times > 0 }
         }
     }
 
@@ -124,6 +131,11 @@ package final class FaultyFileSystem: FileSystem {
         return FaultyFile(file, path, self)
     }
 
+    package func attributes(_ path: String) throws(CacheError) -> FileAttributes? {
+        try check(.attributes, path)
+        return try base.attributes(path)
+    }
+
     @discardableResult
     package func remove(_ path: String) throws(CacheError) -> Bool {
         try check(.remove, path)
@@ -144,6 +156,7 @@ package final class FaultyFileSystem: FileSystem {
         try check(.availableBytes, path)
         return try base.availableBytes(at: path)
     }
+
 }
 
 /// A file that asks its file system before every call.
@@ -171,6 +184,16 @@ private final class FaultyFile: StoredFile {
             return count
         case nil: return try base.read(into: buffer, at: offset)
         }
+    }
+
+    /// Where reads may fail, each one is to be asked for.
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        fileSystem.hasFault(on: .read) ? nil : base.readNow(into: buffer, at: offset)
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool {
+        try fileSystem.check(.mark, path)
+        return try base.setMark(mark)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {

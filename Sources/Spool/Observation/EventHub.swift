@@ -1,4 +1,5 @@
 import Logging
+import SpoolStorage
 import Synchronization
 
 /// Hands each event to every listener and to the log; costs next to nothing while nobody listens.
@@ -39,6 +40,16 @@ final class EventHub: Sendable {
         let event = CacheEvent(key: key, address: address, kind: kind)
         for listener in listeners { listener.yield(event) }
         log(event)
+    }
+
+    /// Passes on what the store tells.
+    func send(_ event: StoreEvent) {
+        switch event {
+        case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, address: url)
+        case .blocksInvalidated(let key, let url, let range): send(.blocksDropped(range), key: key, address: url)
+        case .notKept(let key, let url, let cause): send(.notKept(cause: cause), key: key, address: url)
+        case .warning(let text): logger.warning("\(text)")
+        }
     }
 
     func finish() {

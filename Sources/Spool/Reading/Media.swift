@@ -1,4 +1,6 @@
 public import ByteRanges
+public import SpoolStorage
+import Synchronization
 
 /// One media file, opened through a cache: what it is, which of it is there, and readers of it.
 ///
@@ -9,42 +11,69 @@ public final class Media: Sendable {
     public let key: CacheKey
     /// Where its bytes come from.
     public let source: MediaSource
-    let scheduler: Scheduler
+    let credentials: SourceCredentials
+    /// Nil where the cache was closed before this was opened.
+    let resource: OpenResource?
+    private let opening: Int
+    private let identity: OpenResources.Identity
     private let registry: OpenResources
 
-    init(key: CacheKey, source: MediaSource, scheduler: Scheduler, registry: OpenResources) {
-        self.key = key
-        self.source = source
-        self.scheduler = scheduler
+    init(
+        identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
+        registry: OpenResources
+    ) {
+        self.key = identity.key
+        self.source = credentials.source
+        self.credentials = credentials
+        self.resource = resource
+        self.opening = resource?.noteOpening() ?? 0
+        self.identity = identity
         self.registry = registry
     }
 
-    deinit { registry.release(scheduler) }
+    deinit { if resource != nil { registry.release(identity) } }
+
+    /// The resource, opened.
+    func opened() async throws -> OpenResource {
+        guard let resource else {
+            throw CacheError(.closed, "\(source.displayAddress): the cache is closed")
+        }
+        await resource.load(credentials)
+        return resource
+    }
+
+    /// A place in the resource for a reader.
+    func openReader(
+        at start: Int64, end: Int64?, priority: Priority, in resource: OpenResource
+    ) -> (id: ReaderID, position: ReaderPosition) {
+        resource.openReader(at: start, end: end, priority: priority, credentials: credentials, opening: opening)
+    }
 
     /// Length, type and whether byte ranges can be asked for; from the catalog where it knows them.
     ///
     /// Otherwise the origin is asked for the first block, which is kept.
     ///
-    /// - Throws: `CacheError` when the origin has to be asked and does not response, or refuses.
+    /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
     public func contentInformation() async throws -> ContentInformation {
-        try await scheduler.load()
-        if let known = scheduler.contentInformation { return known }
+        let resource = try await opened()
+        if let known = resource.contentInformation { return known }
         let reader = reader(.bytes(0..<1))
         do {
             _ = try await reader.next()
         } catch let error as CacheError where error.code == .unsatisfiableRange {
             // An empty resource has no first byte, but a length.
         }
-        return scheduler.contentInformation
-            ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: scheduler.supportsByteRanges)
+        return resource.contentInformation
+            ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
-    /// The number of bytes, asking the origin if need be.
-    func length() async throws -> Int64 {
+    /// The number of bytes, asking the origin if need be; if it tells no total, for the last `count` of them.
+    func length(toFindLast count: Int64) async throws -> Int64 {
         if let length = try await contentInformation().length { return length }
+        if let resource, let length = try await resource.askLength(credentials, last: count) { return length }
         throw CacheError(
             .unsatisfiableRange,
-            "\(scheduler.address): the origin does not tell the length, so no last bytes can be read")
+            "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read")
     }
 
     /// A reader of `range`; it opens when its first chunk is pulled.
@@ -54,12 +83,22 @@ public final class Media: Sendable {
         Reader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
     }
 
+    /// As ``reader(_:chunkSize:)``, for bytes that nobody waits for: playback goes first.
+    package func preloadReader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> Reader {
+        Reader(media: self, range: range, priority: .preload, chunkSize: chunkSize)
+    }
+
+    /// As ``reader(_:chunkSize:)``, with chunks that are slices of the media file where the bytes lie in one.
+    package func sliceReader(_ range: MediaRange = .all, chunkSize: Int = 1 << 20) -> Reader {
+        Reader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
+    }
+
     /// Which bytes have landed, as far as this process has opened the resource.
-    public var landed: ByteRangeSet { scheduler.landed }
+    public var landed: ByteRangeSet { resource?.landed ?? ByteRangeSet() }
 
     /// Counts since the resource was opened.
-    public var statistics: Statistics { scheduler.statistics }
+    public var statistics: Statistics { resource?.serving.statistics ?? Statistics() }
 
     /// Opens the stored part of the resource, if there is one, without asking the origin.
-    public func load() async throws { try await scheduler.load() }
+    public func load() async throws { _ = try await opened() }
 }

@@ -1,31 +1,51 @@
 public import Foundation
+package import SpoolStorage
 
 /// A piece of a media file, as a reader hands it over.
 public struct MediaChunk: Sendable {
+    private enum Storage: Sendable {
+        case data(Data)
+        case slice(MediaSlice)
+    }
+
     /// Where the bytes stand in the resource.
     public var offset: Int64
-    /// The bytes; never empty.
-    public var data: Data
+    private let storage: Storage
 
-    /// Creates a chunk.
+    /// Creates a chunk of bytes in memory.
     public init(offset: Int64, data: Data) {
         self.offset = offset
-        self.data = data
+        self.storage = .data(data)
+    }
+
+    /// Creates a chunk of bytes that stay in their file.
+    package init(_ slice: MediaSlice) {
+        self.offset = slice.range.lowerBound
+        self.storage = .slice(slice)
+    }
+
+    /// The bytes; never empty. Where they are a slice of a file, this reads them, which blocks.
+    public var data: Data {
+        switch storage {
+        case .data(let data): data
+        case .slice(let slice): slice.data
+        }
+    }
+
+    /// The bytes as a part of a file that stays as it is while this chunk, or the slice, lives: to be sent on without
+    /// passing through memory. Nil if they are in memory.
+    package var slice: MediaSlice? {
+        if case .slice(let slice) = storage { slice } else { nil }
+    }
+
+    /// Number of bytes.
+    public var count: Int {
+        switch storage {
+        case .data(let data): data.count
+        case .slice(let slice): slice.range.count
+        }
     }
 
     /// The byte range, half-open.
-    public var range: Range<Int64> { offset..<offset + Int64(data.count) }
-}
-
-/// Which bytes of a media file a reader wants.
-public enum MediaRange: Sendable, Hashable {
-    /// From an offset to the end of the resource.
-    case from(Int64)
-    /// A half-open range; what lies past the end of the resource is left out.
-    case bytes(Range<Int64>)
-    /// The last so many bytes.
-    case suffix(Int64)
-
-    /// The whole resource.
-    public static let all = MediaRange.from(0)
+    public var range: Range<Int64> { offset..<offset + Int64(count) }
 }

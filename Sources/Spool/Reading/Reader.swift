@@ -1,4 +1,5 @@
 import Foundation
+import SpoolStorage
 import Synchronization
 
 /// Reads a byte range of a media file in order: from the cache what has landed, and the rest as it lands.
@@ -10,44 +11,56 @@ public final class Reader: AsyncSequence, Sendable {
     /// A piece of the file.
     public typealias Element = MediaChunk
 
+    /// A reader that has a place in its resource.
+    private struct Open {
+        let id: ReaderID
+        let resource: OpenResource
+        let place: ReaderPosition
+        var position: Int64
+        /// The version that the last bytes came from, and how far the reader may go on in it by itself.
+        var lease: Lease?
+        var freeUntil: Int64 = 0
+    }
+
     private enum Phase {
         case unopened
-        case open(ReaderID)
+        case open(Open)
         case ended
     }
 
-    private struct State {
-        var phase = Phase.unopened
-        var position: Int64 = 0
-    }
-
-    private let scheduler: Scheduler
     private let media: Media
     private let range: MediaRange
     private let priority: Priority
     private let chunkSize: Int64
-    private let state = Mutex(State())
+    private let handsOutSlices: Bool
+    private let phase = Mutex(Phase.unopened)
+    /// How often a read of the disk that fails for the moment is tried again.
+    private static let retries = 2
 
-    init(media: Media, range: MediaRange, priority: Priority, chunkSize: Int) {
+    init(media: Media, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false) {
         self.media = media
-        self.scheduler = media.scheduler
         self.range = range
         self.priority = priority
         self.chunkSize = Int64(Swift.max(chunkSize, 1))
+        self.handsOutSlices = handsOutSlices
     }
 
     deinit { cancel() }
 
     /// The next chunk; nil at the end of the range, and after ``cancel()``.
     ///
+    /// What has landed and lies in memory is handed over at once, on the calling thread.
+    ///
     /// - Throws: `CacheError`: `.unsatisfiableRange` when the range begins at or past the end, `.resourceChanged` when
     ///   the origin's bytes changed under the reader, `.originUnavailable` or `.originRefused` when a hole can't be
-    ///   filled; `CancellationError` when the task is cancelled.
+    ///   filled, `.closed` when the cache has been closed; `CancellationError` when the task is cancelled.
     public func next() async throws -> MediaChunk? {
-        try await withTaskCancellationHandler {
-            try Task.checkCancellation()
+        try Task.checkCancellation()
+        if !handsOutSlices, let chunk = readNow() { return chunk }
+        return try await withTaskCancellationHandler {
+            guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
-            let chunk = try await scheduler.services.executor.runAsync { try await self.pull() }
+            let chunk = try await executor.runAsync { try await self.pull() }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
         } onCancel: {
@@ -57,12 +70,11 @@ public final class Reader: AsyncSequence, Sendable {
 
     /// Ends the reader: a pull that waits returns nil. What landed stays, and other readers' transfers go on.
     public func cancel() {
-        let id: ReaderID? = state.withLock { state in
-            defer { state.phase = .ended }
-            if case .open(let id) = state.phase { return id }
-            return nil
+        let former = phase.withLock { phase in
+            defer { phase = .ended }
+            return phase
         }
-        if let id { scheduler.closeReader(id) }
+        if case .open(let open) = former { open.resource.closeReader(open.id) }
     }
 
     /// Iterates over the chunks that are left.
@@ -76,64 +88,102 @@ public final class Reader: AsyncSequence, Sendable {
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }
     }
 
+    // MARK: - What has landed
+
+    /// The next chunk without waiting, asking nobody and changing threads: nil if it can't be had so.
+    private func readNow() -> MediaChunk? {
+        let found = phase.withLock { phase -> Open? in
+            if case .open(let open) = phase, open.position < open.freeUntil { open } else { nil }
+        }
+        guard let found, let lease = found.lease, !found.resource.scheduler.isClosed else { return nil }
+        let count = Int(Swift.min(chunkSize, found.freeUntil - found.position))
+        guard let data = lease.generation.dataNow(at: found.position, count: count) else { return nil }
+        took(found.position..<found.position + Int64(data.count), of: found.resource)
+        return MediaChunk(offset: found.position, data: data)
+    }
+
+    /// Bytes are about to be handed over.
+    private func took(_ range: Range<Int64>, of resource: OpenResource) {
+        phase.withLock { phase in
+            guard case .open(var open) = phase else { return }
+            open.position = range.upperBound
+            open.place.offset = range.upperBound
+            phase = .open(open)
+        }
+        resource.serving.served(range)
+    }
+
+    // MARK: - What has to be waited for, or read from the disk
+
     /// Finds, reads and counts the next chunk. On the blocking executor, which it blocks while it reads.
     private func pull() async throws -> MediaChunk? {
-        guard let id = try await open() else { return nil }
+        guard let open = try await open() else { return nil }
+        var failures = 0
         while true {
-            let position = state.withLock { $0.position }
-            switch await scheduler.next(id, from: position, limit: chunkSize) {
+            switch await open.resource.next(open.id, from: open.place.offset, limit: chunkSize) {
             case .end:
                 cancel()
                 return nil
             case .failure(let error):
                 cancel()
                 throw error
-            case .bytes(let generation, let range):
+            case .bytes(let lease, let range, let freeUntil):
                 do {
-                    let data = try generation.read(range)
-                    let taken = range.lowerBound..<range.lowerBound + Int64(data.count)
-                    scheduler.served(taken)
-                    state.withLock { $0.position = taken.upperBound }
-                    return MediaChunk(offset: range.lowerBound, data: data)
-                } catch let bad as BadBlocks {
-                    scheduler.lost(bad, of: generation)
-                } catch {
-                    // What can't be read is a hole, to be filled from the origin.
-                    scheduler.unreadable(range, of: generation, cause: error)
+                    let chunk = try chunk(range, of: lease.generation)
+                    phase.withLock { phase in
+                        guard case .open(var open) = phase else { return }
+                        open.lease = lease
+                        open.freeUntil = freeUntil
+                        phase = .open(open)
+                    }
+                    took(chunk.range, of: open.resource)
+                    return chunk
+                } catch is MissingBytes {
+                    // Evicted or found bad meanwhile: the scheduler knows, and has them brought again.
+                    open.resource.missing(range, of: lease.generation)
+                } catch let error as CacheError where error.code == .storage {
+                    // A file that can't be opened now costs nothing of what is stored: tried again, then left alone.
+                    failures += 1
+                    if failures > Self.retries { lease.generation.passOverDisk(error) }
                 }
             }
         }
     }
 
+    private func chunk(_ range: Range<Int64>, of generation: Generation) throws -> MediaChunk {
+        if handsOutSlices { return MediaChunk(try generation.slice(range)) }
+        return MediaChunk(offset: range.lowerBound, data: try generation.read(range))
+    }
+
     /// Opens the resource and takes a place in it; nil if the reader has been cancelled.
-    private func open() async throws -> ReaderID? {
-        switch state.withLock({ $0.phase }) {
-        case .open(let id): return id
+    private func open() async throws -> Open? {
+        switch phase.withLock({ $0 }) {
+        case .open(let open): return open
         case .ended: return nil
         case .unopened: break
         }
-        try await scheduler.load()
+        let resource = try await media.opened()
         let start: Int64
         let end: Int64?
         switch range {
         case .from(let offset): (start, end) = (offset, nil)
         case .bytes(let range): (start, end) = (range.lowerBound, range.upperBound)
         case .suffix(let count):
-            let length = try await media.length()
+            let length = try await media.length(toFindLast: count)
             (start, end) = (Swift.max(0, length - Swift.max(count, 0)), nil)
         }
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(scheduler.address): no byte stands at offset \(start)", status: 416)
+                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start)", status: 416)
         }
-        let id = scheduler.openReader(at: start, end: end, priority: priority)
-        let isOpen = state.withLock { state in
-            guard case .unopened = state.phase else { return false }
-            state.phase = .open(id)
-            state.position = start
+        let (id, place) = media.openReader(at: start, end: end, priority: priority, in: resource)
+        let open = Open(id: id, resource: resource, place: place, position: start)
+        let isOpen = phase.withLock { phase in
+            guard case .unopened = phase else { return false }
+            phase = .open(open)
             return true
         }
-        if !isOpen { scheduler.closeReader(id) }
-        return isOpen ? id : nil
+        if !isOpen { resource.closeReader(id) }
+        return isOpen ? open : nil
     }
 }

@@ -35,6 +35,8 @@ public struct MediaSource: Sendable {
     let fields: HTTPFields
     let resolve: @Sendable (Reason) async throws -> Address
     let canRefresh: Bool
+    /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
+    let resolver: UUID?
 
     /// A media file at `url`, asked for with `fields`.
     public init(url: URL, fields: HTTPFields = [:]) {
@@ -43,6 +45,7 @@ public struct MediaSource: Sendable {
         self.fields = fields
         self.resolve = { _ in address }
         self.canRefresh = false
+        self.resolver = nil
     }
 
     /// A media file named by `url`, whose address and header fields `resolve` finds.
@@ -54,6 +57,7 @@ public struct MediaSource: Sendable {
         self.fields = [:]
         self.resolve = resolve
         self.canRefresh = true
+        self.resolver = UUID()
     }
 
     /// Scheme, host and path of the resource: what may be shown, logged and stored.

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import HTTPRanges
 import HTTPTypes
@@ -7,6 +6,8 @@ import HTTPTypes
 struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
+    private let saysFreshness: Bool
+    private let saysVary: Bool
 
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, requestDate: Date, responseDate: Date
@@ -23,46 +24,29 @@ struct ResponseCacheability: Sendable {
                 && control.allowsStoring(shared: true, hasAuthorization: request[.authorization] != nil))
         self.freshness = StoredFreshness(
             freshUntil: freshness.freshUntil(noCache: control.noCache),
-            mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache,
-            vary: vary.names, selected: StoredFreshness.digest(of: vary, in: request))
-    }
-}
-
-/// What the catalog keeps of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
-struct StoredFreshness: Codable, Sendable, Hashable {
-    /// Seconds since 1970 at which the response becomes stale.
-    var freshUntil: Int64
-    /// Whether it must not be used stale, even when the origin can't be asked.
-    var mustRevalidate: Bool
-    /// Names of the request fields that select between variants.
-    var vary: [String]
-    /// A hash of those fields' values; the values themselves may be secret.
-    var selected: String
-
-    func isFresh(at now: Int64) -> Bool { now < freshUntil }
-
-    /// Whether a request with these fields would have got the same variant.
-    func matches(_ request: HTTPFields) -> Bool {
-        guard !vary.isEmpty else { return true }
-        var names = HTTPFields()
-        names[.vary] = vary.joined(separator: ", ")
-        return Self.digest(of: Vary(fields: names), in: request) == selected
+            // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
+            mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
+                || control.sharedMaxAge != nil,
+            vary: vary.names, selected: StoredFreshness.digest(of: vary, in: request), lifetime: freshness.lifetime,
+            receivedAt: Int64(responseDate.timeIntervalSince1970))
+        self.saysFreshness = fields.contains(.cacheControl) || fields.contains(.expires)
+        self.saysVary = fields.contains(.vary)
     }
 
-    static func digest(of vary: Vary, in request: HTTPFields) -> String {
-        let selection = (vary.selection(from: request) ?? []).sorted { $0.name < $1.name }
-        guard !selection.isEmpty else { return "" }
-        let text = selection.map { "\($0.name):\($0.value ?? "\u{0}")" }.joined(separator: "\n")
-        return CacheKey(name: text).hash
-    }
-}
-
-extension Freshness {
-    func freshUntil(noCache: Bool) -> Int64 {
-        guard !noCache else { return 0 }
-        let (left, underflow) = lifetime.subtractingReportingOverflow(initialAge)
-        guard !underflow, left > 0 else { return responseTime }
-        let (until, overflow) = responseTime.addingReportingOverflow(left)
-        return overflow ? .max : until
+    /// What holds from now on, after a 304: its fields replace the stored ones that they name (RFC 9111 §3.2).
+    func freshness(updating stored: StoredFreshness?, at now: Int64) -> StoredFreshness {
+        guard let stored else { return freshness }
+        var result = freshness
+        if !saysVary {
+            result.vary = stored.vary
+            result.selected = stored.selected
+        }
+        if !saysFreshness {
+            result.mustRevalidate = stored.mustRevalidate
+            result.lifetime = stored.lifetime
+            let (until, overflow) = now.addingReportingOverflow(stored.lifetime ?? 0)
+            result.freshUntil = overflow ? .max : until
+        }
+        return result
     }
 }

@@ -1,5 +1,5 @@
 import Foundation
-package import Spool
+package import SpoolStorage
 
 /// The contract of every file system that the cache stands on, as cases that any implementation runs.
 ///
@@ -60,6 +60,29 @@ package enum FileSystemContract {
                 try expect(try [nil, 0o700].contains(mode(of: path)), "others than its owner may look into it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
             },
+            Case(description: "it is told whose a file is, and what others may do with it") { files, folder in
+                _ = try files.openFile(folder + "/file", .create)
+                let file = try files.attributes(folder + "/file")
+                let directory = try files.attributes(folder)
+                try expect(
+                    file?.permissions == 0o600 && file?.isDirectory == false, "the file is \(String(describing: file))")
+                try expect(directory?.isDirectory == true, "the folder is \(String(describing: directory))")
+                try expect(file?.owner == directory?.owner, "their owners differ")
+                try expect(try files.attributes(folder + "/missing") == nil, "a missing file has attributes")
+                try expect(try files.attributes(folder + "/file/x") == nil, "a file in a file has attributes")
+            },
+            Case(description: "readers' marks keep an exclusive one away, until they end") { files, folder in
+                let path = folder + "/file"
+                let one = try files.openFile(path, .create)
+                let two = try files.openFile(path, .readWrite)
+                let three = try files.openFile(path, .read)
+                try expect(try one.setMark(.shared), "the first reader's mark was refused")
+                try expect(try three.setMark(.shared), "the second reader's mark was refused")
+                try expect(try !two.setMark(.exclusive), "an exclusive mark was given beside two readers'")
+                try expect(try one.setMark(.none) && three.setMark(.none), "a mark could not be taken off")
+                try expect(try two.setMark(.exclusive), "an exclusive mark was refused though nobody reads")
+                try expect(try !one.setMark(.shared), "a reader's mark was given beside an exclusive one")
+            },
             Case(description: "free space is told for a folder that is there") { files, folder in
                 try expect(try files.availableBytes(at: folder) > 0, "no space at all")
                 try expectFailure(.ENOENT, naming: folder + "/no") { _ = try files.availableBytes(at: folder + "/no") }
@@ -109,6 +132,17 @@ package enum FileSystemContract {
             try expect(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
             try expect(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
             try file.synchronize()
+        },
+        Case(description: "what can be read without waiting is what was written, and nothing lies beyond the end") {
+            files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            try write("hello", to: file, at: 0)
+            var buffer = [UInt8](repeating: 0, count: 9)
+            // Not every file system can tell what is in memory.
+            if let count = buffer.withUnsafeMutableBytes({ file.readNow(into: $0, at: 1) }) {
+                try expect(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
+            }
+            try expect(buffer.withUnsafeMutableBytes { file.readNow(into: $0, at: 5) } == nil, "bytes at its end")
         },
         Case(description: "a file that was opened to read can't be written") { files, folder in
             try write("kept", to: files.openFile(folder + "/file", .create), at: 0)

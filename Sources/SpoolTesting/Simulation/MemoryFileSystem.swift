@@ -1,5 +1,5 @@
 import Foundation
-package import Spool
+package import SpoolStorage
 import Synchronization
 
 /// A file system in memory, a copy of which costs nothing: what a kill leaves, and what a bad disk makes of it.
@@ -130,6 +130,16 @@ package final class MemoryFileSystem: FileSystem {
             throw .system("has no free space", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
         }
         return 1 << 40
+    }
+
+    package func attributes(_ path: String) throws(CacheError) -> FileAttributes? {
+        if isReal(path) { return try base.attributes(path) }
+        return state.withLock { state in
+            let isDirectory = state.folders.contains(path)
+            guard isDirectory || state.files[path] != nil else { return nil }
+            return FileAttributes(
+                owner: getuid(), permissions: isDirectory ? 0o700 : 0o600, isDirectory: isDirectory)
+        }
     }
 
     private func check(_ path: String) throws(CacheError) {

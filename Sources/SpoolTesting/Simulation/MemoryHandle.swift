@@ -1,13 +1,28 @@
 import Foundation
-import Spool
+import SpoolStorage
 import Synchronization
 
 /// A file of a `MemoryFileSystem`, wherever its name has gone.
 final class MemoryNode: Sendable {
     let bytes: Mutex<SparseBytes>
     let isLocked = Atomic(false)
+    private let marks = Mutex<[ObjectIdentifier: FileMark]>([:])
 
     init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
+
+    /// Puts a holder's mark in place of what it had, unless another's is in the way.
+    func setMark(_ mark: FileMark, of holder: ObjectIdentifier) -> Bool {
+        marks.withLock { marks in
+            let others = marks.filter { $0.key != holder }.values
+            switch mark {
+            case .none: break
+            case .shared: if others.contains(.exclusive) { return false }
+            case .exclusive: if !others.isEmpty { return false }
+            }
+            marks[holder] = mark == .none ? nil : mark
+            return true
+        }
+    }
 
     /// The same bytes in another file, which nobody has open.
     func copy() -> MemoryNode { MemoryNode(bytes.withLock { $0 }) }
@@ -36,6 +51,7 @@ final class MemoryHandle: StoredFile {
     }
 
     deinit {
+        _ = node.setMark(.none, of: ObjectIdentifier(self))  // never refused
         if holdsLock { node.isLocked.store(false, ordering: .relaxed) }
         handles.count.withLock { $0 -= 1 }
     }
@@ -45,6 +61,13 @@ final class MemoryHandle: StoredFile {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         node.bytes.withLock { $0.read(into: buffer, at: offset) }
     }
+
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        let count = node.bytes.withLock { $0.read(into: buffer, at: offset) }
+        return count > 0 ? count : nil
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { node.setMark(mark, of: ObjectIdentifier(self)) }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         guard isWritable else {

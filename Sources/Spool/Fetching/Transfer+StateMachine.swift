@@ -22,7 +22,7 @@ extension Transfer {
             /// The body of unknown length has ended: the resource ends here.
             case endOfResource(at: Int64)
             /// Less has come than was announced.
-            case cut(at: Int64)
+            case interrupted(at: Int64)
         }
 
         /// Offset of the next body byte.
@@ -60,7 +60,7 @@ extension Transfer {
         /// The body has ended.
         package func bodyEnded() -> EndAction {
             guard let end else { return .endOfResource(at: position) }
-            return position >= end ? .complete : .cut(at: position)
+            return position >= end ? .complete : .interrupted(at: position)
         }
     }
 }

@@ -1,0 +1,16 @@
+/// Says whether one `Content-Type` may be another version of what had another one.
+enum ContentTypes {
+    /// Whether an origin that served `former` may mean it when it sends `new`: a page in place of a film is a login, a
+    /// captive portal or an error, not a new version of the film.
+    static func isPlausible(_ new: String?, inPlaceOf former: String?) -> Bool {
+        guard let former, let new else { return true }
+        return isPage(former) || !isPage(new)
+    }
+
+    /// Whether the type is one that pages and errors come as.
+    private static func isPage(_ type: String) -> Bool {
+        let name = type.prefix { $0 != ";" }.lowercased().filter { !$0.isWhitespace }
+        return ["text/html", "application/xhtml+xml", "application/json", "application/problem+json", "text/plain"]
+            .contains(name)
+    }
+}

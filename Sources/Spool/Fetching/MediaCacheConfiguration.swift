@@ -1,0 +1,57 @@
+public import Logging
+public import SpoolStorage
+
+/// How a cache works; every value is checked when the cache is opened.
+public struct MediaCacheConfiguration: Sendable {
+    /// The most bytes of media to keep; nil keeps what was set for the directory before, at first no limit.
+    public var capacity: Int64?
+    /// When what is stored may be used without asking the origin.
+    public var freshness = FreshnessPolicy.immutable
+    /// Which URLs mean the same media file.
+    public var keyPolicy = CacheKeyPolicy.url
+    /// How much is asked for at once, and how far ahead of the player.
+    public var readAhead = ReadAheadPolicy()
+    /// When a failed request is tried again.
+    public var retry = RetryPolicy()
+    /// Requests that one origin is sent at once, those that back-pressure holds not counted.
+    public var connectionsPerOrigin = 8
+    /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
+    public var memoryLimit: Int64 = 16 << 20
+    /// What goes first when room is needed.
+    public var eviction: any EvictionPolicy = LeastRecentlyUsed()
+    /// Where messages go.
+    public var logger = Logger(label: "spool")
+
+    /// The default configuration.
+    public init() {}
+
+    /// Checks every value.
+    ///
+    /// - Throws: `CacheError` with code `.invalidArgument`, naming the value.
+    func validate() throws {
+        func check(_ isPossible: Bool, _ name: String, _ value: some Any, _ demand: String) throws {
+            guard isPossible else {
+                throw CacheError(.invalidArgument, "a configuration with \(name) \(value) is not possible: \(demand)")
+            }
+        }
+        try check(capacity ?? 0 >= 0, "capacity", capacity ?? 0, "it must not be negative")
+        try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
+        try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
+        try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")
+        try check(
+            readAhead.largestRequest >= 1, "readAhead.largestRequest", readAhead.largestRequest, "it must be positive")
+        try check(readAhead.window >= 1, "readAhead.window", readAhead.window, "it must be positive")
+        try check(
+            readAhead.transfersPerResource >= 1, "readAhead.transfersPerResource", readAhead.transfersPerResource,
+            "it must be at least 1")
+        try check(
+            readAhead.drainTime >= .zero && readAhead.drainTime <= .seconds(60), "readAhead.drainTime",
+            readAhead.drainTime, "it must be between 0 and 60 seconds")
+        try check(
+            readAhead.cancellationDelay >= .zero && readAhead.cancellationDelay <= .seconds(60),
+            "readAhead.cancellationDelay", readAhead.cancellationDelay, "it must be between 0 and 60 seconds")
+        try check(retry.retries >= 0, "retry.retries", retry.retries, "it must not be negative")
+        try check(retry.firstDelay >= .zero, "retry.firstDelay", retry.firstDelay, "it must not be negative")
+        try check(retry.longestDelay >= .zero, "retry.longestDelay", retry.longestDelay, "it must not be negative")
+    }
+}

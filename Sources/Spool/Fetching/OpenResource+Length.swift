@@ -1,0 +1,41 @@
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+extension OpenResource {
+    /// Asks the origin for the last `count` bytes, to learn where they stand: for an origin that tells no total.
+    ///
+    /// Only the head is taken. A response that is not of the version that is open tells nothing.
+    ///
+    /// - Returns: The length of the whole, now known; nil if the response does not tell it.
+    /// - Throws: `CacheError` when the origin does not respond.
+    func askLength(_ credentials: SourceCredentials, last count: Int64) async throws -> Int64? {
+        let resolved = try await credentials.resolved().request
+        var request = UpstreamRequest(url: resolved.url, fields: resolved.fields)
+        request.fields[.acceptEncoding] = "identity"
+        request.fields[.range] = "bytes=-\(max(count, 1))"
+        let current = generation
+        let connection = try await context.conductor.origin(of: request.url).connect(.playback)
+        defer { connection.end() }
+        serving.count { $0.originRequests += 1 }
+        let response: UpstreamResponse
+        do {
+            response = try await context.upstream.open(request)
+        } catch let error as UpstreamError {
+            throw CacheError(.originUnavailable, "\(address): \(error.message)", underlying: error)
+        }
+        guard response.head.status == .partialContent, let current,
+            let text = response.head.headerFields[.contentRange], let content = ContentRange(parsing: text),
+            let end = content.length ?? content.range?.upperBound, end <= Block.offsetLimit,
+            !Validator(fields: response.head.headerFields).contradicts(current.resourceVersion.validator)
+        else { return nil }
+        let isPlausible = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
+            guard state.lease?.generation === current else { return (false, []) }
+            return state.machine.lengthLearnt(end)
+        }
+        guard isPlausible else { return nil }
+        current.learn(length: end)
+        checkComplete()
+        return end
+    }
+}

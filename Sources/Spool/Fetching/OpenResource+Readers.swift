@@ -1,0 +1,208 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import Synchronization
+
+extension OpenResource {
+    /// What a reader may take next.
+    enum ReadResult {
+        /// These bytes; up to `freeUntil` the reader may go on by itself, in this version.
+        case bytes(Lease, Range<Int64>, freeUntil: Int64)
+        case end
+        case failure(CacheError)
+    }
+
+    /// Begins a reader of `start ..< end`; nil end: to the end of the resource.
+    ///
+    /// Whether what is stored may be used is asked here, each time.
+    ///
+    /// - Parameter opening: The number of the opening by its player.
+    func openReader(
+        at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int
+    ) -> (id: ReaderID, position: ReaderPosition) {
+        context.store.noteUse(of: storageKey)
+        let position = ReaderPosition(start)
+        let isStale = isStale(opening)
+        let now = context.clock.elapsed()
+        let id = scheduler.ask { state in
+            var actions: [Scheduler.StateMachine.Action] = []
+            if isStale, state.lease != nil { actions += state.machine.requireValidation() }
+            let (id, more) = state.machine.openReader(at: start, end: end, priority: priority, now: now)
+            state.readers[id] = ReaderPlace(
+                end: end, priority: priority, credentials: credentials, position: position)
+            state.credentials = credentials
+            return (id, actions + more)
+        }
+        if priority == .preload { preloadBegins() }
+        return (id, position)
+    }
+
+    /// Ends a reader; one that waits is woken and finds its end.
+    func closeReader(_ id: ReaderID) {
+        let place = scheduler.ask { state in
+            let place = state.readers.removeValue(forKey: id)
+            return (place, state.machine.closeReader(id))
+        }
+        for waiter in place?.waiters ?? [] { waiter.resume() }
+        if place?.priority == .preload { preloadEnds() }
+    }
+
+    /// The reader has taken all before `position`; waits until there is more, the end, or an error.
+    func next(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
+        let clock = context.clock
+        scheduler.feed { state in state.machine.advance(id, to: position, now: clock.elapsed()) }
+        while true {
+            if scheduler.isClosed {
+                return .failure(CacheError(.closed, "\(address): the cache is closed"))
+            }
+            if let result = read(id, at: position, limit: limit) {
+                if case .failure(let error) = result, isEnd(error, at: position) { return .end }
+                return result
+            }
+            await scheduler.park(id) { state in
+                guard state.readers[id]?.former == nil else { return (true, []) }
+                let (decision, actions) = state.machine.read(id, limit: limit, now: clock.elapsed())
+                return (decision != .wait, actions)
+            }
+        }
+    }
+
+    /// Whether a reader that has read all before `position` has come to the end: the origin had nothing from there on when
+    /// it was asked ahead of the reader, and did not say how long the resource is. If so, that tells it.
+    private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
+        guard error.code == .unsatisfiableRange else { return false }
+        let generation = scheduler.ask { state -> (Generation?, [Scheduler.StateMachine.Action]) in
+            guard state.machine.length == nil, state.machine.reaches(position) else { return (nil, []) }
+            let (isPlausible, actions) = state.machine.lengthLearnt(position)
+            return (isPlausible ? state.lease?.generation : nil, actions)
+        }
+        guard let generation else { return false }
+        generation.learn(length: position)
+        checkComplete()
+        return true
+    }
+
+    /// Looks without waiting; nil: nothing yet.
+    private func read(_ id: ReaderID, at position: Int64, limit: Int64) -> ReadResult? {
+        let now = context.clock.elapsed()
+        return scheduler.ask { state in
+            guard let place = state.readers[id] else { return (.end, []) }
+            if let former = place.former { return (self.read(in: former, end: place.end, at: position, limit), []) }
+            let (decision, actions) = state.machine.read(id, limit: limit, now: now)
+            switch decision {
+            case .landed(let range, let freeUntil):
+                guard let lease = state.lease else { return (nil, actions) }
+                return (.bytes(lease, range, freeUntil: freeUntil), actions)
+            case .wait: return (nil, actions)
+            case .end: return (.end, actions)
+            case .unsatisfiable(let length):
+                let text = "\(address): the range begins at byte \(position), past the end at \(length)"
+                return (.failure(CacheError(.unsatisfiableRange, text, status: 416)), actions)
+            case .failed(let id):
+                let error =
+                    state.failures[id]
+                    ?? CacheError(.originUnavailable, "\(address): the origin could not be asked for byte \(position)")
+                return (.failure(error), actions)
+            case .closed:
+                return (.failure(CacheError(.closed, "\(address): the cache is closed")), actions)
+            }
+        }
+    }
+
+    /// A reader that is in a former version reads on as far as that has landed.
+    private func read(in former: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
+        let generation = former.generation
+        let end = min(end ?? .max, generation.description.length ?? .max)
+        if position >= end { return .end }
+        if let found = generation.landedPrefix(at: position) {
+            let upper = min(found.upperBound, end)
+            return .bytes(former, position..<min(upper, position + limit), freeUntil: upper)
+        }
+        return .failure(
+            CacheError(
+                .resourceChanged,
+                "\(address): the origin's bytes changed while they were being read, at byte \(position)"))
+    }
+
+    /// Bytes that were taken for landed could not be read. The store has told of those that it gave up; what else is not
+    /// there is a hole from here on.
+    func missing(_ range: Range<Int64>, of generation: Generation) {
+        let holes = Array(generation.landed.holes(in: range))
+        if !holes.isEmpty { invalidated(holes, of: generation) }
+    }
+
+    // MARK: - Preloading
+
+    private func preloadBegins() {
+        guard
+            state.withLock({
+                $0.preloadReaders += 1; return $0.preloadReaders == 1
+            })
+        else { return }
+        let conductor = context.conductor
+        conductor.beginPreloading(self) { [weak self] in
+            self?.scheduler.feed { $0.machine.setYielding(conductor.isPlaybackWaiting) }
+        }
+    }
+
+    private func preloadEnds() {
+        guard
+            state.withLock({
+                $0.preloadReaders -= 1; return $0.preloadReaders == 0
+            })
+        else { return }
+        context.conductor.endPreloading(self)
+    }
+
+    // MARK: - Freshness
+
+    /// Readers that one opening begins one after another belong to one use: what the origin sent or confirmed for that
+    /// opening a moment ago is not asked for again.
+    private static let useTime = Duration.seconds(10)
+
+    private func isStale(_ opening: Int) -> Bool {
+        let now = context.clock.elapsed()
+        return state.withLock { state in
+            let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
+            switch context.configuration.freshness {
+            case .immutable: return false
+            case .revalidate: return validatedAt == nil
+            case .http:
+                if state.freshness?.isFresh(at: context.clock.secondsSince1970()) ?? false { return false }
+                return validatedAt.map { now - $0 > Self.useTime } ?? true
+            }
+        }
+    }
+}
+
+extension OpenResource: GenerationUser {
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
+        let ranges = scheduler.look { state -> [Range<Int64>] in
+            guard state.lease?.generation === generation else { return [] }
+            let positions = state.readers.mapValues(\.position.offset)
+            return state.machine.offerEvictable(count, within: place, positions: positions)
+        }
+        if !ranges.isEmpty { state.withLock { $0.isComplete = false } }
+        return ranges
+    }
+
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {
+        scheduler.feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            return state.machine.evicted(ranges, kept: kept)
+        }
+    }
+
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
+        state.withLock { $0.isComplete = false }
+        scheduler.feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            return ranges.flatMap { state.machine.invalidated($0) }
+        }
+    }
+
+    /// The resource has been removed from the cache: readers finish in what they have open; a new one starts anew.
+    func retired(_ generation: Generation) {
+        replace(generation, by: nil, keeping: nil)
+    }
+}

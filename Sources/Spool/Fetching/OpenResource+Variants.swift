@@ -1,0 +1,47 @@
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+/// Under ``FreshnessPolicy/http`` an origin may send different bytes to requests with different fields: by credentials
+/// (RFC 9111 §3.5), and by what `Vary` names (§4.1). The first variant that was stored has the key itself; others have
+/// keys made from it.
+extension OpenResource {
+    /// The key under which the variant for a request of `credentials` is, or would be, stored.
+    private func storageKey(for credentials: SourceCredentials) async throws -> CacheKey {
+        guard context.configuration.freshness == .http else { return key }
+        let fields = try await credentials.resolved().request.fields
+        // A source that resolves its credentials could not have them in its key before.
+        let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
+        guard let stored = try await context.store.lease(own, user: nil),
+            let freshness = StoredFreshness(encoded: stored.generation.description.fields),
+            !freshness.matches(fields)
+        else { return own }
+        return CacheKey(name: own.hash + "\n" + freshness.selection(by: fields))
+    }
+
+    /// A lease on what is stored of the variant; nil if nothing is.
+    func leaseVariant(for credentials: SourceCredentials) async throws -> Lease? {
+        let key = try await storageKey(for: credentials)
+        let lease = try await context.store.lease(key, user: self)
+        state.withLock { $0.storageKey = key }
+        return lease
+    }
+
+    /// Begins a version under the key of its variant.
+    func beginVariant(
+        _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool
+    ) async throws -> Lease {
+        guard context.configuration.freshness == .http else {
+            return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
+        }
+        // One at a time in the whole cache: two variants that begin at once must not take each other for their own.
+        return try await context.variants.run {
+            let key = try await storageKey(for: credentials)
+            state.withLock { $0.storageKey = key }
+            return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
+        }
+    }
+
+    /// The key under which the bytes are stored.
+    var storageKey: CacheKey { state.withLock { $0.storageKey } ?? key }
+}

@@ -1,0 +1,208 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+extension OpenResource {
+    /// What a request's preconditions are made from.
+    struct RequestPreconditions {
+        var generation: Generation?
+        var stored: StoredVersion?
+        var isValidation: Bool
+    }
+
+    func preconditions(for id: TransferID) -> RequestPreconditions {
+        let (generation, end, isValidation) = scheduler.look { state in
+            (
+                state.lease?.generation, state.machine.landed.bounds?.upperBound ?? 0, state.machine.isValidation(id)
+            )
+        }
+        let stored = generation.map { StoredVersion(version: $0.resourceVersion, storedEnd: end) }
+        return RequestPreconditions(generation: generation, stored: stored, isValidation: isValidation)
+    }
+
+    /// Evaluates a response against what is stored, and takes over the version that it brings.
+    ///
+    /// - Returns: Nil if its bytes are of no use: the version can't be put together from parts and has to be asked for
+    ///   whole, or another version has come meanwhile.
+    func evaluate(
+        _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
+    ) async throws -> PartialResponse.Decision? {
+        try await evaluation.run {
+            guard !scheduler.look({ $0.machine.isStale(start.id) }) else { return nil }
+            let rule = context.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
+            let current = preconditions(for: start.id)
+            let decision = PartialResponse.evaluate(
+                head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+            switch decision {
+            case .land(let landing), .newGeneration(let landing):
+                try check(landing, replacing: current.generation)
+                let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
+                if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
+                    scheduler.feed { $0.machine.rangesUnsupported() }
+                    return nil
+                }
+                if case .newGeneration = decision, current.generation != nil, versionsDisagree() {
+                    scheduler.feed { $0.machine.rangesUnsupported() }
+                    if head.status.code == 206, !isWhole { return nil }
+                }
+                if let discrepancy = landing.discrepancy { send(.discrepancy(discrepancy)) }
+                if case .land = decision, let generation = current.generation,
+                    cacheability.mayStore || !generation.isKept
+                {
+                    update(generation, to: landing.version, cacheability)
+                } else {
+                    try await begin(landing.version, replacing: current.generation, cacheability, for: start)
+                }
+            case .restart(let reason):
+                if let generation = current.generation {
+                    send(.changed(reason: reason))
+                    replace(generation, by: nil, keeping: start.id)
+                }
+            case .notModified:
+                if let generation = current.generation { validated(generation, cacheability) }
+            default: break
+            }
+            return decision
+        }
+    }
+
+    /// Counts one more version; whether there have been so many that the origin's nodes must each have their own: then
+    /// parts of them are not put together any more, and the whole is taken from one response.
+    private func versionsDisagree() -> Bool {
+        state.withLock { state in
+            state.versionChanges += 1
+            return state.versionChanges > 1
+        }
+    }
+
+    private func check(_ landing: PartialResponse.Landing, replacing current: Generation?) throws {
+        guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
+            throw CacheError(.malformedResponse, "\(address): the origin claims an impossible length")
+        }
+        guard landing.version.contentEncoding == nil else {
+            throw CacheError(
+                .malformedResponse, "\(address): the origin compresses its response although asked not to")
+        }
+        let former = current?.description.contentType
+        guard ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {
+            throw CacheError(
+                .malformedResponse,
+                "\(address): the origin sent \(landing.version.contentType ?? "nothing") in place of \(former ?? "media")"
+            )
+        }
+    }
+
+    private func update(_ current: Generation, to version: ResourceVersion, _ cacheability: ResponseCacheability) {
+        var version = version
+        let known = current.resourceVersion
+        version.length = version.length ?? known.length
+        version.contentType = version.contentType ?? known.contentType
+        if version != known { current.update(version, nil) }
+        confirmed(by: cacheability, of: current)
+        scheduler.feed { state in
+            guard state.lease?.generation === current else { return [] }
+            var actions: [Scheduler.StateMachine.Action] = []
+            if let length = version.length { actions += state.machine.lengthLearnt(length).actions }
+            // An origin that sends the stored version although it was asked conditionally has confirmed it, too.
+            return actions + (state.machine.needsValidation ? state.machine.validated() : [])
+        }
+        checkComplete()
+    }
+
+    private func begin(
+        _ version: ResourceVersion, replacing current: Generation?, _ cacheability: ResponseCacheability,
+        for start: Scheduler.TransferStart
+    ) async throws {
+        if current != nil { send(.changed(reason: "the origin responded with another version")) }
+        let isKept = cacheability.mayStore && !state.withLock { $0.isUncached }
+        let description = GenerationDescription(
+            length: version.length, contentType: version.contentType, version: version.encoded,
+            fields: cacheability.freshness.encoded)
+        let lease = try await beginVariant(description, for: start.credentials, isKept: isKept)
+        replace(current, by: lease, keeping: start.id)
+        confirmed(by: cacheability, of: lease.generation)
+        if !lease.generation.isKept { limitWindow() }
+    }
+
+    /// Bytes go to memory, of which the whole cache has little: readers are kept near to what they read.
+    func limitWindow() {
+        let isNews = state.withLock { state in
+            defer { state.isWindowLimited = true }
+            return !state.isWindowLimited
+        }
+        guard isNews else { return }
+        let window = max(context.configuration.memoryLimit / 16, 2 * Block.size)
+        scheduler.feed { $0.machine.limitWindow(to: window) }
+    }
+
+    /// Puts another version, or none, in the place of `former`. Readers in the former stay there.
+    func replace(_ former: Generation?, by lease: Lease?, keeping id: TransferID?) {
+        let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
+            guard state.lease?.generation === former else { return (false, []) }
+            let formerLease = state.lease
+            state.lease = lease
+            let length = lease?.generation.description.length
+            guard let formerLease else { return (true, length.map { state.machine.lengthLearnt($0).actions } ?? []) }
+            let (left, actions) = state.machine.generationChanged(length: length, keeping: id)
+            // Who stays in the former version holds it by its place; with the last of them it goes.
+            for reader in left { state.readers[reader]?.former = formerLease }
+            return (true, left.map { .wake($0) } + actions)
+        }
+        guard isCurrent else { return }
+        state.withLock { $0.isComplete = false }
+        serving.versionChanged()
+    }
+
+    /// The origin says that what is stored is its current version.
+    private func validated(_ generation: Generation, _ cacheability: ResponseCacheability) {
+        let now = context.clock.secondsSince1970()
+        var cacheability = cacheability
+        cacheability.freshness = cacheability.freshness(updating: state.withLock { $0.freshness }, at: now)
+        confirmed(by: cacheability, of: generation)
+        scheduler.feed { state in
+            state.lease?.generation === generation ? state.machine.validated() : []
+        }
+    }
+
+    /// A response tells how long its version may be used from now on.
+    private func confirmed(by cacheability: ResponseCacheability, of generation: Generation) {
+        let elapsed = context.clock.elapsed()
+        let isNews = state.withLock { state in
+            state.validated = (elapsed, state.openings)
+            defer { state.freshness = cacheability.freshness }
+            return state.freshness != cacheability.freshness
+        }
+        if isNews { generation.update(nil, cacheability.freshness) }
+    }
+
+    /// What is stored may be used although the origin can't be asked (RFC 9111 §4.2.4).
+    func useStale() {
+        guard state.withLock({ !($0.freshness?.mustRevalidate ?? false) }) else { return }
+        scheduler.feed { state in
+            state.lease != nil && state.machine.needsValidation ? state.machine.validated() : []
+        }
+    }
+
+    /// The whole resource's length has been told, or its body has ended there.
+    ///
+    /// - Throws: `CacheError` with code `.resourceChanged` if more has landed: that was another version.
+    func learn(length: Int64, from id: TransferID) throws {
+        guard length <= Block.offsetLimit else { return }
+        let (isPossible, generation) = scheduler.ask {
+            state -> ((Bool, Generation?), [Scheduler.StateMachine.Action]) in
+            guard !state.machine.isStale(id) else { return ((true, nil), []) }
+            let (isPlausible, actions) = state.machine.lengthLearnt(length)
+            return ((isPlausible, state.lease?.generation), actions)
+        }
+        guard isPossible else {
+            throw CacheError(
+                .resourceChanged,
+                "\(address): the origin's body ended at byte \(length), although more had been received")
+        }
+        if let generation, generation.description.length != length { generation.learn(length: length) }
+        checkComplete()
+    }
+}

@@ -1,0 +1,202 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import SpoolStorage
+import Synchronization
+
+/// One media file that is open: which version of it, what of that has landed, and what its readers and transfers tell
+/// each other.
+///
+/// One for each resource in a cache, however many players read it. It brings together what others do: the store keeps
+/// bytes, the scheduler says what is asked for and when, a ``Transfer`` brings it.
+final class OpenResource: Sendable {
+    struct State {
+        var isLoaded = false
+        var loading: Task<Void, Never>?
+        /// Whether what is stored could not be opened this time: it must not be replaced, so nothing new is kept.
+        var isUncached = false
+        /// What the stored response said of its freshness.
+        var freshness: StoredFreshness?
+        /// Elapsed time at which the origin last confirmed, or sent, the version, and the last opening before that.
+        var validated: (at: Duration, opening: Int)?
+        /// How often the resource has been opened.
+        var openings = 0
+        var isComplete = false
+        var preloadReaders = 0
+        /// How often another version has come since the resource was opened.
+        var versionChanges = 0
+        var isWindowLimited = false
+        /// Where its variant is stored; nil before that is known.
+        var storageKey: CacheKey?
+    }
+
+    let key: CacheKey
+    /// Scheme, host and path, for messages.
+    let address: String
+    let context: CacheContext
+    let scheduler: Scheduler
+    let serving = ServingRecord()
+    let state = Mutex(State())
+    /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
+    let evaluation = AsyncTurn()
+
+    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext) {
+        self.key = key
+        self.address = credentials.source.displayAddress
+        self.context = context
+        let configuration = context.configuration
+        self.scheduler = Scheduler(
+            machine: Scheduler.StateMachine(
+                policy: configuration.readAhead, retryPolicy: configuration.retry, window: context.window),
+            credentials: credentials, clock: context.clock, executor: context.executor)
+        scheduler.attach(
+            Scheduler.Handlers(
+                run: { [weak self] start in
+                    guard let self else { return }
+                    await Transfer(start, of: self).run()
+                },
+                cancelled: { [weak self] offset in self?.send(.cancelled(at: offset)) },
+                playbackWaits: { [conductor = context.conductor] in conductor.playbackWaits($0) }))
+    }
+
+    func send(_ kind: CacheEvent.Kind) { context.events.send(kind, key: key, address: address) }
+
+    // MARK: - Opening
+
+    /// Opens what the store holds of the resource, once.
+    ///
+    /// A store that fails is an event, not an error: play goes on as if nothing were stored, and what is stored stays.
+    func load(_ credentials: SourceCredentials) async {
+        await loadingTask(credentials)?.value
+    }
+
+    private func loadingTask(_ credentials: SourceCredentials) -> Task<Void, Never>? {
+        state.withLock { state in
+            if state.isLoaded { return nil }
+            if let loading = state.loading { return loading }
+            let task = Task(executorPreference: context.executor.executor(for: .playback)) {
+                await self.open(credentials)
+            }
+            state.loading = task
+            return task
+        }
+    }
+
+    private func open(_ credentials: SourceCredentials) async {
+        var lease: Lease?
+        do {
+            lease = try await openStored(credentials)
+        } catch {
+            state.withLock { $0.isUncached = true }
+            send(.notKept(cause: CacheError(error, reading: address)))
+        }
+        let generation = lease?.generation
+        let landed = generation?.landed ?? ByteRangeSet()
+        let description = generation?.description
+        scheduler.feed { scheduler in
+            scheduler.lease = lease
+            var actions: [Scheduler.StateMachine.Action] = []
+            if generation?.resourceVersion.acceptsRanges == true { actions += scheduler.machine.rangesSupported() }
+            return actions
+                + scheduler.machine.opened(landed: landed, length: description?.length, needsValidation: false)
+        }
+        state.withLock { state in
+            state.freshness = description.flatMap { StoredFreshness(encoded: $0.fields) }
+            state.isComplete = description?.length.map { landed.contains(0..<$0) } ?? false
+            state.isLoaded = true
+            state.loading = nil
+        }
+    }
+
+    /// A disk that was busy, or had no file to spare, is asked once more.
+    private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
+        do {
+            return try await leaseVariant(for: credentials)
+        } catch let error as CacheError where error.code == .storage {
+            return try await leaseVariant(for: credentials)
+        }
+    }
+
+    // MARK: - Questions
+
+    /// The version that is open now.
+    var generation: Generation? { scheduler.look { $0.lease?.generation } }
+
+    /// All that can be read now.
+    var landed: ByteRangeSet { scheduler.look { $0.machine.landed } }
+
+    /// Whether any byte range can be asked for, as far as is known.
+    var supportsByteRanges: Bool { scheduler.look { $0.machine.rangeSupport != .unsupported } }
+
+    /// What is known of the content without asking; nil while the length is not known.
+    var contentInformation: ContentInformation? {
+        scheduler.look { state in
+            guard !state.machine.needsValidation, let length = state.machine.length else { return nil }
+            return ContentInformation(
+                length: length, contentType: state.lease?.generation.description.contentType,
+                supportsByteRanges: state.machine.rangeSupport != .unsupported)
+        }
+    }
+
+    // MARK: - Landing
+
+    /// Bytes have landed and are readable.
+    func landed(_ range: Range<Int64>, by id: TransferID) {
+        let now = context.clock.elapsed()
+        let fresh = scheduler.ask { state -> (ByteRangeSet?, [Scheduler.StateMachine.Action]) in
+            guard !state.machine.isStale(id) else { return (nil, []) }
+            let fresh = ByteRangeSet(state.machine.landed.holes(in: range))
+            return (fresh, state.machine.landed(range, by: id, now: now))
+        }
+        guard let fresh else { return }
+        serving.landed(fresh)
+        send(.landed(range))
+        checkComplete()
+    }
+
+    func checkComplete() {
+        guard !state.withLock({ $0.isComplete }) else { return }
+        let isComplete = scheduler.look { state in
+            state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false
+        }
+        let isNews = state.withLock { state in
+            defer { state.isComplete = isComplete }
+            return isComplete && !state.isComplete
+        }
+        if isNews { send(.completed) }
+    }
+
+    /// Counts one more opening; its number.
+    func noteOpening() -> Int {
+        state.withLock { state in
+            state.openings += 1
+            return state.openings
+        }
+    }
+
+    // MARK: - Closing
+
+    /// Waits for what is nearly done, cancels the rest, and waits for both.
+    ///
+    /// - Parameter limit: How long what is nearly done may take at most.
+    func close(within limit: Duration = .seconds(60), unless isWanted: () -> Bool = { false }) async {
+        let drainTime = min(context.configuration.readAhead.drainTime * 2, limit)
+        await scheduler.close(drainTime: drainTime, unless: isWanted)
+    }
+
+    /// A resource that was closing is wanted again.
+    func reopen() { scheduler.feed { $0.machine.reopen() } }
+
+    /// Nobody has the resource open any more.
+    func end() {
+        // Let go of after unlocking: the store may remove a file then.
+        _ = scheduler.look { state in state.lease.take() }
+    }
+}
+
+extension CacheError {
+    /// An error of the store while it opened a resource.
+    fileprivate init(_ error: any Error, reading address: String) {
+        self = error as? CacheError ?? CacheError(.storage, "\(address): \(error)", underlying: error)
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+/// The resources that are open now: one for each, however many players read it.
+///
+/// A resource stays here from its first opening until it has closed for good: one that is wanted again while it closes
+/// goes on as it is.
+final class OpenResources: Sendable {
+    /// What tells open resources apart. Under ``FreshnessPolicy/http`` two sources that send different fields may get
+    /// different bytes under one key (RFC 9111 §4.1), so each has its own.
+    struct Identity: Hashable, Sendable {
+        var key: CacheKey
+        var fields: [String] = []
+        var resolver: UUID?
+
+        init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
+            self.key = key
+            guard tellsVariantsApart else { return }
+            fields = source.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
+            resolver = source.resolver
+        }
+    }
+
+    private struct Entry {
+        let resource: OpenResource
+        var holders = 1
+        /// Counts closings, so that one that has been overtaken by an opening does not take the resource away.
+        var closing = 0
+    }
+
+    private struct State {
+        var entries: [Identity: Entry] = [:]
+        var closings: [Int: Task<Void, Never>] = [:]
+        var closingCount = 0
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+
+    /// The resource, made if it is not open; to be given back with ``release(_:)``. Nil once all are closed.
+    func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
+        let (resource, isReopened) = state.withLock { state -> (OpenResource?, Bool) in
+            if state.isClosed { return (nil, false) }
+            if let entry = state.entries[identity] {
+                state.entries[identity]?.holders += 1
+                return (entry.resource, entry.holders == 0)
+            }
+            let resource = make()
+            state.entries[identity] = Entry(resource: resource)
+            return (resource, false)
+        }
+        if isReopened { resource?.reopen() }
+        return resource
+    }
+
+    /// One holder less; with the last one the resource lets what is nearly done land, and closes.
+    func release(_ identity: Identity) {
+        state.withLock { state in
+            guard var entry = state.entries[identity] else { return }
+            entry.holders -= 1
+            if entry.holders == 0 {
+                state.closingCount += 1
+                let number = state.closingCount
+                entry.closing = number
+                let resource = entry.resource
+                state.closings[number] = Task(
+                    executorPreference: resource.context.executor.executor(for: .background)
+                ) {
+                    await self.close(identity, resource, number)
+                }
+            }
+            state.entries[identity] = entry
+        }
+    }
+
+    private func close(_ identity: Identity, _ resource: OpenResource, _ number: Int) async {
+        // Locks nest here: the scheduler's, then this one's.
+        await resource.close(unless: { !isClosing(identity, number) })
+        let isGone = state.withLock { state in
+            guard let entry = state.entries[identity], entry.holders == 0, entry.closing == number else {
+                return false
+            }
+            state.entries[identity] = nil
+            return true
+        }
+        if isGone { resource.end() }
+        finish(number)
+    }
+
+    private func isClosing(_ identity: Identity, _ number: Int) -> Bool {
+        state.withLock { state in
+            state.entries[identity].map { $0.holders == 0 && $0.closing == number } ?? false
+        }
+    }
+
+    private func finish(_ number: Int) { state.withLock { $0.closings[number] = nil } }
+
+    /// How many are open or closing.
+    var count: Int { state.withLock { $0.entries.count } }
+
+    /// Closes all and waits for it; none is opened any more.
+    func closeAll() async {
+        let resources = state.withLock { state in
+            state.isClosed = true
+            return state.entries.values.map(\.resource)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for resource in resources {
+                resource.scheduler.endReaders()
+                group.addTask { await resource.close(within: .milliseconds(300)) }
+            }
+        }
+        for task in state.withLock({ Array($0.closings.values) }) { await task.value }
+        for resource in resources { resource.end() }
+    }
+
+    /// Waits until those that nobody holds any more have closed.
+    func waitUntilClosed() async {
+        while let task = state.withLock({ $0.closings.values.first }) { await task.value }
+    }
+}

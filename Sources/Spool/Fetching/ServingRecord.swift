@@ -1,0 +1,45 @@
+import ByteRanges
+import Synchronization
+
+/// Counts what a resource's readers were handed and what its origin sent.
+///
+/// Held for a counter's time, so that readers of landed bytes do not wait for one another here.
+final class ServingRecord: Sendable {
+    private struct State {
+        var statistics = Statistics()
+        /// What has landed and was handed to nobody yet.
+        var unserved = ByteRangeSet()
+    }
+
+    private let state = Mutex(State())
+
+    /// What has been counted since the resource was opened.
+    var statistics: Statistics { state.withLock { $0.statistics } }
+
+    func count(_ change: (inout Statistics) -> Void) { state.withLock { change(&$0.statistics) } }
+
+    /// Bytes have landed that were not there.
+    func landed(_ fresh: ByteRangeSet) {
+        state.withLock { state in
+            state.statistics.bytesLanded += fresh.byteCount
+            for range in fresh { state.unserved.insert(range) }
+        }
+    }
+
+    /// Bytes have been handed to a reader.
+    func served(_ range: Range<Int64>) {
+        let count = range.upperBound - range.lowerBound
+        state.withLock { state in
+            var fresh: Int64 = 0
+            if !state.unserved.isEmpty {
+                fresh = state.unserved.intersection(range).byteCount
+                if fresh > 0 { state.unserved.remove(range) }
+            }
+            state.statistics.bytesServed += count
+            state.statistics.bytesFromCache += count - fresh
+        }
+    }
+
+    /// Another version takes the place of the one that was counted.
+    func versionChanged() { state.withLock { $0.unserved = ByteRangeSet() } }
+}

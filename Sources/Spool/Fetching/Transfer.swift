@@ -1,0 +1,304 @@
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+/// One request to the origin, from its first header field to its last landed byte.
+///
+/// Runs as one task on the blocking executor: what the network brings is written by the thread that took it. It asks
+/// its scheduler before each piece, and tells it what landed and how it ended; it decides nothing about other bytes.
+struct Transfer {
+    let start: Scheduler.TransferStart
+    let resource: OpenResource
+
+    /// How a transfer came to its end.
+    enum Outcome {
+        case ended
+        /// Nothing came of it, but the same need may be asked for anew at once.
+        case restart
+        /// It may be tried again.
+        case interrupted(CacheError, retryAfter: Duration?)
+        /// No further try would help.
+        case refused(CacheError, isPersonal: Bool = false)
+    }
+
+    init(_ start: Scheduler.TransferStart, of resource: OpenResource) {
+        self.start = start
+        self.resource = resource
+    }
+
+    private var context: CacheContext { resource.context }
+    private var scheduler: Scheduler { resource.scheduler }
+    private var clock: CacheClock { resource.context.clock }
+
+    /// Brings what it can, and tells the scheduler how it ended.
+    func run() async {
+        let outcome = await outcome()
+        if let position = scheduler.look({ $0.machine.position(of: start.id) }),
+            let lease = scheduler.look({ $0.machine.isStale(start.id) ? nil : $0.lease })
+        {
+            lease.generation.endLanding(at: position)
+        }
+        resource.ended(start, outcome)
+    }
+
+    private func outcome() async -> Outcome {
+        do {
+            return try await exchange()
+        } catch let error as UpstreamError {
+            let text = "\(place): \(error.message)"
+            if error.code == .cancelled { return .ended }
+            let wrapped = CacheError(.originUnavailable, text, underlying: error)
+            return error.isTransient ? .interrupted(wrapped, retryAfter: nil) : .refused(wrapped)
+        } catch let error as CacheError {
+            return .refused(error)
+        } catch is CancellationError {
+            return .ended
+        } catch {
+            return .refused(CacheError(.originUnavailable, "\(place): \(error)", underlying: error))
+        }
+    }
+
+    private var place: String { "\(resource.address) bytes \(start.lower)-\(start.upper.map { "\($0 - 1)" } ?? "")" }
+
+    private func exchange() async throws -> Outcome {
+        let preconditions = resource.preconditions(for: start.id)
+        let resolved = try await start.credentials.resolved()
+        let request = request(resolved.request, preconditions)
+        let origin = context.conductor.origin(of: request.url)
+        if let rest = restBeforePreloading(from: origin) { return rest }
+        note(origin.link)
+        let connection = try await origin.connect(start.priority)
+        defer { connection.end() }
+        resource.send(.requested(lower: start.lower, upper: start.upper))
+        resource.serving.count { $0.originRequests += 1 }
+        let asked = clock.elapsed()
+        let requestDate = clock.now()
+        let response = try await context.upstream.open(request)
+        note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
+        let cacheability = ResponseCacheability(
+            policy: context.configuration.freshness, request: request.fields, response: response.head,
+            requestDate: requestDate, responseDate: clock.now())
+        let decision = try await resource.evaluate(
+            response.head, for: start, askedFrom: request.fields[.range] == nil ? nil : start.lower,
+            cacheability: cacheability)
+        switch decision {
+        case .land(let landing):
+            start.credentials.accepted()
+            return try await stream(response, landing, asked: start.lower, isProof: true, over: connection, to: origin)
+        case .newGeneration(let landing):
+            start.credentials.accepted()
+            let isProof = request.fields[.ifRange] == nil
+            return try await stream(
+                response, landing, asked: landing.offset == 0 ? 0 : nil, isProof: isProof, over: connection, to: origin)
+        case .restart, .notModified:
+            return .restart
+        case .unsatisfiable(let length):
+            return try unsatisfiable(length)
+        case .refuse(let refusal):
+            return try await handle(refusal, resolved.number, origin)
+        case nil:
+            return .restart
+        }
+    }
+
+    private func request(
+        _ resolved: MediaSource.Address, _ preconditions: OpenResource.RequestPreconditions
+    ) -> UpstreamRequest {
+        var request = UpstreamRequest(url: resolved.url, fields: resolved.fields)
+        request.fields[.acceptEncoding] = "identity"
+        if let upper = start.upper {
+            request.fields[.range] = RangeHeader.text(for: start.lower..<upper)
+        } else if start.lower > 0 {
+            request.fields[.range] = RangeHeader.text(from: start.lower)
+        }
+        let validator = preconditions.stored?.version.validator
+        if preconditions.isValidation {
+            if let tag = validator?.entityTag?.text { request.fields[.ifNoneMatch] = tag }
+            if let date = validator?.lastModified { request.fields[.ifModifiedSince] = date }
+        } else if let text = validator?.ifRangeText, request.fields[.range] != nil {
+            request.fields[.ifRange] = text
+        }
+        return request
+    }
+
+    /// What an overloaded origin asked for, preloads keep to; a player's bytes are tried for by its own place's rules.
+    private func restBeforePreloading(from origin: OriginState) -> Outcome? {
+        let rest = origin.restUntil - clock.elapsed()
+        guard start.priority == .preload, rest > .zero else { return nil }
+        let error = CacheError(.originUnavailable, "\(place): the origin asked to be left alone")
+        return .interrupted(error, retryAfter: rest)
+    }
+
+    private func note(_ link: LinkEstimate) { scheduler.look { $0.machine.link = link } }
+
+    private func unsatisfiable(_ length: Int64?) throws -> Outcome {
+        if let length {
+            try resource.learn(length: length, from: start.id)
+            return .restart
+        }
+        // The origin has nothing from here on and does not say how long the resource is: that tells it, if all before
+        // has landed or is on its way.
+        if scheduler.look({ $0.machine.reaches(start.lower) }) {
+            try resource.learn(length: start.lower, from: start.id)
+            return .restart
+        }
+        let text = "\(place): the origin says that the range lies past the end"
+        return .refused(CacheError(.unsatisfiableRange, text, status: 416))
+    }
+
+    private func handle(
+        _ refusal: PartialResponse.Refusal, _ number: Int, _ origin: OriginState
+    ) async throws -> Outcome {
+        let text = "\(place): the origin responded with \(refusal.reason)"
+        switch refusal.kind {
+        case .credentials:
+            let error = CacheError(.originRefused, text, status: refusal.status)
+            let isFresh = try await start.credentials.refresh(number, status: refusal.status)
+            return isFresh ? .restart : .refused(error, isPersonal: true)
+        case .retry(let after):
+            let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
+            if let delay { origin.rest(until: clock.elapsed() + delay) }
+            return .interrupted(CacheError(.originUnavailable, text, status: refusal.status), retryAfter: delay)
+        case .status:
+            return .refused(CacheError(.originRefused, text, status: refusal.status))
+        case .malformed:
+            return .refused(CacheError(.malformedResponse, text, status: refusal.status))
+        }
+    }
+
+    // MARK: - The body
+
+    /// - Parameter isProof: Whether a whole body shows that the origin takes no notice of ranges; it does not where
+    ///   `If-Range` asked for it.
+    private func stream(
+        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, asked: Int64?, isProof: Bool,
+        over connection: OriginConnection, to origin: OriginState
+    ) async throws -> Outcome {
+        var machine = StateMachine(offset: landing.offset, end: landing.end, asked: asked)
+        responseStarted(response, landing, at: machine.firstLanding, isProof: isProof)
+        var body = response.body.makeAsyncIterator()
+        var meter = RateMeter(now: clock.elapsed())
+        while let limit = await permission(connection) {
+            meter.resume(at: clock.elapsed())
+            let chunk: UpstreamChunk?
+            do {
+                chunk = try await body.next()
+            } catch {
+                if landing.end == nil || machine.position < landing.end ?? 0 { throw error }
+                return .ended
+            }
+            guard let chunk else { return try end(of: machine.bodyEnded()) }
+            resource.serving.count { $0.bytesFromOrigin += Int64(chunk.count) }
+            if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
+                note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
+            }
+            switch machine.chunk(count: chunk.count, limit: limit) {
+            case .skip: continue
+            case .stop: return .ended
+            case .land(let skip, let count, let offset):
+                guard try await land(chunk, skip: skip, count: count, at: offset, connection) else { return .ended }
+            }
+            if machine.position == landing.end {
+                // Taking the end of the body gives the connection back; one that fails there has brought all the same.
+                _ = try? await body.next()
+                return .ended
+            }
+        }
+        return .ended
+    }
+
+    private func responseStarted(
+        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, at offset: Int64, isProof: Bool
+    ) {
+        let length = landing.version.length
+        let isPart = start.lower > 0 || start.upper.map { $0 < length ?? .max } ?? false
+        let isWhole = response.head.status.code == 200
+        let ignoresRanges = isWhole && (isPart && isProof || landing.version.acceptsRanges == false)
+        scheduler.feed { state in
+            var actions: [Scheduler.StateMachine.Action] = []
+            if !isWhole {
+                actions += state.machine.rangesSupported()
+            } else if ignoresRanges {
+                actions += state.machine.rangesUnsupported()
+            }
+            // A response with the whole body replaces the bounded range that was asked for.
+            let isSequential = state.machine.rangeSupport == .unsupported
+            return actions
+                + state.machine.responseStarted(
+                    start.id, at: offset, end: landing.end, isWhole: isWhole, isSequential: isSequential)
+        }
+    }
+
+    /// Waits for leave to take more; the offset before which bytes are wanted, or nil to stop.
+    private func permission(_ connection: OriginConnection) async -> Int64? {
+        while true {
+            switch scheduler.look({ $0.machine.permission(start.id) }) {
+            case .proceed(let limit):
+                connection.resume()
+                return limit
+            case .stop: return nil
+            case .hold:
+                connection.pause()
+                await scheduler.hold(start.id)
+            }
+        }
+    }
+
+    private func end(of action: StateMachine.EndAction) throws -> Outcome {
+        switch action {
+        case .complete: return .ended
+        case .endOfResource(let length):
+            try resource.learn(length: length, from: start.id)
+            return .ended
+        case .interrupted(let offset):
+            return .interrupted(
+                CacheError(.originUnavailable, "\(place): the origin ended its response early, at byte \(offset)"),
+                retryAfter: nil)
+        }
+    }
+
+    /// Lands bytes, waiting for room where there is none.
+    ///
+    /// - Returns: False if none of what follows may land any more.
+    private func land(
+        _ chunk: UpstreamChunk, skip: Int, count: Int, at offset: Int64, _ connection: OriginConnection
+    ) async throws -> Bool {
+        guard let lease = scheduler.look({ $0.machine.isStale(start.id) ? nil : $0.lease }) else { return false }
+        let end = offset + Int64(count)
+        var position = offset
+        while position < end {
+            let isAwaited = scheduler.look { $0.machine.isAwaited(start.id) }
+            var room = await lease.generation.makeRoom(for: position..<end, isAwaited: isAwaited)
+            let first = skip + Int(position - offset)
+            let result = try chunk.withUnsafeBytes { bytes in
+                let part = UnsafeRawBufferPointer(rebasing: bytes[first..<skip + count])
+                return try lease.generation.land(part, at: position, in: &room)
+            }
+            switch result {
+            case .landed(let range):
+                resource.landed(range, by: start.id)
+                if !lease.generation.isKept { resource.limitWindow() }
+                position = range.upperBound
+            case .noRoom:
+                guard await waitForRoom(connection) else { return false }
+            case .retired, .prefixInvalidated:
+                return false
+            }
+        }
+        return true
+    }
+
+    /// There is no room; waits until readers have moved on. False: the transfer has been cancelled.
+    private func waitForRoom(_ connection: OriginConnection) async -> Bool {
+        switch scheduler.ask({ $0.machine.transferLacksSpace(start.id) }) {
+        case .stop: return false
+        case .proceed: return true
+        case .hold:
+            connection.pause()
+            await scheduler.hold(start.id)
+            connection.resume()
+        }
+        return scheduler.look { !$0.machine.isCancelled(start.id) }
+    }
+}

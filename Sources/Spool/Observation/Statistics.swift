@@ -1,0 +1,24 @@
+/// Counts since the cache was opened, or since a resource was.
+public struct Statistics: Sendable, Hashable {
+    /// Body bytes received from origins.
+    public var bytesFromOrigin: Int64 = 0
+    /// Bytes handed to readers that were not freshly landed for them: a later read of the same byte counts here.
+    public var bytesFromCache: Int64 = 0
+    /// Bytes handed to readers in all.
+    public var bytesServed: Int64 = 0
+    /// Requests sent to origins, retries and revalidations included.
+    public var originRequests: Int = 0
+    /// Bytes that have landed.
+    public var bytesLanded: Int64 = 0
+
+    /// Zero counts.
+    public init() {}
+
+    static func += (left: inout Statistics, right: Statistics) {
+        left.bytesFromOrigin += right.bytesFromOrigin
+        left.bytesFromCache += right.bytesFromCache
+        left.bytesServed += right.bytesServed
+        left.originRequests += right.originRequests
+        left.bytesLanded += right.bytesLanded
+    }
+}

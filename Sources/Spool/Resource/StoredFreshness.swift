@@ -1,0 +1,56 @@
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+/// What the catalog keeps of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
+struct StoredFreshness: Codable, Sendable, Hashable {
+    /// Seconds since 1970 at which the response becomes stale.
+    var freshUntil: Int64
+    /// Whether it must not be used stale, even when the origin can't be asked.
+    var mustRevalidate: Bool
+    /// Names of the request fields that select between variants.
+    var vary: [String]
+    /// A hash of those fields' values; the values themselves may be secret.
+    var selected: String
+    /// Seconds for which the response was fresh when it came; nil where an earlier build did not note it.
+    var lifetime: Int64?
+    /// Seconds since 1970 at which the response came; nil where an earlier build did not note it.
+    var receivedAt: Int64?
+
+    /// A response that came later than now came while the calendar was ahead: nothing is known of its age.
+    func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
+
+    /// Whether a request with these fields would have got the same variant.
+    func matches(_ request: HTTPFields) -> Bool {
+        guard !vary.isEmpty else { return true }
+        return selection(by: request) == selected
+    }
+
+    /// What stands for the variant that a request with these fields selects.
+    func selection(by request: HTTPFields) -> String {
+        var names = HTTPFields()
+        names[.vary] = vary.joined(separator: ", ")
+        return Self.digest(of: Vary(fields: names), in: request)
+    }
+
+    static func digest(of vary: Vary, in request: HTTPFields) -> String {
+        // As every request is sent: half the web varies by encoding, and none is ever asked for.
+        var request = request
+        request[.acceptEncoding] = "identity"
+        for name in [HTTPField.Name.range, .ifRange, .ifNoneMatch, .ifModifiedSince] { request[name] = nil }
+        let selection = (vary.selection(from: request) ?? []).sorted { $0.name < $1.name }
+        guard !selection.isEmpty else { return "" }
+        let text = selection.map { "\($0.name):\($0.value ?? "\u{0}")" }.joined(separator: "\n")
+        return CacheKey(name: text).hash
+    }
+}
+
+extension Freshness {
+    func freshUntil(noCache: Bool) -> Int64 {
+        guard !noCache else { return 0 }
+        let (left, underflow) = lifetime.subtractingReportingOverflow(initialAge)
+        guard !underflow, left > 0 else { return responseTime }
+        let (until, overflow) = responseTime.addingReportingOverflow(left)
+        return overflow ? .max : until
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import HTTPTypes
+import Synchronization
+
+/// What one source's requests are sent with: its resolved URL and header fields, kept until the origin refuses them.
+///
+/// Belongs to the source, not to the resource: two sources of one resource each have their own, and a reader's bytes are
+/// asked for with those of its source. Resolving is single-flight: however many transfers are refused at once, the
+/// source is asked once.
+final class SourceCredentials: Sendable {
+    /// A resolved request, and the how-manieth it is.
+    struct Resolved: Sendable {
+        var request: MediaSource.Address
+        var number: Int
+    }
+
+    private struct State {
+        var resolved: Resolved?
+        var resolving: Task<Resolved, any Error>?
+        /// Whether a fresh one has been asked for since the origin last accepted one.
+        var hasRefreshed = false
+    }
+
+    let source: MediaSource
+    private let executor: any TaskExecutor
+    private let state = Mutex(State())
+
+    init(_ source: MediaSource, executor: any TaskExecutor) {
+        self.source = source
+        self.executor = executor
+    }
+
+    /// What to send, resolving it if that has not been done.
+    ///
+    /// - Throws: Whatever the source's resolver throws.
+    func resolved() async throws -> Resolved {
+        try await resolve { state in state.resolved.map { .known($0) } ?? .resolve(.first) }
+    }
+
+    /// The origin refused request number `number`: asks the source for a fresh one, once in a row.
+    ///
+    /// - Returns: Whether there is something new to try.
+    func refresh(_ number: Int, status: Int) async throws -> Bool {
+        let resolved = try await resolve { state in
+            if let known = state.resolved, known.number > number { return .known(known) }
+            guard source.canRefresh, !state.hasRefreshed || state.resolving != nil else { return .none }
+            state.hasRefreshed = true
+            return .resolve(.refused(status: status))
+        }
+        return resolved.number > number
+    }
+
+    /// The origin has accepted what was sent: the next refusal may ask for a fresh one again.
+    func accepted() {
+        state.withLock { $0.hasRefreshed = false }
+    }
+
+    private enum Step {
+        case known(Resolved)
+        case resolve(MediaSource.Reason)
+        case none
+    }
+
+    private func resolve(_ decide: (inout State) -> Step) async throws -> Resolved {
+        let (known, task) = state.withLock { state -> (Resolved?, Task<Resolved, any Error>?) in
+            switch decide(&state) {
+            case .known(let resolved): return (resolved, nil)
+            case .none: return (state.resolved, nil)
+            case .resolve(let reason):
+                if let resolving = state.resolving { return (nil, resolving) }
+                let number = (state.resolved?.number ?? -1) + 1
+                let task = Task(executorPreference: executor) { [source] in
+                    let request = try await source.resolve(reason)
+                    return Resolved(request: request, number: number)
+                }
+                state.resolving = task
+                return (nil, task)
+            }
+        }
+        if let known { return known }
+        guard let task else { return Resolved(request: .init(url: source.url), number: -1) }
+        let result = await task.result
+        return try state.withLock { state in
+            if state.resolving == task { state.resolving = nil }
+            let resolved = try result.get()
+            if resolved.number > state.resolved?.number ?? -1 { state.resolved = resolved }
+            return resolved
+        }
+    }
+}
