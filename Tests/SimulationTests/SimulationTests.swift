@@ -103,7 +103,7 @@ final class SimulatedPlay: Sendable {
         configuration.readAhead.firstRequest = 256 << 10
         configuration.readAhead.largestRequest = 1 << 20
         configuration.readAhead.window = 2 << 20
-        configuration.readAhead.grace = .milliseconds(2)
+        configuration.readAhead.cancellationDelay = .milliseconds(2)
         configuration.retry.firstDelay = .microseconds(100)
         configuration.retry.longestDelay = .milliseconds(1)
         configuration.retry.retries = 20

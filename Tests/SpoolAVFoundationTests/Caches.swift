@@ -29,7 +29,7 @@ final class ScratchFolder: Sendable {
 
 /// What nobody wants any more is cut at once, so that a test needs no time.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
-    configuration.readAhead.grace = .zero
+    configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTime = .zero
 }
 

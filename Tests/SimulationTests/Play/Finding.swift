@@ -24,6 +24,8 @@ struct Finding: Sendable, CustomStringConvertible {
         case orphans
         /// Files were open after everything had been closed.
         case openFiles
+        /// Resources were open, or leases held, by nobody.
+        case leases
         /// An operation on the cache failed, or told something untrue.
         case operation
 

@@ -169,12 +169,17 @@ final class Play: Sendable {
         if world.origin.inFlight > 0 {
             world.report(.transferAtRest, "\(world.origin.inFlight) bodies are open", in: life)
         }
+        if cache.openResourceCount + cache.leaseCount > 0 {
+            let text = "\(cache.openResourceCount) resources are open, \(cache.leaseCount) leases held"
+            world.report(.leases, text, in: life)
+        }
         let stored = cache.storedBytes
         do {
             let contents = try await cache.contents()
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.cachedBytes }
-            if recorded != stored {
+            // What is found bad in a directory that can only be read can't be recorded.
+            if recorded != stored, cache.readOnlyReason == nil {
                 world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
             }
             checkPages(contents, life)

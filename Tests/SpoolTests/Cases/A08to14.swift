@@ -55,8 +55,8 @@ struct PartialContentLengthCases {
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<100), Self.song)
-                await media.scheduler.settle()
-                #expect(media.scheduler.contentInformation == nil)
+                await media.waitUntilIdle()
+                #expect(media.resource?.contentInformation == nil)
                 try await media.check(.all, Self.song, covers: 0..<3_000_000)
                 #expect(try await media.contentInformation().length == 3_000_000)
             }

@@ -291,7 +291,7 @@ struct PartialContentPolicyCases {
         try await onStage(
             ["/a": .pattern(12_000_000, .ignoresRanges())],
             configure: {
-                $0.readAhead.grace = .zero
+                $0.readAhead.cancellationDelay = .zero
                 $0.readAhead.drainTime = .zero
             }
         ) { stage in

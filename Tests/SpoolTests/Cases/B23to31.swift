@@ -77,7 +77,7 @@ struct ReaderAndTransferCases {
                     current = next
                 }
                 try await media.check(.all, film, covers: 0..<20_000_000)
-                await media.scheduler.settle()
+                await media.waitUntilIdle()
             }
             // What was in flight when a range in flight was cut short counts too.
             try await stage.expectSent(20_000_000, spare: 20_000_000 / 50)
@@ -115,10 +115,10 @@ struct ReaderAndTransferCases {
                 let media = cache.media(for: stage.url())
                 let player = media.reader()
                 let position = try await player.check(film, upTo: 1)
-                await media.scheduler.settle()
+                await media.waitUntilIdle()
                 let ahead = (media.landed.bounds?.upperBound ?? 0) - position
                 #expect(ahead <= 4 << 20)
-                #expect(ahead >= 1 << 20)
+                #expect(ahead >= 512 << 10)
                 stage.clock.advance(by: .seconds(3600))
                 try await player.check(film, upTo: 20_000_000)
                 #expect((media.landed.bounds?.upperBound ?? 0) <= 20_000_000 + 5 << 20)
@@ -161,7 +161,7 @@ struct ReaderAndTransferCases {
                     }
                     try await group.waitForAll()
                 }
-                await media.scheduler.settle()
+                await media.waitUntilIdle()
             }
             try await stage.origin.log.untilQuiet()
             let (sent, distinct) = (stage.origin.log.bytesSent("/a"), stage.origin.log.distinctBytesSent("/a"))
@@ -217,7 +217,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B29: Retry-After is waited for, and no longer")
+    @Test("B29: Retry-After is waited for, and little longer")
     func b29RetryAfter() async throws {
         try await onStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .status(503, ["Retry-After": "3"]))])
@@ -227,7 +227,8 @@ struct ReaderAndTransferCases {
                 let media = cache.media(for: stage.url())
                 let read = Task { try await media.check(.bytes(0..<100), Self.song) }
                 let delay = await events.first { if case .retrying(let after, _) = $0 { after } else { nil } }
-                #expect(delay == .seconds(3))
+                #expect(try #require(delay) >= .seconds(3))
+                #expect(try #require(delay) <= .milliseconds(3750))
                 stage.clock.advance(by: .milliseconds(2900))
                 #expect(stage.origin.log.exchanges.count == 1)
                 try await stage.flowing { try await read.value }
@@ -294,7 +295,7 @@ struct ReaderAndTransferCases {
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<1_000_000), Self.song)
-                await media.scheduler.settle()
+                await media.waitUntilIdle()
             }
             await stage.origin.stop()
             for _ in 0..<2 {
@@ -340,7 +341,7 @@ struct ReaderAndTransferCases {
                 let media = cache.media(for: signer.source(stage.url()))
                 let player = media.reader()
                 try await player.check(Self.song, upTo: 100_000)
-                await media.scheduler.settle()
+                await media.waitUntilIdle()
                 stage.origin.update("/a") { $0.rules = [.always(.requiresQuery("sig=1", else: status))] }
                 try await player.check(Self.song)
                 #expect(signer.count.withLock { $0 } == 2)
@@ -399,7 +400,7 @@ struct ReaderAndTransferCases {
                 for round in 0..<40 as Range<Int64> {
                     let media = cache.media(for: stage.url())
                     try await media.check(.bytes(round * 70_000..<round * 70_000 + 60_000), Self.song)
-                    if round % 3 == 0 { await media.scheduler.settle() }
+                    if round % 3 == 0 { await media.waitUntilIdle() }
                 }
                 try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
             }

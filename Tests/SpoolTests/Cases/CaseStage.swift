@@ -46,6 +46,8 @@ final class CaseStage: Sendable {
         let cache = try await open()
         do {
             let result = try await body(cache)
+            await cache.waitUntilIdle()
+            try await cache.checkLedger()
             await cache.close()
             return result
         } catch {
@@ -96,7 +98,18 @@ func onStage(
     }
 }
 
+extension MediaCache {
+    /// Waits until what nobody holds has closed and all that has landed is written down.
+    func waitUntilIdle() async {
+        await resources.waitUntilClosed()
+        await store.waitUntilIdle()
+    }
+}
+
 extension Media {
+    /// Waits until no transfer is in flight.
+    func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
+
     /// Reads a range and checks that all of it comes, in order and without a gap, and is what `pattern` has there.
     ///
     /// - Parameter covered: The bytes to come, where the range alone does not say it.

@@ -173,7 +173,7 @@ struct CapacityTests {
 
     /// Waits until resources that nobody holds any more are closed.
     private func settle(_ cache: MediaCache) async {
-        while !cache.resources.keys.isEmpty { await Task.yield() }
+        await cache.waitUntilIdle()
     }
 
     /// Bytes that the media files take on disk.

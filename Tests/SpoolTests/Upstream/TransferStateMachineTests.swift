@@ -46,7 +46,7 @@ struct TransferStateMachineTests {
         var short = Machine(offset: 0, end: 100, asked: 0)
         _ = short.chunk(count: 40, limit: .max)
         let cut = short.bodyEnded()
-        #expect(cut == .cut(at: 40))
+        #expect(cut == .interrupted(at: 40))
         var open = Machine(offset: 0, end: nil, asked: 0)
         _ = open.chunk(count: 40, limit: .max)
         let end = open.bodyEnded()

@@ -1,0 +1,35 @@
+import Foundation
+import GRDB
+
+/// Another program's hand on a cache's catalog: a lock that is held, a disk that takes no more records.
+final class CatalogFault: Sendable {
+    private let database: DatabaseQueue
+
+    init(_ directory: String) throws {
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        configuration.busyMode = .timeout(5)
+        database = try DatabaseQueue(path: directory + "/catalog.sqlite", configuration: configuration)
+    }
+
+    /// Holds the write lock until ``unlock()``: what wants to write finds the catalog busy.
+    func lock() async throws {
+        try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+    }
+
+    func unlock() async throws {
+        try await database.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+    }
+
+    /// Refuses every record of a block from now on, as a full disk does.
+    func refuseBlocks() async throws {
+        try await database.write { db in
+            try db.execute(
+                sql: "CREATE TRIGGER refusal BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+        }
+    }
+
+    func acceptBlocks() async throws {
+        try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
+    }
+}

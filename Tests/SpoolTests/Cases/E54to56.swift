@@ -1,0 +1,277 @@
+import Foundation
+import HTTPTypes
+import Logging
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// CASES E, 54–56: bytes are counted once, by whichever way they go; each session here ends with a look at the ledger.
+@Suite(.timeLimit(.minutes(1)))
+struct OneLedgerCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+    static let changed = PatternBytes(seed: 2, length: 2_500_000)
+
+    @Test("E54: remove by several callers at once gives bytes back once")
+    func removedAtOnce() async throws {
+        let stage = try MemoryStage([:])
+        try await stage.session { cache in
+            for round in 0..<30 {
+                for path in ["/gone\(round)", "/kept\(round)"] {
+                    stage.origin.set(path, .pattern(200_000))
+                    _ = try await cache.media(for: stage.url(path)).bytes()
+                }
+                await cache.waitUntilIdle()
+                let key = cache.key(for: stage.url("/gone\(round)"))
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<8 { group.addTask { try await cache.remove(key) } }
+                    try await group.waitForAll()
+                }
+                await cache.waitUntilIdle()
+                try await cache.checkLedger()
+                #expect(cache.storedBytes == Int64(round + 1) * 200_000)
+            }
+        }
+    }
+
+    @Test("E54: a resource that is removed while it is being opened leaves neither bytes nor debts")
+    func removedWhileOpening() async throws {
+        let disk = WatchedFileSystem()
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)], disk: disk)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<1_000_000), Self.song)
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await disk.hold(.open, in: { try await media.load() }, during: { try await cache.remove(media.key) })
+            try await media.check(.bytes(0..<500_000), Self.song)
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+            await media.waitUntilIdle()
+            try await cache.checkLedger()
+        }
+        // Whether or not what the play brought after the removal was kept: it is right.
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+    }
+
+    @Test("E54: a version given up while another transfer begins its successor takes nothing from the successor")
+    func invalidatedBesideItsSuccessor() async throws {
+        let (begun, mayBegin) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
+        let isFirst = Mutex(true)
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)]) { configuration in
+            configuration.logger = Logger(label: "spool.tests") { _ in
+                HookedLog { message in
+                    guard message.contains("changed"), isFirst.withLock({ $0.take() }) else { return }
+                    // Once the stored version has been found gone, the successor begins, if anything lets it.
+                    mayBegin.continuation.finish()
+                    _ = begun.wait(timeout: .now() + 1)
+                }
+            }
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<60_000), Self.song)
+        }
+        stage.origin.update("/a") {
+            $0.content = .pattern(Self.changed)
+            $0.etag = "\"v2\""
+        }
+        let isUnanswered = Mutex(true)
+        stage.origin.script("/a") { request, _ in
+            let range = request.fields[.range] ?? ""
+            if range.hasPrefix("bytes=1048576"), isUnanswered.withLock({ $0.take() }) {
+                try await stage.origin.log.until { $0.contains { $0.rangeAsked?.hasPrefix("bytes=2031616") == true } }
+                let fields: HTTPFields = [.contentRange: "bytes */\(Self.changed.length)"]
+                return .init(HTTPResponse(status: .rangeNotSatisfiable, headerFields: fields), .data(Data()))
+            }
+            if range.hasPrefix("bytes=2031616") {
+                for await _ in mayBegin.stream {}
+            }
+            return nil
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await media.check(.bytes(1_048_576..<1_048_600), Self.changed) }
+                group.addTask {
+                    try await media.check(.bytes(2_031_616..<2_031_700), Self.changed)
+                    begun.signal()
+                }
+                try await group.waitForAll()
+            }
+            stage.origin.script("/a", nil)
+            try await media.check(.all, Self.changed, covers: 0..<Self.changed.length)
+        }
+        try await stage.checkComplete(Self.changed)
+    }
+
+    enum Finder: CaseIterable { case play, repair, export }
+
+    @Test("E54: blocks found lost by a play, a repair or an export are given back", arguments: Finder.allCases)
+    func lostBlocks(_ finder: Finder) async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        let path = try #require(mediaFiles(in: stage.directory).first)
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.truncate(atOffset: 1 << 20)
+        try file.seek(toOffset: 5 * 65536 + 5)
+        try file.write(contentsOf: Data([1, 2, 3, 4]))
+        try file.close()
+        try await stage.session { cache in
+            switch finder {
+            case .play:
+                try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            case .repair: #expect(try await cache.verify(repairing: true).dropped > 0)
+            case .export:
+                await #expect(throws: CacheError.self) {
+                    try await cache.export(
+                        cache.key(for: stage.url()), to: URL(fileURLWithPath: stage.file("copy")))
+                }
+                // It ends at the first damage; the rest is found by whoever comes to it.
+                await cache.waitUntilIdle()
+                #expect(cache.storedBytes < Self.song.length)
+                _ = try await cache.verify(repairing: true)
+            }
+            await cache.waitUntilIdle()
+            try await cache.checkLedger()
+            #expect(finder == .play ? cache.storedBytes == Self.song.length : cache.storedBytes < Self.song.length)
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        try await stage.checkComplete(Self.song)
+    }
+
+    @Test("E54: blocks found bad by a repair while the resource is open are given back, and come again")
+    func repairedWhileOpen() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+            _ = try await cache.contents()
+            let path = try #require(mediaFiles(in: stage.directory).max { $0.size < $1.size })
+            let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+            for block in 0..<40 as Range<UInt64> {
+                try file.seek(toOffset: block * 65536 + 5)
+                try file.write(contentsOf: Data([1, 2, 3, 4]))
+            }
+            try file.close()
+            #expect(try await cache.verify(repairing: true).dropped == 40)
+            #expect(cache.storedBytes == Self.song.length - 40 * 65536)
+            try await cache.checkLedger()
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        try await stage.checkComplete(Self.song)
+    }
+
+    @Test("E54: seals that could not be written down are written down later")
+    func failedFlush() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let player = media.reader()
+            try await player.check(Self.song, upTo: 1)
+            _ = try await cache.contents()
+            let other = try CatalogFault(stage.directory)
+            try await other.refuseBlocks()
+            try await player.check(Self.song)
+            // A round that is refused; its error is nobody's here.
+            _ = try? await cache.contents()
+            try await other.acceptBlocks()
+        }
+        try await stage.checkComplete(Self.song)
+    }
+
+    @Test(
+        "E55: a stored prefix that can't be read is fetched from its block's start, and the play goes on",
+        arguments: [1, 2, .max])
+    func unreadablePrefix(times: Int) async throws {
+        let disk = FaultyFileSystem()
+        let stage = try MemoryStage(
+            ["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .cut(after: 100_000))])], disk: disk)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<100_000), Self.song)
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).load()
+            disk.fail([.read], with: .error(.EIO), times: times)
+            try await cache.media(for: stage.url()).check(.from(100_000), Self.song, covers: 100_000..<Self.song.length)
+            disk.heal()
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            #expect(try await cache.verify(repairing: false).bad == 0)
+        }
+    }
+
+    enum Deleted: CaseIterable { case content, folder }
+
+    @Test(
+        "E56: a cache whose folder is deleted while open plays on, and leaves no files that nobody knows",
+        arguments: Deleted.allCases)
+    func deletedBeneath(_ deleted: Deleted) async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        let cache = try await stage.open()
+        try await stage.flowing {
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<100_000), Self.song)
+            switch deleted {
+            case .content:
+                for name in try FileManager.default.contentsOfDirectory(atPath: stage.directory) {
+                    try FileManager.default.removeItem(atPath: stage.directory + "/" + name)
+                }
+            case .folder: try FileManager.default.removeItem(atPath: stage.directory)
+            }
+            for round in 0..<5 {
+                stage.origin.set("/\(round)", .pattern(3_000_000))
+                try await cache.media(for: stage.url("/\(round)")).check(.all, Self.song, covers: 0..<Self.song.length)
+            }
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+            await cache.close()
+        }
+        try await stage.session { cache in
+            await cache.waitUntilIdle()
+            let known = try await cache.contents().count
+            // One file may have been made ahead.
+            #expect(mediaFiles(in: stage.directory).count <= known + 1)
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+    }
+
+    @Test("E56: a resource of no bytes, and one that has lost all of its bytes while open, can be evicted")
+    func emptyResidue() async throws {
+        let stage = try MemoryStage(["/empty": .pattern(0), "/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            _ = try await cache.media(for: stage.url("/empty")).contentInformation()
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+            try await cache.evict(to: 0)
+            #expect(cache.storedBytes == 0)
+        }
+        try await stage.session { cache in
+            try await cache.evict(to: 0)
+            #expect(try await cache.contents().isEmpty)
+        }
+        #expect(mediaFiles(in: stage.directory).isEmpty)
+    }
+}
+
+extension Bool {
+    /// The value, and false from now on.
+    fileprivate mutating func take() -> Bool {
+        defer { self = false }
+        return self
+    }
+}
+
+extension String {
+    /// The size of the file at this path.
+    fileprivate var size: Int {
+        ((try? FileManager.default.attributesOfItem(atPath: self)[.size]) as? NSNumber)?.intValue ?? 0
+    }
+}

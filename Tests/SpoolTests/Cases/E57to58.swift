@@ -1,0 +1,199 @@
+import ByteRanges
+import Foundation
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// CASES E, 57 and 58: the end of a cache, and its bounds.
+@Suite(.timeLimit(.minutes(1)))
+struct ClosingAndBoundsCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+
+    @Test("E57: what is read after close() ends with .closed, asks nobody and writes nothing")
+    func readAfterClose() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)], configure: { $0.readAhead.window = 1 << 20 })
+        let cache = try await stage.open()
+        try await stage.flowing {
+            let media = cache.media(for: stage.url())
+            let player = media.reader(chunkSize: 1000)
+            try await player.check(Self.song, upTo: 100_000)
+            let unread = media.reader()
+            await cache.close()
+            let (files, requests) = (mediaFiles(in: stage.directory), stage.origin.log.exchanges.count)
+            for reader in [unread, media.reader(.from(2_900_000)), cache.media(for: stage.url("/b")).reader()] {
+                let error = await #expect(throws: CacheError.self) { _ = try await reader.next() }
+                #expect(error?.code == .closed)
+            }
+            // A reader in landed bytes may hand those out; where they end, so does it.
+            let error = await #expect(throws: CacheError.self) { try await player.check(Self.song) }
+            #expect(error?.code == .closed)
+            #expect(stage.origin.log.exchanges.count == requests)
+            #expect(mediaFiles(in: stage.directory) == files)
+        }
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+    }
+
+    @Test("E57: close() takes a second at most, whatever the number of open resources")
+    func closesInASecond() async throws {
+        let stage = try MemoryStage([:], configure: { $0.connectionsPerOrigin = 20 })
+        let cache = try await stage.open()
+        var held: [Reader] = []
+        for number in 0..<20 {
+            stage.origin.set("/\(number)", .pattern(300_000, .stall(after: 100_000)))
+            let player = cache.media(for: stage.url("/\(number)")).reader(chunkSize: 1000)
+            _ = try await player.next()
+            held.append(player)
+        }
+        try await stage.origin.log.until { $0.count(where: \.isStalled) == 20 }
+        let start = stage.clock.now
+        try await stage.flowing { await cache.close() }
+        #expect(
+            start.duration(to: stage.clock.now) <= .seconds(3),
+            "a second, and some that goes by while the closing is at work")
+        held = []
+        try await stage.session { cache in
+            #expect(cache.storedBytes == 20 * 100_000, "what has landed is kept")
+        }
+    }
+
+    @Test("E57: close() takes a second at most, also if a resource is opened again meanwhile")
+    func closesThoughReopened() async throws {
+        let stage = try MemoryStage(["/a": .pattern(300_000, .stall(after: 100_000))])
+        let cache = try await stage.open()
+        let media = cache.media(for: stage.url())
+        let player = media.reader(chunkSize: 1000)
+        _ = try await player.next()
+        try await stage.origin.log.until { $0.contains(where: \.isStalled) }
+        let closedAt = Mutex<ManualClock.Instant?>(nil)
+        let closing = Task {
+            await cache.close()
+            closedAt.withLock { $0 = stage.clock.now }
+        }
+        for _ in 0..<100 { await Task.yield() }
+        let again = Task {
+            for try await _ in cache.media(for: stage.url()).reader(.from(250_000)) {}
+        }
+        for _ in 0..<50 where closedAt.withLock({ $0 }) == nil {
+            for _ in 0..<3000 { await Task.yield() }
+            stage.clock.advance(by: .milliseconds(100))
+        }
+        stage.origin.release()
+        try await stage.flowing { await closing.value }
+        #expect(closedAt.withLock { $0 }?.offset ?? .seconds(60) <= .seconds(3))
+        await #expect(throws: (any Error).self) { try await again.value }
+        withExtendedLifetime((media, player)) {}
+        try await stage.session { _ in }
+    }
+
+    @Test("E58: open files are bounded, whatever the number of open resources")
+    func openFiles() async throws {
+        let disk = WatchedFileSystem()
+        let stage = try MemoryStage([:], disk: disk)
+        let short = PatternBytes(seed: 1, length: 65536)
+        try await stage.session { cache in
+            var players: [Reader] = []
+            for number in 0..<400 {
+                stage.origin.set("/\(number)", .pattern(65536))
+                let player = cache.media(for: stage.url("/\(number)")).reader(chunkSize: 1000)
+                try await player.check(short, upTo: 1000)
+                players.append(player)
+            }
+            for player in players { #expect(try await player.check(short) == 65536) }
+        }
+        #expect(disk.mostOpenFiles <= 256)
+    }
+
+    @Test("E58: the memory of what is not kept is bounded for the whole cache")
+    func uncachedMemory() async throws {
+        let film = PatternBytes(seed: 1, length: 24_000_000)
+        let paths = ["/a", "/b", "/c"]
+        let resource = OriginResource.pattern(24_000_000, .field("Cache-Control", "no-store"))
+        let stage = try MemoryStage(
+            Dictionary(uniqueKeysWithValues: paths.map { ($0, resource) }), freshness: .http,
+            configure: { $0.memoryLimit = 4 << 20 })
+        try await stage.session { cache in
+            let media = paths.map { cache.media(for: stage.url($0)) }
+            let players = media.flatMap { media in
+                [0, 8_000_000, 16_000_000].map { (media.reader(.from($0), chunkSize: 65536), Int64($0)) }
+            }
+            var most: Int64 = 0
+            for round in 1...40 as ClosedRange<Int64> {
+                for (player, start) in players {
+                    try await player.check(film, upTo: start + round * 65536)
+                    most = max(most, media.reduce(0) { $0 + $1.landed.byteCount })
+                }
+            }
+            // Who waits gets its block in any case.
+            #expect(most <= 4 << 20 + Int64(players.count) * 65536)
+            #expect(cache.storedBytes == 0)
+        }
+    }
+
+    typealias Change = @Sendable (inout MediaCache.Configuration) -> Void
+    static let impossible: [(String, Change)] = [
+        ("capacity", { $0.capacity = -1 }),
+        ("memoryLimit", { $0.memoryLimit = 0 }),
+        ("memoryLimit", { $0.memoryLimit = .min }),
+        ("firstRequest", { $0.readAhead.firstRequest = 0 }),
+        ("largestRequest", { $0.readAhead.largestRequest = -5 }),
+        ("window", { $0.readAhead.window = 0 }),
+        ("transfersPerResource", { $0.readAhead.transfersPerResource = 0 }),
+        ("drainTime", { $0.readAhead.drainTime = .seconds(-1) }),
+        ("retries", { $0.retry.retries = -1 }),
+        ("firstDelay", { $0.retry.firstDelay = .seconds(-1) }),
+        ("longestDelay", { $0.retry.longestDelay = .seconds(-1) }),
+    ]
+
+    @Test(
+        "E58: a configuration that is not possible is refused at opening, by the value's name",
+        arguments: 0..<impossible.count)
+    func configuration(_ index: Int) async throws {
+        let (name, change) = Self.impossible[index]
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        do {
+            let cache = try await stage.open(change)
+            Issue.record("\(name) was taken")
+            await cache.close()
+        } catch let error as CacheError {
+            #expect(error.code == .invalidArgument)
+            #expect(error.message.contains(name))
+        }
+    }
+
+    @Test("E58: the largest and smallest possible values play", arguments: 0..<2)
+    func extremes(_ index: Int) async throws {
+        let changes: [Change] = [
+            {
+                $0.readAhead.firstRequest = .max
+                $0.readAhead.largestRequest = .max
+                $0.readAhead.window = .max
+                $0.readAhead.transfersPerResource = .max
+                $0.retry.retries = .max
+                $0.memoryLimit = .max
+                $0.capacity = .max
+            },
+            {
+                $0.readAhead.firstRequest = 1
+                $0.readAhead.largestRequest = 1
+                $0.readAhead.window = 1
+                $0.readAhead.transfersPerResource = 1
+                $0.readAhead.drainTime = .zero
+                $0.retry.retries = 0
+                $0.retry.firstDelay = .zero
+                $0.retry.longestDelay = .zero
+                $0.memoryLimit = 1 << 20
+                $0.capacity = 0
+            },
+        ]
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)], configure: changes[index])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            try await cache.media(for: stage.url()).check(.bytes(1_500_000..<1_600_000), Self.song)
+        }
+    }
+}

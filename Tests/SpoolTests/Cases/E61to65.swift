@@ -1,0 +1,184 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES E, 61–65: bodies and heads that are not what was stored, and origins that never get to the end.
+@Suite(.timeLimit(.minutes(1)))
+struct DoubtfulResponseCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+
+    /// The whole of `length` bytes, whatever is asked, chunked and without a validator.
+    private static func endless(_ length: Int64) -> OriginResource {
+        .pattern(length, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .noValidators)
+    }
+
+    @Test("E61: a later body without a length that ends below what has landed is an error of its readers, and no trap")
+    func shorterSecondBody() async throws {
+        let film = PatternBytes(seed: 1, length: 8_000_000)
+        let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = 1 << 20 })
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let first = media.reader(chunkSize: 65536)
+            try await first.check(film, upTo: 2 << 20)
+            stage.origin.update("/a") { $0.content = .pattern(PatternBytes(seed: 1, length: 100_000)) }
+            // What the capacity had no room to keep has to come again, and only its beginning does.
+            let error = try await media.failure(.bytes(0..<200_000)) { try film.verify($0.data, at: $0.offset) }
+            #expect(error != nil)
+            // The first body goes on, or its reader is told that there is another version.
+            do {
+                #expect(try await first.check(film) == film.length)
+            } catch let error as CacheError {
+                #expect(error.code == .resourceChanged)
+            }
+        }
+    }
+
+    @Test("E61: a later body without a length that ends below what is stored cuts nothing off")
+    func shorterLaterBody() async throws {
+        let film = PatternBytes(seed: 1, length: 8_000_000)
+        let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.readAhead.window = 1 << 20 })
+        let stored = try await stage.session { cache in
+            do {
+                let player = cache.media(for: stage.url()).reader()
+                try await player.check(film, upTo: 4_000_000)
+            }
+            await cache.waitUntilIdle()
+            return cache.storedBytes
+        }
+        #expect(stored >= 4_000_000)
+        stage.origin.update("/a") { $0.content = .pattern(PatternBytes(seed: 1, length: 100_000)) }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let error = try await media.failure(.from(3_900_000)) { try film.verify($0.data, at: $0.offset) }
+            #expect(error != nil)
+            try await media.check(.bytes(3_000_000..<3_900_000), film)
+            #expect(cache.storedBytes == stored)
+        }
+        stage.origin.setReachable(false)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<4_000_000), film)
+        }
+    }
+
+    static let pages: [(FreshnessPolicy, isPinned: Bool, isPart: Bool)] = [
+        (.immutable, false, false), (.immutable, true, false), (.immutable, false, true),
+        (.http, false, false), (.http, true, false), (.revalidate, false, false), (.revalidate, true, false),
+    ]
+
+    @Test(
+        "E62: a web page in place of a stored film is an error; the film stays, pinned or not",
+        arguments: 0..<pages.count)
+    func portal(_ index: Int) async throws {
+        let (policy, isPinned, isPart) = Self.pages[index]
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)], freshness: policy)
+        let stored = try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<2_000_000), Self.song)
+            await cache.waitUntilIdle()
+            if isPinned { try await cache.setPinned(true, key: cache.key(for: stage.url())) }
+            return cache.storedBytes
+        }
+        let page = Data(repeating: UInt8(ascii: " "), count: isPart ? 3_000_000 : 500)
+        stage.origin.set(
+            "/a",
+            OriginResource(
+                .data(page), etag: nil, contentType: "text/html; charset=utf-8",
+                rules: isPart ? [] : [.always(.ignoresRanges(acceptRanges: nil))]))
+        try await stage.session { cache in
+            let error = try await cache.media(for: stage.url()).failure(.bytes(2_500_000..<2_600_000)) { _ in
+                Issue.record("a page was handed to a player")
+            }
+            #expect(error != nil)
+            #expect(cache.storedBytes == stored)
+        }
+        stage.origin.setReachable(false)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<2_000_000), Self.song)
+            #expect(try await cache.contents().first?.isPinned == isPinned)
+        }
+    }
+
+    @Test("E62: when the page is gone, the play goes on in the film")
+    func portalGone() async throws {
+        let film = OriginResource.pattern(3_000_000)
+        let stage = try MemoryStage(["/a": film])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<2_000_000), Self.song)
+        }
+        stage.origin.set(
+            "/a",
+            OriginResource(
+                .data(Data("<html>Please log in</html>".utf8)), etag: nil, contentType: "text/html",
+                rules: [.always(.ignoresRanges(acceptRanges: nil))]))
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            #expect(try await media.failure(.bytes(2_500_000..<2_600_000)) != nil)
+            stage.origin.set("/a", film)
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        #expect(stage.origin.log.distinctBytesSent("/a") == Self.song.length)
+        try await stage.checkComplete(Self.song)
+    }
+
+    @Test(
+        "E64: Vary: Accept-Encoding: the second play is a hit, also with the origin away",
+        arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
+    func varyByEncoding(_ policy: FreshnessPolicy) async throws {
+        let stage = try MemoryStage(
+            [
+                "/a": .pattern(
+                    3_000_000, .field("Vary", "Accept-Encoding"), .field("Cache-Control", "max-age=1000"))
+            ], freshness: policy)
+        for _ in 0..<2 {
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            }
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
+        if policy != .revalidate {
+            #expect(stage.origin.log.exchanges.count(where: { $0.fields[.ifNoneMatch] != nil }) == 0)
+        }
+        try await stage.checkComplete(Self.song)
+        try await stage.checkComplete(Self.song)
+    }
+
+    @Test("E65: an origin without ranges that always cuts at the same place is asked a bounded number of times")
+    func cutsAtTheSamePlace() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(
+                .pattern(Self.song), rules: [.always(.ignoresRanges()), OriginRule(0..<60, .cut(after: 200_000))])
+        ])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let error = try await media.failure { try Self.song.verify($0.data, at: $0.offset) }
+            #expect(error?.code == .originUnavailable)
+            #expect(stage.origin.log.exchanges.count <= 12)
+            // What landed stays.
+            try await media.check(.bytes(0..<200_000), Self.song)
+        }
+    }
+
+    @Test("E65: an origin that sends one byte per response is asked a bounded number of times")
+    func oneByteEach() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [OriginRule(0..<200, .rangeLimit(1))])
+        ])
+        try await stage.session { cache in
+            // An error, or the whole by another way.
+            _ = try await cache.media(for: stage.url()).failure { try Self.song.verify($0.data, at: $0.offset) }
+            #expect(stage.origin.log.exchanges.count <= 100)
+        }
+    }
+
+    @Test("E65: what comes a block at a time is progress: it is played to its end")
+    func blocksEach() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .rangeLimit(100_000))])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES E, 66 and 67: when an origin is asked again, and whom its failures concern.
+@Suite(.timeLimit(.minutes(1)))
+struct FailingPlaceCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+    static let film = PatternBytes(seed: 1, length: 24_000_000)
+
+    /// The delays before the next `count` tries.
+    private func delays(_ count: Int, _ events: EventLog) async -> [Duration] {
+        var delays: [Duration] = []
+        while delays.count < count,
+            let delay = await events.first({ if case .retrying(let delay, _) = $0 { delay } else { nil } })
+        { delays.append(delay) }
+        return delays
+    }
+
+    @Test("E66: Retry-After: 0 is followed by back-off all the same")
+    func retryAfterZero() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [.first(3, .status(503, ["Retry-After": "0"]))])
+        ])
+        try await stage.session { cache in
+            let events = EventLog(cache)
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            let delays = await delays(3, events)
+            // 200, 400 and 800 ms, less a quarter at most.
+            #expect(delays.allSatisfy { $0 >= .milliseconds(150) }, "\(delays)")
+        }
+    }
+
+    @Test("E66: Retry-After: 20 means not before 20 seconds")
+    func retryAfterTwenty() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [.request(0, .status(503, ["Retry-After": "20"]))])
+        ])
+        try await stage.session(isFlowing: false) { cache in
+            let events = EventLog(cache)
+            let media = cache.media(for: stage.url())
+            let read = Task { try await media.check(.bytes(0..<100_000), Self.song) }
+            let delay = try #require(await delays(1, events).first)
+            #expect(delay >= .seconds(20))
+            try await stage.flowing { try await read.value }
+            #expect(stage.clock.now.offset >= .seconds(20))
+            #expect(stage.origin.log.exchanges.count <= 3)
+        }
+    }
+
+    @Test("E66: those who are told the same Retry-After do not all come at the same moment")
+    func jitter() async throws {
+        let paths = (0..<8).map { "/\($0)" }
+        let resource = OriginResource(
+            .pattern(Self.song), rules: [.request(0, .status(503, ["Retry-After": "2"]))])
+        let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, resource) }))
+        try await stage.session { cache in
+            let events = EventLog(cache)
+            for path in paths { try await cache.media(for: stage.url(path)).check(.bytes(0..<100), Self.song) }
+            let delays = await delays(8, events)
+            #expect(delays.allSatisfy { $0 >= .seconds(2) })
+            #expect(Set(delays).count > 1)
+        }
+    }
+
+    @Test("E66: Retry-After: 120 is longer than a player waits: the error comes at once")
+    func retryAfterTwoMinutes() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])
+        ])
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            let read = Task { try await media.failure(.bytes(0..<100_000)) }
+            // Nothing but time would make this end, and none goes by.
+            try await stage.origin.log.until { $0.first?.isOver == true }
+            let error = try await read.value
+            #expect(error?.code == .originUnavailable)
+            #expect(error?.status == 503)
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test("E66: who asks again after Retry-After: 120 does not reach the origin before 120 seconds have gone by")
+    func notBeforeTwoMinutes() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])
+        ])
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            for passed in [0, 60, 59] as [Int64] {
+                stage.clock.advance(by: .seconds(passed))
+                #expect(try await media.failure(.bytes(0..<100))?.status == 503)
+                #expect(stage.origin.log.exchanges.count == 1)
+            }
+            stage.clock.advance(by: .seconds(2))
+            try await media.check(.bytes(0..<100), Self.song)
+        }
+    }
+
+    @Test("E66: 501 and 505 are not tried again", arguments: [501, 505])
+    func notImplemented(_ status: Int) async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
+        try await stage.session { cache in
+            let error = try await cache.media(for: stage.url()).failure()
+            #expect(error?.status == status)
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+
+    /// How a place that a second reader asks for fails.
+    enum Failure: CaseIterable { case notFound, hasToWait, isOverloaded }
+
+    @Test(
+        "E67: a place that fails, or has to wait, concerns nobody who reads elsewhere",
+        arguments: Failure.allCases, [true, false])
+    func failingElsewhere(_ failure: Failure, _ isPreload: Bool) async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.film), rules: [.request(0, .stall(after: 100_000))])
+        ])
+        stage.origin.script("/a") { request, _ in
+            guard request.fields[.range]?.hasPrefix("bytes=200") == true else { return nil }
+            var head = HTTPResponse(status: .notFound)
+            if failure != .notFound { head.status = .serviceUnavailable }
+            if failure == .hasToWait { head.headerFields[.retryAfter] = "5" }
+            return .init(head, .data(Data()))
+        }
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            let player = media.reader()
+            try await player.check(Self.film, upTo: 100_000)
+            let playOn: @Sendable () -> Task<Int64, any Error> = {
+                Task { try await player.check(Self.film, upTo: 4_000_000) }
+            }
+            // While a player waits, a preload would not begin.
+            var rest = isPreload ? nil : playOn()
+            let range = MediaRange.bytes(20_054_016..<20_054_100)
+            let other = isPreload ? media.preloadReader(range) : media.reader(range)
+            let failing = Task { try await other.next() }
+            if failure == .hasToWait {
+                // It stands and waits, and no time goes by while the player reads on.
+                try await stage.origin.log.until { $0.contains { $0.status == 503 } }
+            } else {
+                let error = try await stage.flowing {
+                    await #expect(throws: CacheError.self) { try await failing.value }
+                }
+                #expect(error?.status == (failure == .notFound ? 404 : 503))
+            }
+            stage.origin.release()
+            rest = rest ?? playOn()
+            #expect(try await rest?.value ?? 0 >= 4_000_000)
+            stage.origin.script("/a", nil)
+            try await stage.flowing {
+                if failure == .hasToWait { _ = try await failing.value }
+                try await media.check(range, Self.film)
+            }
+        }
+    }
+
+    @Test("E67: a preload's failure is not playback's: a player at the same place has tries of its own")
+    func preloadFails() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(503))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let error = await #expect(throws: CacheError.self) { _ = try await media.preloadReader().next() }
+            #expect(error?.status == 503)
+            let count = stage.origin.log.exchanges.count
+            stage.origin.update("/a") { $0.rules = [OriginRule(count..<count + 3, .status(503))] }
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+    }
+
+    @Test("E67: nine paused bodies of an origin without ranges do not keep a tenth reader from being served")
+    func pausedBodies() async throws {
+        let paths = (0..<10).map { "/\($0)" }
+        let resource = OriginResource.pattern(24_000_000, .ignoresRanges())
+        try await onStage(
+            Dictionary(uniqueKeysWithValues: paths.map { ($0, resource) }),
+            configure: { $0.readAhead.window = 1 << 20 }
+        ) { stage in
+            try await stage.session { cache in
+                var players: [Reader] = []
+                for path in paths {
+                    let player = cache.media(for: stage.url(path)).reader(chunkSize: 65536)
+                    try await player.check(Self.film, upTo: 100_000)
+                    players.append(player)
+                }
+                // Those that were paused have lost nothing.
+                for player in players { try await player.check(Self.film, upTo: 2_000_000) }
+                for player in players { player.cancel() }
+            }
+        }
+    }
+}

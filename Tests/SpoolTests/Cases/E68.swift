@@ -1,0 +1,243 @@
+import ByteRanges
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES E, 68: whose bytes a reader gets, and until when they may be used.
+@Suite(.timeLimit(.minutes(1)))
+struct SharingAndFreshnessCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+    static let other = PatternBytes(seed: 2, length: 3_000_000)
+
+    /// Serves ``song`` to requests whose `field` is `value`, and ``other`` to the rest.
+    private func tellApart(
+        _ stage: MemoryStage, by field: HTTPField.Name, _ value: String, _ fields: [(HTTPField.Name, String)]
+    ) {
+        stage.origin.script("/a") { request, _ in
+            let isFirst = request.fields[field] == value
+            let pattern = isFirst ? Self.song : Self.other
+            var head = HTTPResponse(status: .ok)
+            head.headerFields[.eTag] = isFirst ? "\"one\"" : "\"two\""
+            head.headerFields[.contentType] = "audio/mpeg"
+            for (name, value) in fields { head.headerFields[name] = value }
+            if request.fields[.ifNoneMatch] == head.headerFields[.eTag] {
+                head.status = .notModified
+                return .init(head, .data(Data()))
+            }
+            var range = 0..<pattern.length
+            let isSame = request.fields[.ifRange].map { $0 == head.headerFields[.eTag] } ?? true
+            let bounds = request.fields[.range]?.dropFirst("bytes=".count).split(separator: "-").compactMap {
+                Int64($0)
+            }
+            if isSame, let bounds, let lower = bounds.first {
+                range = lower..<min(bounds.count > 1 ? bounds[1] + 1 : .max, pattern.length)
+                head.status = .partialContent
+                head.headerFields[.contentRange] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(pattern.length)"
+            }
+            head.headerFields[.contentLength] = "\(range.count)"
+            return .init(head, .pattern(pattern), body: range)
+        }
+    }
+
+    /// Reads both to their ends, a bit of one and a bit of the other.
+    private func checkApart(_ one: Media, _ two: Media) async throws {
+        let (first, second) = (one.reader(), two.reader())
+        for end in stride(from: 300_000, through: 3_000_000, by: 300_000) as StrideThrough<Int64> {
+            try await first.check(Self.song, upTo: end)
+            try await second.check(Self.other, upTo: end)
+        }
+        try await one.check(.bytes(1_000_000..<2_000_000), Self.song)
+        try await two.check(.bytes(1_000_000..<2_000_000), Self.other)
+    }
+
+    @Test(
+        "E68: under http, two users whose sources are open at once each get their own bytes",
+        arguments: [true, false], ["max-age=1000", "public, max-age=1000", "no-store"])
+    func users(_ isResolved: Bool, _ control: String) async throws {
+        let stage = try MemoryStage([:], freshness: .http)
+        tellApart(stage, by: .authorization, "Bearer one", [(.cacheControl, control), (.vary, "Authorization")])
+        func source(_ token: String) -> MediaSource {
+            let url = stage.url()
+            guard isResolved else { return MediaSource(url: url, fields: [.authorization: token]) }
+            return MediaSource(url: url) { _ in .init(url: url, fields: [.authorization: token]) }
+        }
+        for _ in 0..<2 {
+            try await stage.session { cache in
+                try await checkApart(
+                    cache.media(for: source("Bearer one")), cache.media(for: source("Bearer two")))
+            }
+        }
+    }
+
+    @Test("E68: under http, two variants by Vary that are open at once are kept apart")
+    func variants() async throws {
+        let stage = try MemoryStage([:], freshness: .http)
+        tellApart(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])
+        func source(_ language: String) -> MediaSource {
+            MediaSource(url: stage.url(), fields: [.acceptLanguage: language])
+        }
+        for _ in 0..<2 {
+            try await stage.session { cache in
+                try await checkApart(cache.media(for: source("de")), cache.media(for: source("fr")))
+            }
+        }
+    }
+
+    @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones as they are")
+    func bareNotModified() async throws {
+        let stage = try MemoryStage([:], freshness: .http)
+        let fields: [(HTTPField.Name, String)] = [(.cacheControl, "max-age=100"), (.vary, "Accept-Language")]
+        tellApart(stage, by: .acceptLanguage, "de", fields)
+        func source(_ language: String) -> MediaSource {
+            MediaSource(url: stage.url(), fields: [.acceptLanguage: language])
+        }
+        func read(_ language: String, _ pattern: PatternBytes) async throws {
+            try await stage.session { cache in
+                try await cache.media(for: source(language)).check(.all, pattern, covers: 0..<pattern.length)
+            }
+        }
+        try await read("de", Self.song)
+        stage.pass(200)
+        stage.origin.script("/a") { request, _ in
+            .init(HTTPResponse(status: .notModified, headerFields: [.eTag: "\"one\""]), .data(Data()))
+        }
+        try await read("de", Self.song)
+        #expect(stage.origin.log.exchanges.last?.status == 304)
+        // Fresh for as long as it was before …
+        stage.pass(50)
+        let count = stage.origin.log.exchanges.count
+        try await read("de", Self.song)
+        #expect(stage.origin.log.exchanges.count == count)
+        // … and still no other's.
+        tellApart(stage, by: .acceptLanguage, "de", fields)
+        try await read("fr", Self.other)
+    }
+
+    @Test("E68: a later part that says no-store is left out of what is kept")
+    func laterNoStore() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<500_000), Self.song)
+        }
+        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "no-store"))] }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<500_000), Self.song)
+            try await media.check(.bytes(2_000_000..<2_500_000), Self.song)
+            await media.waitUntilIdle()
+            let kept = try await cache.contents().first?.ranges ?? ByteRangeSet()
+            #expect(kept.intersection(1_048_576..<3_000_000).isEmpty)
+        }
+        try await stage.session { cache in
+            let kept = try await cache.contents().first?.ranges ?? ByteRangeSet()
+            #expect(kept.intersection(1_048_576..<3_000_000).isEmpty)
+        }
+    }
+
+    @Test(
+        "E68: what a shared cache must not serve stale is not served when the origin fails",
+        arguments: ["s-maxage=10", "max-age=10, must-revalidate", "max-age=10, proxy-revalidate", "no-cache"])
+    func notStale(_ control: String) async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", control))], freshness: .http)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        stage.pass(20)
+        stage.origin.setReachable(false)
+        try await stage.session { cache in
+            let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("served stale") }
+            #expect(error?.code == .originUnavailable)
+            #expect(cache.storedBytes == Self.song.length)
+        }
+        stage.origin.setReachable(true)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
+    }
+
+    @Test("E68: an hour after max-age, a new reader is not served the old version because somebody holds it open")
+    func anHourLater() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
+        try await stage.session { cache in
+            let held = cache.media(for: stage.url())
+            let player = held.reader(chunkSize: 1000)
+            try await player.check(Self.song, upTo: 10_000)
+            try await held.check(.all, Self.song, covers: 0..<Self.song.length)
+            stage.pass(3600)
+            stage.origin.update("/a") {
+                $0.content = .pattern(Self.other)
+                $0.etag = "\"v2\""
+            }
+            try await cache.media(for: stage.url()).check(.all, Self.other, covers: 0..<Self.other.length)
+            // Who is in the old one gets all of it, or the word that it is another now.
+            do {
+                #expect(try await player.check(Self.song) == Self.song.length)
+            } catch let error as CacheError {
+                #expect(error.code == .resourceChanged)
+            }
+        }
+        try await stage.checkComplete(Self.other)
+    }
+
+    @Test("E68: an hour after max-age, what has not changed is validated once and not sent again")
+    func anHourLaterUnchanged() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
+        try await stage.session { cache in
+            let held = cache.media(for: stage.url())
+            try await held.check(.all, Self.song, covers: 0..<Self.song.length)
+            stage.pass(3600)
+            let count = stage.origin.log.exchanges.count
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            #expect(stage.origin.log.exchanges.count == count + 1)
+            #expect(stage.origin.log.exchanges.last?.status == 304)
+            withExtendedLifetime(held) {}
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
+    }
+
+    @Test(
+        "E68: fresh credentials of a second source are used at once, though the first one is still open",
+        arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
+    func freshCredentials(_ policy: FreshnessPolicy, _ isResolved: Bool) async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .requiresField("Authorization", "Bearer new", else: 401))], freshness: policy)
+        func source(_ token: String) -> MediaSource {
+            let url = stage.url()
+            guard isResolved else { return MediaSource(url: url, fields: [.authorization: token]) }
+            return MediaSource(url: url) { _ in .init(url: url, fields: [.authorization: token]) }
+        }
+        try await stage.session { cache in
+            let stale = cache.media(for: source("Bearer old"))
+            #expect(try await stale.failure()?.status == 401)
+            let fresh = cache.media(for: source("Bearer new"))
+            try await fresh.check(.all, Self.song, covers: 0..<Self.song.length)
+            withExtendedLifetime(stale) {}
+        }
+    }
+
+    @Test("E68: credentials that run out under one source do not fail the readers of another")
+    func credentialsRunOut() async throws {
+        let film = PatternBytes(seed: 1, length: 24_000_000)
+        let stage = try MemoryStage(
+            ["/a": .pattern(24_000_000)], configure: { $0.readAhead.window = 1 << 20 })
+        func source(_ token: String) -> MediaSource { MediaSource(url: stage.url(), fields: [.authorization: token]) }
+        try await stage.session { cache in
+            let (one, two) = (cache.media(for: source("Bearer one")), cache.media(for: source("Bearer two")))
+            let (first, second) = (one.reader(), two.reader(.from(12_000_000)))
+            try await first.check(film, upTo: 100_000)
+            try await second.check(film, upTo: 12_100_000)
+            stage.origin.update("/a") { $0.rules = [.always(.requiresField("Authorization", "Bearer two", else: 401))] }
+            let error = await #expect(throws: CacheError.self) { try await first.check(film) }
+            #expect(error?.status == 401)
+            #expect(try await second.check(film) == film.length)
+        }
+    }
+}

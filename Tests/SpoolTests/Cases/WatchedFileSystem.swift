@@ -1,0 +1,150 @@
+import Foundation
+import Synchronization
+
+@testable import Spool
+
+/// The machine's own files, with a count of the media files that are open, and calls that wait when a test wants it.
+final class WatchedFileSystem: FileSystem {
+    /// A call on a media file.
+    enum Call { case open, size, punchHole }
+
+    private struct State {
+        var openFiles = 0
+        var mostOpenFiles = 0
+        var held: (call: Call, gate: HeldCall)?
+    }
+
+    private let base = SystemFileSystem()
+    private let state = Mutex(State())
+
+    /// The most media files that were open at once.
+    var mostOpenFiles: Int { state.withLock { $0.mostOpenFiles } }
+
+    /// Runs `work`, and `meanwhile` as soon as the first `call` on a media file has come (or `work` is over). That call
+    /// waits until `meanwhile` is over: a punch before it does its work, the others after.
+    func hold<R: Sendable>(
+        _ call: Call, in work: @escaping @Sendable () async throws -> R, during meanwhile: () async throws -> Void
+    ) async throws -> R {
+        let gate = HeldCall()
+        state.withLock { $0.held = (call, gate) }
+        let working = Task {
+            defer { gate.arrive() }
+            return try await work()
+        }
+        await gate.arrival()
+        do {
+            try await meanwhile()
+        } catch {
+            gate.release()
+            _ = try? await working.value  // The first error is the one to see.
+            throw error
+        }
+        gate.release()
+        return try await working.value
+    }
+
+    fileprivate func pass(_ call: Call, _ path: String) {
+        guard path.hasSuffix(".media") else { return }
+        let gate = state.withLock { state -> HeldCall? in
+            guard state.held?.call == call else { return nil }
+            return state.held.take()?.gate
+        }
+        gate?.wait()
+    }
+
+    fileprivate func count(_ path: String, _ change: Int) {
+        guard path.hasSuffix(".media") else { return }
+        state.withLock { state in
+            state.openFiles += change
+            state.mostOpenFiles = max(state.mostOpenFiles, state.openFiles)
+        }
+    }
+
+    // MARK: - FileSystem
+
+    func createDirectory(_ path: String) throws(CacheError) { try base.createDirectory(path) }
+
+    func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
+        let file = WatchedFile(try base.openFile(path, access), path, self)
+        pass(.open, path)
+        return file
+    }
+
+    func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? { try base.lockFile(path) }
+
+    func remove(_ path: String) throws(CacheError) -> Bool { try base.remove(path) }
+
+    func rename(_ path: String, to newPath: String) throws(CacheError) { try base.rename(path, to: newPath) }
+
+    func list(_ path: String) throws(CacheError) -> [String] { try base.list(path) }
+
+    func availableBytes(at path: String) throws(CacheError) -> Int64 { try base.availableBytes(at: path) }
+
+    func attributes(_ path: String) throws(CacheError) -> FileAttributes? { try base.attributes(path) }
+}
+
+private final class WatchedFile: StoredFile {
+    private let base: any StoredFile
+    private let path: String
+    private let fileSystem: WatchedFileSystem
+
+    init(_ base: any StoredFile, _ path: String, _ fileSystem: WatchedFileSystem) {
+        self.base = base
+        self.path = path
+        self.fileSystem = fileSystem
+        fileSystem.count(path, 1)
+    }
+
+    deinit { fileSystem.count(path, -1) }
+
+    var fileDescriptor: Int32? { base.fileDescriptor }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        try base.read(into: buffer, at: offset)
+    }
+
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        base.readNow(into: buffer, at: offset)
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { try base.setMark(mark) }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        try base.write(bytes, at: offset)
+    }
+
+    func punchHole(_ range: Range<Int64>) throws(CacheError) {
+        fileSystem.pass(.punchHole, path)
+        try base.punchHole(range)
+    }
+
+    func size() throws(CacheError) -> Int64 {
+        let size = try base.size()
+        fileSystem.pass(.size, path)
+        return size
+    }
+
+    func synchronize() throws(CacheError) { try base.synchronize() }
+}
+
+/// A call that blocks its thread until a test lets it go on.
+///
+/// What the test does meanwhile may itself have to wait for the call, as where one file has one owner; so the call goes
+/// on by itself after a second.
+final class HeldCall: Sendable {
+    private let arrived = AsyncStream.makeStream(of: Void.self)
+    private let released = DispatchSemaphore(value: 0)
+
+    /// On the thread of the call.
+    func wait() {
+        arrive()
+        _ = released.wait(timeout: .now() + 1)
+    }
+
+    func arrive() { arrived.continuation.finish() }
+
+    /// Waits until the call has come.
+    func arrival() async { for await _ in arrived.stream {} }
+
+    func release() { released.signal() }
+}

@@ -1,0 +1,22 @@
+import Testing
+
+@testable import Spool
+
+@Suite("Content types")
+struct ContentTypesTests {
+    @Test(
+        "E62: a page in place of media is not another version of it",
+        arguments: ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml", "application/json", "text/plain"])
+    func page(_ type: String) {
+        #expect(!ContentTypes.isPlausible(type, inPlaceOf: "video/mp4"))
+        #expect(ContentTypes.isPlausible(type, inPlaceOf: "text/html"))
+        #expect(ContentTypes.isPlausible(type, inPlaceOf: nil))
+    }
+
+    @Test(
+        "Media in place of other media, or of nothing known, may be another version",
+        arguments: ["audio/mpeg", "application/octet-stream", nil])
+    func media(_ type: String?) {
+        #expect(ContentTypes.isPlausible(type, inPlaceOf: "video/mp4"))
+    }
+}

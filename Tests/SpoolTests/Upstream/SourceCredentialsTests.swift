@@ -1,0 +1,78 @@
+import Foundation
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite("A source's credentials", .timeLimit(.minutes(1)))
+struct SourceCredentialsTests {
+    private let url = URL(string: "http://origin.test/a")!
+    private let executor = BlockingExecutor()
+
+    private func credentials(
+        _ resolve: @escaping @Sendable (MediaSource.Reason) async throws -> MediaSource.Address
+    )
+        -> SourceCredentials
+    {
+        SourceCredentials(MediaSource(url: url, resolve: resolve), executor: executor.executor(for: .playback))
+    }
+
+    @Test("The source is asked once, however many transfers begin at once")
+    func resolvedOnce() async throws {
+        let calls = Mutex(0)
+        let url = url
+        let credentials = credentials { _ in
+            calls.withLock { $0 += 1 }
+            return .init(url: url)
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 { group.addTask { _ = try await credentials.resolved() } }
+            try await group.waitForAll()
+        }
+        #expect(calls.withLock { $0 } == 1)
+    }
+
+    @Test("A refusal asks for a fresh one once in a row, and again after the origin has accepted one")
+    func refreshed() async throws {
+        let reasons = Mutex<[MediaSource.Reason]>([])
+        let url = url
+        let credentials = credentials { reason in
+            reasons.withLock { $0.append(reason) }
+            return .init(url: url)
+        }
+        let first = try await credentials.resolved()
+        #expect(try await credentials.refresh(first.number, status: 401))
+        #expect(try await credentials.refresh(first.number, status: 401))
+        let second = try await credentials.resolved()
+        #expect(second.number > first.number)
+        #expect(try await credentials.refresh(second.number, status: 403) == false)
+        credentials.accepted()
+        #expect(try await credentials.refresh(second.number, status: 403))
+        #expect(reasons.withLock { $0 } == [.first, .refused(status: 401), .refused(status: 403)])
+    }
+
+    @Test("A source with fixed fields has nothing fresh to offer")
+    func fixed() async throws {
+        let source = MediaSource(url: url, fields: [.authorization: "Bearer old"])
+        let credentials = SourceCredentials(source, executor: executor.executor(for: .playback))
+        let resolved = try await credentials.resolved()
+        #expect(resolved.request.fields[.authorization] == "Bearer old")
+        #expect(try await credentials.refresh(resolved.number, status: 401) == false)
+    }
+
+    @Test("A resolver that fails is asked again by the next transfer")
+    func failing() async throws {
+        struct Failure: Error {}
+        let fails = Mutex(true)
+        let url = url
+        let credentials = credentials { _ in
+            if fails.withLock({ $0 }) { throw Failure() }
+            return .init(url: url)
+        }
+        await #expect(throws: Failure.self) { try await credentials.resolved() }
+        fails.withLock { $0 = false }
+        #expect(try await credentials.resolved().request.url == url)
+    }
+}
