@@ -3,9 +3,8 @@
 #   make demo              play media twice through the cache and see which bytes came from where
 #   make demo MEDIA=…      the same with a file or a URL of yours
 #   make test              all tests
-#   make lint              format, warnings, and what an app resolves
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
-#   make lint              format and warnings
+#   make lint              format, warnings, and what an app resolves
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
