@@ -5,7 +5,7 @@ import PackageDescription
 let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
 
 // On Linux a module named AVFoundation stands in for Apple's, on libmpv. Whoever asks `canImport(AVFoundation)` has to
-// depend on it, or the response depends on what was built first.
+// depend on it, or it depends on what was built first.
 #if os(Linux)
 let linuxTargets: [Target] = [
     .target(name: "CMPV"),

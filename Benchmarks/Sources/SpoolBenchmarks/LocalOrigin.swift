@@ -15,7 +15,7 @@ final class LocalOrigin: Sendable {
 
     /// Starts nginx and waits until it responds.
     ///
-    /// - Throws: ``BenchmarkError`` if there is no nginx on the machine, or it does not response.
+    /// - Throws: ``BenchmarkError`` if there is no nginx on the machine, or it does not respond.
     init() async throws {
         folder = try TemporaryFolder("origin")
         port = Int.random(in: 20_000..<30_000)
@@ -56,7 +56,7 @@ final class LocalOrigin: Sendable {
             try await Task.sleep(for: .milliseconds(20))
         }
         let log = (try? String(contentsOf: folder.file("error.log"), encoding: .utf8)) ?? ""
-        throw BenchmarkError("nginx does not response; install it (apt-get install nginx). \(log)")
+        throw BenchmarkError("nginx does not respond; install it (apt-get install nginx). \(log)")
     }
 
     private static func configuration(port: Int) -> String {

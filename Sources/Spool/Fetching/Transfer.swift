@@ -200,8 +200,8 @@ struct Transfer {
                 guard try await land(chunk, skip: skip, count: count, at: offset, connection) else { return .ended }
             }
             if machine.position == landing.end {
-                // Taking the end of the body gives the connection back; one that fails there has brought all the same.
-                _ = try? await body.next()
+                // Taking the end of the body gives the connection back.
+                _ = try? await body.next()  // One that fails here has brought everything all the same.
                 return .ended
             }
         }

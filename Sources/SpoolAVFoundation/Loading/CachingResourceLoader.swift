@@ -151,8 +151,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     private func described(_ result: Result<ResourceDescription, any Error>) {
         describing = nil
-        // A failure goes to each request below.
-        resource = try? result.get()
+        resource = try? result.get()  // A failure goes to each request below.
         for id in requests.keys.sorted() {
             switch result {
             case .success(let resource): describe(resource, to: id)
