@@ -11,7 +11,7 @@ final class CacheContext: Sendable {
     let clock: CacheClock
     let executor: BlockingExecutor
     /// See ``OpenResource/beginVariant(_:for:isKept:)``.
-    let variants = AsyncTurn()
+    let variants = KeyTurns<CacheKey>()
 
     init(
         configuration: MediaCacheConfiguration, upstream: any Upstream, store: Store, conductor: Conductor,

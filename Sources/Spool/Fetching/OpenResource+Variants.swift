@@ -34,8 +34,8 @@ extension OpenResource {
         guard context.configuration.freshness == .http else {
             return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
         }
-        // One at a time in the whole cache: two variants that begin at once must not take each other for their own.
-        return try await context.variants.run {
+        // Two variants of a resource that begin at once must not take each other for their own.
+        return try await context.variants.run(self.key) {
             let key = try await storageKey(for: credentials)
             state.withLock { $0.storageKey = key }
             return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)

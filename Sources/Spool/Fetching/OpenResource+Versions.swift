@@ -30,7 +30,7 @@ extension OpenResource {
     func evaluate(
         _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
     ) async throws -> PartialResponse.Decision? {
-        try await evaluation.run {
+        try await evaluation.run(key) {
             guard !scheduler.look({ $0.machine.isStale(start.id) }) else { return nil }
             let rule = context.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
             let current = preconditions(for: start.id)

@@ -38,7 +38,7 @@ final class OpenResource: Sendable {
     let serving = ServingRecord()
     let state = Mutex(State())
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
-    let evaluation = AsyncTurn()
+    let evaluation = KeyTurns<CacheKey>()
 
     init(key: CacheKey, credentials: SourceCredentials, context: CacheContext) {
         self.key = key

@@ -4,12 +4,15 @@ import Synchronization
 ///
 /// Turns of different keys have nothing to do with each other. Whoever has one may hold it across slow I/O of its key,
 /// and must not wait for another key's.
-final class KeyTurns<Key: Hashable & Sendable>: Sendable {
+package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     /// Those who wait, by key; a key that is there is somebody's.
     private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
 
+    /// Turns that nobody has.
+    package init() {}
+
     /// Runs `body` when it is its turn.
-    func run<R: ~Copyable, Failure: Error>(
+    package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
         await take(key)
