@@ -87,8 +87,9 @@ extension PartialResponse {
             }
             let end = claim.end ?? .max
             guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
-                let asked = "\(askedFrom ?? 0)..<\(askedEnd.map { "\($0)" } ?? "")"
-                throw BodyClaim.Contradiction(reason: "bytes \(claim.offset)..<\(end) came, \(asked) was asked for")
+                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "on")"
+                throw BodyClaim.Contradiction(
+                    reason: "bytes from \(claim.offset) on came, where bytes from \(asked) were asked for")
             }
             var landing = Landing(
                 offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)

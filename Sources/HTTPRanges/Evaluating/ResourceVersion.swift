@@ -46,6 +46,21 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
         }
     }
 
+    /// This version after a 304 with these fields has confirmed it: what they say takes the place of what was stored
+    /// (RFC 9111 §3.2), but for the length, and for a tag that is the same in all but its strength.
+    package func confirmed(by fields: HTTPFields) -> ResourceVersion {
+        let new = ResourceVersion(fields: fields)
+        var version = self
+        version.contentType = new.contentType ?? contentType
+        version.acceptsRanges = new.acceptsRanges ?? acceptsRanges
+        version.validator.entityTag = validator.entityTag ?? new.validator.entityTag
+        if new.validator.lastModified != nil {
+            version.validator.lastModified = new.validator.lastModified
+            version.validator.date = new.validator.date
+        }
+        return version
+    }
+
     /// `type/subtype` in lower case, without parameters.
     var mediaType: String? {
         contentType.map { text in

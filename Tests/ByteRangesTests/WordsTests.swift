@@ -1,0 +1,21 @@
+import ByteRanges
+import Testing
+
+@Suite("Ranges and counts in sentences")
+struct WordsTests {
+    @Test(
+        "Ranges are written as people do, both ends named",
+        arguments: [
+            (0..<1_048_576, "bytes 0–1,048,575"), (7..<8, "byte 7"), (5..<Int64.max, "bytes 5 to the end"),
+            (3..<3, "no bytes"), (999..<1001, "bytes 999–1,000"),
+        ] as [(Range<Int64>, String)])
+    func ranges(range: Range<Int64>, text: String) { #expect(range.inWords == text) }
+
+    @Test("Singular and plural are plain, and long numbers set in groups")
+    func counts() {
+        #expect(1.counted("block") == "1 block")
+        #expect(0.counted("block") == "0 blocks")
+        #expect(1234.counted("block") == "1,234 blocks")
+        #expect((-1_000_000).grouped == "-1,000,000" && 999.grouped == "999" && Int64.min.grouped.hasSuffix("775,808"))
+    }
+}
