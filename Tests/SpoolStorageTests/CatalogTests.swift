@@ -71,7 +71,7 @@ struct CatalogTests {
         try fixture.catalog.record([(generation.id, blocks)])
         try fixture.catalog.transaction {
             try $0.describe(
-                generation.id, length: 5, version: generation.version, fields: "g", contentType: "audio/mp4")
+                generation.id, length: 500_000, version: generation.version, fields: "g", contentType: "audio/mp4")
         }
         try fixture.catalog.close()
 
@@ -79,7 +79,7 @@ struct CatalogTests {
         #expect(reopened.setAside == nil)
         var expected = made
         expected.contentType = "audio/mp4"
-        expected.generation?.length = 5
+        expected.generation?.length = 500_000
         expected.generation?.fields = "g"
         expected.generation?.storedBytes = 2 * 65536 + 100
         expected.generation?.landed = ByteRangeSet(blocks.map(\.range))

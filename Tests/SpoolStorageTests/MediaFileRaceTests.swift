@@ -100,6 +100,7 @@ private final class HookedFile: StoredFile {
 
     func setMark(_ mark: FileMark) throws(CacheError) -> Bool { try base.setMark(mark) }
     func punchHole(_ range: Range<Int64>) throws(CacheError) { try base.punchHole(range) }
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? { try base.nextData(from: offset) }
     func size() throws(CacheError) -> Int64 { try base.size() }
     func synchronize() throws(CacheError) { try base.synchronize() }
 }

@@ -290,6 +290,22 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<3 * 65536, from: media) == fixture.bytes(65536..<3 * 65536))
     }
 
+    @Test("Recorded blocks that take no disk space are given up; those that a transfer is filling are not")
+    func invalidateHoles() throws {
+        let fixture = try MediaFixture()
+        var media = try fixture.open()
+        try fixture.land(0..<4 * 65536 + 10, in: media)
+        media = try fixture.open(media.takeSeals(partial: true))
+        try SystemFileSystem().openFile(fixture.path, .readWrite).punchHole(65536..<2 * 65536)
+        #expect(try media.invalidateHoles() == [65536..<131072])
+        #expect(media.landed == [0..<65536, 131072..<262154])
+        try fixture.land(65536..<65536 + 5, in: media)
+        #expect(try media.invalidateHoles().isEmpty)
+        fixture.files.fail([.nextData], with: .error(.EIO))
+        #expect(throws: CacheError.self) { try media.invalidateHoles() }
+        #expect(media.landed == [0..<65541, 131072..<262154])
+    }
+
     @Test(
         "C35: a write that fails claims nothing, names path and cause, and the next one may succeed",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])

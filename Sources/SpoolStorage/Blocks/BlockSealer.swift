@@ -1,3 +1,4 @@
+import ByteRanges
 package import Crypto
 import Foundation
 
@@ -33,7 +34,7 @@ package struct BlockSealer: Sendable {
     package func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
         let nonce = AES.GCM.Nonce()
         guard let seal = makeSeal(bytes, index: index, nonce: nonce) else {
-            throw CacheError(.storage, "block \(index) of \(bytes.count) bytes could not be sealed")
+            throw CacheError(.storage, "block \(index) of \(bytes.count.counted("byte")) could not be sealed")
         }
         return BlockRecord(index: index, length: Int32(bytes.count), seal: seal)
     }

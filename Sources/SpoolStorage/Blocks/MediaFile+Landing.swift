@@ -26,7 +26,7 @@ extension MediaFile {
     package func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
-            throw CacheError(.invalidArgument, "\(bytes.count) bytes can't land at \(offset)")
+            throw CacheError(.invalidArgument, "\(bytes.count.counted("byte")) can't land at \(offset.grouped)")
         }
         guard !bytes.isEmpty else { return true }
         return try writer.withLock { writer in
@@ -170,25 +170,13 @@ extension MediaFile {
         }
     }
 
-    /// Gives back the disk space of whole blocks that hold no landed bytes: what an unclean end left behind.
-    ///
-    /// - Throws: ``CacheError`` if the disk refuses.
-    package func freeUnclaimed() throws {
-        try writer.withLock { _ in
-            guard let open = try file.opened(), try open.file.setMark(.exclusive) else { return }
-            defer { clearMark(of: open) }
-            let size = try open.file.size()
-            for run in withMap({ $0.emptyBlocks(below: size) }) { try open.file.punchHole(run) }
-        }
-    }
-
     /// Marks the file, if it is open, as read by somebody whose cache is being closed.
     package func markAsRead() {
         // Without the mark another cache that opens the directory might free what is read here: then it is closed.
         if let open = file.openNow, (try? open.file.setMark(.shared)) != true { file.close() }
     }
 
-    private func clearMark(of open: OpenFile) {
+    func clearMark(of open: OpenFile) {
         // Giving up a mark of one's own can't fail in a way that matters: it ends with the descriptor at the latest.
         _ = try? open.file.setMark(.none)
     }

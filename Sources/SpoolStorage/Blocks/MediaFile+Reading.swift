@@ -1,3 +1,4 @@
+import ByteRanges
 import Synchronization
 
 extension MediaFile {
@@ -32,7 +33,8 @@ extension MediaFile {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
         guard range.lowerBound >= 0, !count.overflow, count.partialValue <= buffer.count else {
-            throw CacheError(.invalidArgument, "a buffer of \(buffer.count) bytes can't take \(range)")
+            throw CacheError(
+                .invalidArgument, "a buffer of \(buffer.count.counted("byte")) can't take \(range.inWords)")
         }
         let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count.partialValue)])
         while true {
@@ -164,14 +166,18 @@ extension MediaFile {
         }
     }
 
+    /// The open file, for reading `range`; if it is not there any more, all that had landed is a hole.
+    func openFile(for range: Range<Int64>) throws -> OpenFile {
+        if let open = try file.opened() { return open }
+        let lost = withMap { $0.invalidateAll() }
+        throw MissingBytes(invalidated: lost.map(Self.wholeBlocks), range: range)
+    }
+
     /// Reads from the file; what it refuses to read, or that it is not there, turns what should be read into holes.
     func readFile(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, of range: Range<Int64>
     ) throws -> Int {
-        guard let open = try file.opened() else {
-            let lost = withMap { $0.invalidateAll() }
-            throw MissingBytes(invalidated: lost.map(Self.wholeBlocks), range: range)
-        }
+        let open = try openFile(for: range)
         do throws(CacheError) {
             return try open.file.read(into: buffer, at: offset)
         } catch {

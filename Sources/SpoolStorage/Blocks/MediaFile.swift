@@ -170,6 +170,14 @@ package final class MediaFile: Sendable {
         }
     }
 
+    /// The same for all transfers, wherever they ended.
+    package func endAllLanding() {
+        writer.withLock { writer in
+            for index in writer.tails.keys.sorted() { sealTail(at: index, writer) }
+            writer.tails = [:]
+        }
+    }
+
     private func sealTail(at index: Int64, _ writer: borrowing Writer) {
         guard let sealer, let tail = writer.tails[index], !tail.isEmpty else { return }
         let known = withMap { $0.seal(of: index) }

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Thrown where bytes that were taken for landed can't be had: they are holes now, to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
     /// What this call found torn, flipped, moved, cut off or unreadable on disk, in whole blocks, ascending. Empty if
@@ -18,7 +20,7 @@ package struct MissingBytes: Error, CustomStringConvertible {
     /// A sentence.
     package var description: String {
         invalidated.isEmpty
-            ? "bytes \(range) have not landed"
-            : "stored bytes \(invalidated) are not what was received, and were dropped"
+            ? "\(range.inWords) have not landed"
+            : "stored \(invalidated.map(\.inWords).joined(separator: " and ")) are not what was received, and were dropped"
     }
 }

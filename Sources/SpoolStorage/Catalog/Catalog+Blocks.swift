@@ -20,8 +20,10 @@ extension Catalog {
             var blocks: [BlockRecord] = []
             while let row = try rows.next() {
                 let seal = try row.withUnsafeData(atIndex: 2) { data in data.flatMap { BlockSeal($0) } }
-                guard let seal, let length = Int32(exactly: row[1] as Int64) else { continue }
-                let block = BlockRecord(index: row[0], length: length, seal: seal)
+                guard let seal, let index = Self.integer(row, 0), let wide = Self.integer(row, 1),
+                    let length = Int32(exactly: wide)
+                else { continue }
+                let block = BlockRecord(index: index, length: length, seal: seal)
                 if block.isPlausible { blocks.append(block) }
             }
             return blocks
@@ -38,11 +40,9 @@ extension Catalog {
             // Neighbours are joined first: one insertion for each run of blocks, not for each block.
             var run: Range<Int64>?
             while let row = try rows.next() {
-                let index: Int64 = row[0]
-                let length: Int64 = row[1]
-                guard (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length) else {
-                    continue
-                }
+                guard let index = Self.integer(row, 0), let length = Self.integer(row, 1),
+                    (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length)
+                else { continue }
                 let range = Block.start(of: index)..<Block.start(of: index) + length
                 if let open = run, open.upperBound == range.lowerBound {
                     run = open.lowerBound..<range.upperBound
@@ -63,11 +63,16 @@ extension Catalog {
             let rows = try Row.fetchCursor(
                 db, sql: "SELECT generation, COUNT(*), SUM(length) FROM block GROUP BY generation")
             while let row = try rows.next() {
-                result.blocks += row[1] as Int
-                result.bytes[row[0]] = row[2]
+                result.blocks += try row.decode(atIndex: 1)
+                result.bytes[try row.decode(atIndex: 0)] = try row.decode(atIndex: 2)
             }
             return result
         }
+    }
+
+    /// The integer in a column; nil if SQLite, which does not insist on a column's type, has something else there.
+    private static func integer(_ row: Row, _ column: Int) -> Int64? {
+        if case .int64(let value) = (row[column] as DatabaseValue).storage { value } else { nil }
     }
 
     /// How many blocks are recorded.

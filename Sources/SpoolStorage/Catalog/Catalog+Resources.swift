@@ -7,22 +7,29 @@ extension Catalog {
     package func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: resourceQuery + " WHERE resource.key = ?")
-            return try Row.fetchOne(statement, arguments: [key]).map(Self.resource)
+            return try Row.fetchOne(statement, arguments: [key]).map { try Self.resource($0) }
         }
     }
 
     /// All resources, by URL and key; for lists that people read.
     package func resources() throws -> [ResourceRecord] {
         try read { db in
-            try Row.fetchAll(db, sql: resourceQuery + " ORDER BY resource.url, resource.key").map(Self.resource)
+            try Row.fetchAll(db, sql: resourceQuery + " ORDER BY resource.url, resource.key").map {
+                try Self.resource($0)
+            }
         }
     }
 
     /// Some keys, ascending, from the one after `key` on.
     package func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
+            // A key of another type, as in a damaged catalog, comes after all texts, again and again.
             try String.fetchAll(
-                db, sql: "SELECT key FROM resource WHERE key > ? ORDER BY key LIMIT ?", arguments: [key, limit])
+                db,
+                sql: """
+                    SELECT key FROM resource WHERE key > ? AND typeof(key) = 'text' ORDER BY key LIMIT ?
+                    """,
+                arguments: [key, limit])
         }
     }
 
@@ -69,9 +76,11 @@ extension Catalog {
             return try Row.fetchAll(
                 statement, arguments: [position?.lastUsedAt ?? .min, position?.resource ?? .min, limit]
             ).map { row in
-                EvictionCandidate(
-                    key: row[0], storedBytes: row[1] ?? 0, lastUsedAt: Date(microseconds: row[2]),
-                    position: EvictionPosition(lastUsedAt: row[2], resource: row[3]))
+                let lastUsedAt: Int64 = try row.decode(atIndex: 2)
+                return EvictionCandidate(
+                    key: try row.decode(atIndex: 0), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
+                    lastUsedAt: Date(microseconds: lastUsedAt),
+                    position: EvictionPosition(lastUsedAt: lastUsedAt, resource: try row.decode(atIndex: 3)))
             }
         }
     }
@@ -116,20 +125,32 @@ extension Catalog {
         """
     }
 
-    private static func resource(_ row: Row) -> ResourceRecord {
+    /// - Throws: `RowDecodingError` where a column holds another type than its own: a subscript would trap.
+    private static func resource(_ row: Row) throws -> ResourceRecord {
         var record = ResourceRecord(
-            key: row[0], url: row[1], contentType: row[2], isPinned: row[3], createdAt: Date(microseconds: row[4]),
-            lastUsedAt: Date(microseconds: row[5]))
-        if let id: Int64 = row[6], let data: Data = row[7], let identifier = GenerationIdentifier(data) {
-            let landed: Data? = row[14]
-            record.generation = GenerationRecord(
-                id: id, identifier: identifier, length: row[8], version: row[9], fields: row[10], storedBytes: row[11],
-                needsTidying: row[12], format: row[13],
-                // One that can't be read is worked out from the blocks, as if it were not there.
-                landed: landed.flatMap { try? ByteRangeSet(decoding: Array($0)) })
-        }
+            key: try row.decode(atIndex: 0), url: try row.decode(atIndex: 1), contentType: try row.decode(atIndex: 2),
+            isPinned: try row.decode(atIndex: 3), createdAt: Date(microseconds: try row.decode(atIndex: 4)),
+            lastUsedAt: Date(microseconds: try row.decode(atIndex: 5)))
+        guard let id: Int64 = try row.decode(atIndex: 6), let data: Data = try row.decode(atIndex: 7),
+            let identifier = GenerationIdentifier(data)
+        else { return record }
+        let encoded: Data? = try row.decode(atIndex: 14)
+        // One that can't be read is worked out from the blocks, as if it were not there.
+        let landed = encoded.flatMap { try? ByteRangeSet(decoding: Array($0)) }
+        let length: Int64? = try row.decode(atIndex: 8)
+        let end = max(0, landed?.bounds?.upperBound ?? 0)
+        record.generation = GenerationRecord(
+            id: id, identifier: identifier,
+            // One that can't be is not known: the origin is asked.
+            length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
+            version: try row.decode(atIndex: 9),
+            fields: try row.decode(atIndex: 10), storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
+            needsTidying: try row.decode(atIndex: 12), format: try row.decode(atIndex: 13), landed: landed)
         return record
     }
+
+    /// Recorded bytes, as far as there can be so many: sums of some hundreds of them do not overflow.
+    static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), 1 << 53) }
 
     /// Scheme, host and path of a URL: cut before `?` and `#`, and without `user:password@`.
     static func withoutSecrets(_ url: String) -> String {

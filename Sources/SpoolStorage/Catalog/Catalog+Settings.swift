@@ -3,8 +3,19 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// Bytes in all recorded blocks. Kept up to date with every write, not counted here.
-    package func storedBytes() throws -> Int64 { try read { db in try Self.setting("storedBytes", db) ?? 0 } }
+    /// Bytes in all recorded blocks. Kept up to date with every write, and counted here only if it can't be right.
+    package func storedBytes() throws -> Int64 {
+        let (sum, isPossible) = try read { db in
+            let sum: Int64 = try Self.setting("storedBytes", db) ?? -1
+            if Self.byteCount(sum) == sum { return (sum, true) }
+            let counts = try Int64.fetchCursor(db, sql: "SELECT storedBytes FROM generation")
+            var counted: Int64 = 0
+            while let count = try counts.next() { counted = Self.byteCount(counted + Self.byteCount(count)) }
+            return (counted, false)
+        }
+        if !isPossible, isWritable { try write { db in try Self.set("storedBytes", to: sum.databaseValue, db) } }
+        return sum
+    }
 
     /// The capacity that was set for this cache directory, in bytes; nil if none was.
     package func capacity() throws -> Int64? { try read { db in try Self.setting("capacity", db) } }

@@ -15,6 +15,8 @@ package final class Catalog: Sendable {
     package let path: String
     /// Where a damaged catalog was put when this one was begun in its place.
     package let setAside: String?
+    /// Whether it was begun at this opening: files that a former one named are nobody's.
+    let isNew: Bool
     let database: any DatabaseWriter
     /// Where a mark of damage goes; nil for looking only.
     private let marks: (any FileSystem)?
@@ -54,6 +56,7 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = nil
         self.marks = nil
+        self.isNew = false
         var configuration = Self.configuration
         configuration.readonly = true
         (self.database, self.isOfVersion1) = try Self.translating(path) {
@@ -77,6 +80,7 @@ package final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isOfVersion1 = false
+        self.isNew = true
         self.database = try Self.translating(path) {
             let queue = try DatabaseQueue(configuration: Self.configuration)
             try CatalogSchema.migrator.migrate(queue)
@@ -105,14 +109,21 @@ package final class Catalog: Sendable {
         self.isOfVersion1 = false
         // Made here first for its mode, 0600, which SQLite gives to the files beside it as well.
         _ = try fileSystem.openFile(path, .create)
-        self.database = try Self.translating(path) {
+        (self.database, self.isNew) = try Self.translating(path) {
             let pool = try DatabasePool(path: path, configuration: Self.configuration)
             try pool.writeWithoutTransaction { db in try Self.refuseNewer(db, path: path) }
             let migrator = CatalogSchema.migrator
-            if try pool.writeWithoutTransaction({ db in try !migrator.hasCompletedMigrations(db) }) {
-                try migrator.migrate(pool)
+            let isNew = try pool.writeWithoutTransaction { db in try migrator.appliedIdentifiers(db).isEmpty }
+            do {
+                if try pool.writeWithoutTransaction({ db in try !migrator.hasCompletedMigrations(db) }) {
+                    try migrator.migrate(pool)
+                }
+                try pool.writeWithoutTransaction { db in try CatalogSchema.check(db) }
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                // No such table, or one too many: nothing that trying again would cure.
+                throw CacheError(.catalogDamaged, "“\(path)” is damaged: \(Self.cause(error))", underlying: error)
             }
-            return pool
+            return (pool, isNew)
         }
     }
 
@@ -168,6 +179,9 @@ package final class Catalog: Sendable {
     static func translating<R>(_ path: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()
+        } catch is RowDecodingError {
+            // Its own words would show the row.
+            throw CacheError(.catalogDamaged, "“\(path)” is damaged: a value has another type than its column")
         } catch let error as DatabaseError {
             switch error.resultCode {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB:

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 
 /// The catalog's tables, and every step by which they came about.
@@ -10,6 +11,20 @@ enum CatalogSchema {
         migrator.registerMigration("1") { db in try db.execute(sql: version1) }
         migrator.registerMigration("2") { db in try db.execute(sql: version2) }
         return migrator
+    }
+
+    /// Looks whether all tables and columns are there, and the few values without which nothing can be opened.
+    ///
+    /// - Throws: `DatabaseError` with `SQLITE_ERROR` where one is missing; `RowDecodingError` where a value is none.
+    static func check(_ db: Database) throws {
+        let columns = [
+            "setting": "name, value", "resource": "id, key, url, contentType, pinned, createdAt, lastUsedAt",
+            "generation": "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format",
+            "block": "generation, idx, length, seal",
+        ]
+        for (table, columns) in columns { _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)") }
+        for name in ["storedBytes", "tidyEpoch", "capacity"] { _ = try Catalog.setting(name, db) as Int64? }
+        _ = try Catalog.setting("sealKey", db) as Data?
     }
 
     /// Dates are microseconds since 1970. AUTOINCREMENT: a late record for a generation that is gone must not find

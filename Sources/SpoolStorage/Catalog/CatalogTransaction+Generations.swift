@@ -29,7 +29,7 @@ extension CatalogTransaction {
                     lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt)
                 """
         ).execute(arguments: [key, Catalog.withoutSecrets(url), contentType, date.microseconds, date.microseconds])
-        if replaced?.generation != nil {
+        if replaced != nil {
             try db.cachedStatement(
                 sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)"
             ).execute(arguments: [key])
@@ -129,10 +129,11 @@ extension CatalogTransaction {
                 LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
                 """)
         return try Row.fetchOne(statement, arguments: [key]).map { row in
-            let identifier: Data? = row[2]
+            let identifier: Data? = try row.decode(atIndex: 2)
             return RemovedResource(
-                key: key, url: row[0], isPinned: row[1], generation: identifier.flatMap { GenerationIdentifier($0) },
-                storedBytes: row[3] ?? 0)
+                key: key, url: try row.decode(atIndex: 0), isPinned: try row.decode(atIndex: 1),
+                generation: identifier.flatMap { GenerationIdentifier($0) },
+                storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)))
         }
     }
 

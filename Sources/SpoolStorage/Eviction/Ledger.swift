@@ -55,15 +55,12 @@ package final class Ledger: Sendable {
 
     /// Bytes that were claimed are gone.
     package func giveBack(_ count: Int64) {
-        state.withLock { state in
-            // What has just landed may go before its reservation has ended.
-            assert(count >= 0 && count <= state.used, "more given back than was claimed")
-            state.used -= count
-        }
+        // What has just landed may go before its reservation has ended. A damaged catalog's sum may be less than its parts.
+        state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 
     /// Claims of a stored generation turned out to be so much more than recorded, or less.
-    package func correct(by difference: Int64) { state.withLock { $0.used += difference } }
+    package func correct(by difference: Int64) { state.withLock { $0.used = max(0, $0.used + difference) } }
 
     fileprivate func endReservation(landed: Int64, unused: Int64) {
         state.withLock { state in

@@ -10,6 +10,8 @@ package final class FilePool: Sendable {
         /// Files that have a descriptor, or had one; `hand` goes round.
         var ring: [Entry] = []
         var hand = 0
+        /// When the ring is this long, files that are no more are taken out of it.
+        var sweepAt = 512
         var isClosed = false
     }
 
@@ -63,7 +65,18 @@ package final class FilePool: Sendable {
     func noteClosed() { count.subtract(1, ordering: .relaxed) }
 
     /// The file has a descriptor and takes part in the round.
-    func enter(_ file: PooledFile) { state.withLock { $0.ring.append(Entry(file: file)) } }
+    func enter(_ file: PooledFile) {
+        state.withLock { state in
+            if state.ring.count >= state.sweepAt {
+                state.ring.removeAll { $0.file == nil }
+                state.sweepAt = max(512, 2 * state.ring.count)
+            }
+            state.ring.append(Entry(file: file))
+        }
+    }
+
+    /// How many files take part in the round, those that are no more included.
+    package var ringCount: Int { state.withLock { $0.ring.count } }
 
     /// The clock: passes over what is in use or was used since it last came by.
     private static func takeUnused(_ state: inout State) -> OpenFile? {

@@ -102,6 +102,11 @@ package protocol StoredFile: AnyObject, Sendable {
     /// file instead. A range at or past the end does nothing.
     func punchHole(_ range: Range<Int64>) throws(CacheError)
 
+    /// The next bytes at or after `offset` that take disk space, as far as the file system tells; nil: none up to the end.
+    ///
+    /// Where it can't tell, all of the file takes space. Bytes that were written are never told to take none.
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
+
     /// Bytes from the file's start to its end, holes included.
     func size() throws(CacheError) -> Int64
 

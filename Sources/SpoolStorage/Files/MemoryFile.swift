@@ -1,3 +1,4 @@
+import ByteRanges
 import Synchronization
 
 /// Stands in for a file where the disk takes nothing: bytes in memory, in pages of 64 KiB.
@@ -68,7 +69,9 @@ package final class MemoryFile: StoredFile {
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0, end <= Int64.max / Self.pageSize * Self.pageSize else {
-            throw CacheError(.storage, "memory can't hold \(bytes.count) bytes at \(offset): not an offset in a file")
+            throw CacheError(
+                .storage,
+                "memory can't hold \(bytes.count.counted("byte")) at \(offset.grouped): not an offset in a file")
         }
         guard !bytes.isEmpty else { return }
         state.withLock { state in
@@ -82,6 +85,16 @@ package final class MemoryFile: StoredFile {
                 }
             }
             state.size = max(state.size, end)
+        }
+    }
+
+    package func nextData(from offset: Int64) -> Range<Int64>? {
+        state.withLock { state in
+            guard offset < state.size else { return nil }
+            let first = max(offset, 0) / Self.pageSize
+            guard let page = state.pages.keys.filter({ $0 >= first }).min() else { return nil }
+            let bytes = Self.bytes(of: page)
+            return max(offset, bytes.lowerBound)..<min(bytes.upperBound, state.size)
         }
     }
 

@@ -18,6 +18,10 @@ extension SystemFile {
         }
     }
 
+    func seekData(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_DATA) }
+
+    func seekHole(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_HOLE) }
+
     func noteWrite() { lastWrite.store(Self.uptime, ordering: .relaxed) }
 
     private static var uptime: Int64 { Int64(ProcessInfo.processInfo.systemUptime) }

@@ -12,6 +12,10 @@ extension SystemFile {
         }
     }
 
+    func seekData(_ offset: off_t) -> off_t { c_system_files_next_data(descriptor, offset) }
+
+    func seekHole(_ offset: off_t) -> off_t { c_system_files_next_hole(descriptor, offset) }
+
     func noteWrite() {}
 
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {

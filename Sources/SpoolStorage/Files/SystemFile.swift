@@ -28,9 +28,15 @@ final class SystemFile: StoredFile {
             }
         var descriptor: Int32
         repeat {
-            descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            // Without waiting, as opening a pipe would.
+            descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         } while descriptor < 0 && errno == EINTR
         guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw .system("could not be opened: it is a device or a pipe, no file", path: path, errno: EINVAL)
+        }
         self.path = path
         self.descriptor = descriptor
         if access == .create { try Self.protect(descriptor, path: path) }
@@ -80,6 +86,23 @@ final class SystemFile: StoredFile {
                 guard errno == EINTR else { throw failure("could not be shortened to \(range.lowerBound)") }
             }
         }
+    }
+
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
+        let size = try size()
+        guard offset < size else { return nil }
+        // Nothing here goes by the descriptor's position, which this moves.
+        let start = seekData(off_t(max(offset, 0)))
+        if start < 0, errno == ENXIO { return nil }
+        let end = start < 0 ? start : seekHole(start)
+        guard start >= 0, end >= 0 else {
+            guard [EINVAL, ENOTSUP, EOPNOTSUPP, ENOTTY].contains(errno) else {
+                throw failure("could not be asked for its holes")
+            }
+            return max(offset, 0)..<size
+        }
+        // Both are at the end, if the file was shortened meanwhile.
+        return start < end ? Int64(start)..<Int64(end) : nil
     }
 
     func size() throws(CacheError) -> Int64 {

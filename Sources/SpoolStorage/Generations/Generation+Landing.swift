@@ -1,3 +1,4 @@
+import ByteRanges
 import Synchronization
 
 extension Generation {
@@ -28,7 +29,8 @@ extension Generation {
         guard isAwaited else { return Room(range, .none) }
         let limit = ledger.limit ?? 0
         reportLoss(
-            CacheError(.storage, "\(url) is played without being kept: the capacity of \(limit) bytes is in use"))
+            CacheError(
+                .storage, "\(url) is played without being kept: the capacity of \(limit.counted("byte")) is in use"))
         return makeMemory(for: range, isAwaited)
     }
 
@@ -142,7 +144,7 @@ extension Generation {
     package func endLanding(at position: Int64) {
         disk?.endLanding(at: position)
         memory.endLanding(at: position)
-        owner?.noteChange(of: self)
+        owner?.noteLandingEnded(of: self)
     }
 
     /// Gives up ranges in memory that no reader is near.

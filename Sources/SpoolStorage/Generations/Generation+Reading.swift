@@ -42,9 +42,8 @@ extension Generation {
         do {
             let open = try reporting {
                 try file.prove(part)
-                return try file.file.opened()
+                return try file.openFile(for: part)
             }
-            guard let open else { throw MissingBytes(range: part) }
             return MediaSlice(part, of: file, ticket: ticket, open: open, lease: lease)
         } catch {
             file.endHold(ticket)

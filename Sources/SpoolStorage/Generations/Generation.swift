@@ -169,8 +169,9 @@ package final class Generation: Sendable {
     /// Whether there are bytes on disk, or the whole is known to be empty.
     var hasContent: Bool { disk.map { $0.landedByteCount > 0 || $0.isWhole } ?? false }
 
-    /// Nobody has it open any more: what is in memory goes.
+    /// Nobody has it open any more: what is in memory goes, also of a block that a transfer had begun and never ended.
     func evictAllFromMemory() {
+        memory.endAllLanding()
         if let bounds = memory.landed.bounds { evictFromMemory([bounds]) }
     }
 

@@ -5,6 +5,9 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Something of the generation has changed that the catalog does not know.
     func noteChange(of generation: Generation)
 
+    /// A transfer has ended: nobody waits just now for what could be done ahead.
+    func noteLandingEnded(of generation: Generation)
+
     /// The generation's first block has landed: it may take its place.
     func noteProof(of generation: Generation)
 

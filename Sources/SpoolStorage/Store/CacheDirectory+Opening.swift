@@ -38,7 +38,9 @@ extension CacheDirectory {
         try Self.writeTag(path, fileSystem)
         try fileSystem.createDirectory(path + "/media")
         let catalog = try Catalog(path: path + "/catalog.sqlite", fileSystem: fileSystem, now: now)
-        if wasUnclean || catalog.setAside != nil { try catalog.advanceTidyEpoch() }
+        // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
+        let isForgotten = try catalog.isNew && !fileSystem.list(path + "/media").isEmpty
+        if wasUnclean || isForgotten { try catalog.advanceTidyEpoch() }
         let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
         try self.init(
             path: path, catalog: catalog, access: .readWrite, notices: notice.map { [$0] } ?? [],
@@ -78,6 +80,7 @@ extension CacheDirectory {
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`.
     static func catalog(inspecting path: String, fileSystem: any FileSystem) throws -> Catalog {
         let catalogPath = path + "/catalog.sqlite"
+        try refuseFile(path, fileSystem)
         guard try fileSystem.attributes(catalogPath) != nil else {
             throw CacheError(.notStored, "“\(path)” holds no cache")
         }
@@ -88,11 +91,8 @@ extension CacheDirectory {
     }
 
     /// A folder in which others can put files or links is not one to read media from.
-    private static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
-        guard let attributes = try fileSystem.attributes(path) else { return }
-        guard attributes.isDirectory else {
-            throw CacheError(.storage, "“\(path)” can't be a cache: it is no directory")
-        }
+    static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
+        guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
             throw CacheError(
                 .storage, "“\(path)” can't be used as a cache: it belongs to another user (number \(attributes.owner))")
@@ -102,6 +102,15 @@ extension CacheDirectory {
             throw CacheError(
                 .storage, "“\(path)” can't be used as a cache: others than its owner may write to it (mode \(mode))")
         }
+    }
+
+    @discardableResult
+    private static func refuseFile(_ path: String, _ fileSystem: any FileSystem) throws -> FileAttributes? {
+        let attributes = try fileSystem.attributes(path)
+        guard attributes?.isDirectory ?? true else {
+            throw CacheError(.storage, "“\(path)” can't be a cache: it is no directory")
+        }
+        return attributes
     }
 
     // MARK: - The lock

@@ -38,6 +38,8 @@ final class CacheDirectory: Sendable {
     private let signature: String
     /// See ``prepareFile(_:)``.
     private let prepared = Mutex(Prepared.none)
+    /// Whether a file could not be removed, and the catalog not be told.
+    private let isSweepUnnoted = Atomic(false)
 
     init(
         path: String, catalog: Catalog, access: Access, notices: [String], fileSystem: any FileSystem,
@@ -63,7 +65,8 @@ final class CacheDirectory: Sendable {
         try lock.withLock { lock in
             guard let file = lock else { return }
             lock = nil
-            guard access.isWritable else { return }
+            // What has to be swept and could not be noted as such is found after an unclean end.
+            guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
             // Shortened to nothing: the mark of a clean end.
             try file.punchHole(0..<Int64.max)
             try file.synchronize()
@@ -134,6 +137,9 @@ final class CacheDirectory: Sendable {
         return false
     }
 
+    /// Whether the file that was made ahead has been taken.
+    var wantsPreparedFile: Bool { access.isWritable && prepared.withLock { $0.isWanted } }
+
     /// The file that was made ahead, if there is one: from now on the caller's.
     func takePrepared() -> (GenerationIdentifier, any StoredFile)? { prepared.withLock { $0.take() } }
 
@@ -146,14 +152,15 @@ final class CacheDirectory: Sendable {
             try fileSystem.remove(mediaPath(identifier))
             return nil
         } catch {
-            // If not even that can be noted, an unclean end may.
-            try? catalog.setSweepPending(true)
+            do { try catalog.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
             return error
         }
     }
 
     /// Where a generation's bytes are.
-    func mediaPath(_ identifier: GenerationIdentifier) -> String {
+    func mediaPath(_ identifier: GenerationIdentifier) -> String { Self.mediaPath(identifier, in: path) }
+
+    static func mediaPath(_ identifier: GenerationIdentifier, in path: String) -> String {
         "\(path)/media/\(identifier.hex.prefix(2))/\(identifier.hex).media"
     }
 

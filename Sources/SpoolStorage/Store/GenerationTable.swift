@@ -69,6 +69,19 @@ struct GenerationTable: Sendable {
     /// Those that are open and used, least recently leased first.
     var used: [Life] { lives.values.filter { $0.leases > 0 }.sorted { $0.stamp < $1.stamp } }
 
+    /// What is open under the key: the current version, then those that have begun, the newest first.
+    func open(_ key: CacheKey) -> [Generation] {
+        guard !removing.contains(key) else { return [] }
+        let names = (current[key].map { [$0] } ?? []) + (candidates[key] ?? []).reversed()
+        return names.compactMap { lives[$0]?.generation }
+    }
+
+    /// Those that nobody has open and beside which another version has begun, in the order in which they came.
+    var outdated: [Life] {
+        candidates.keys.compactMap { key in current[key].flatMap { lives[$0] } }.filter { $0.leases == 0 }
+            .sorted { $0.sequence < $1.sequence }
+    }
+
     // MARK: - Leases
 
     /// One more lease.
@@ -165,10 +178,12 @@ struct GenerationTable: Sendable {
         var outcome = Outcome()
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
-        let later = Array(all[(place + 1)...])
-        if !later.isEmpty { candidates[key] = later }
+        let later = all[(place + 1)...]
+        // What may not be kept is in nobody's place; it goes when nobody reads it any more.
+        let unkept = all[..<place].filter { lives[$0]?.generation.disk == nil }
+        if !later.isEmpty || !unkept.isEmpty { candidates[key] = unkept + later }
         if let former = current[key] { outcome.add(retire(former)) }
-        for earlier in all[..<place] { outcome.add(retire(earlier)) }
+        for earlier in all[..<place] where !unkept.contains(earlier) { outcome.add(retire(earlier)) }
         current[key] = identifier
         return outcome
     }

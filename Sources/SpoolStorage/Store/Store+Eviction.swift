@@ -3,7 +3,8 @@ import Foundation
 import Synchronization
 
 extension Store {
-    /// Sets capacity aside, evicting what is needed: what nobody has open, by policy; then what users offer.
+    /// Sets capacity aside, evicting what is needed: what nobody has open, by policy; then what users offer; then of
+    /// versions that are being replaced.
     ///
     /// One at a time; others wait, holding no thread.
     func makeRoom(_ count: Int64) async -> Reservation? {
@@ -42,8 +43,13 @@ extension Store {
     private static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
 
     /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.
+    ///
+    /// - Throws: ``CacheError``: `invalidArgument` if `size` is negative.
     package func evict(to size: Int64) async throws {
+        guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
         try checkWritable()
+        // What was closed or used a moment ago counts in the policy's order.
+        try? await flush()  // If it can't be written, that was reported: the order is that of what is recorded.
         await evictions.run(0) {
             while ledger.used > size {
                 guard await executor.run(in: .background, { self.free(self.ledger.used - size) }) > 0 else { return }
@@ -57,7 +63,9 @@ extension Store {
     ///
     /// - Throws: ``CacheError``: `invalidArgument` if it is negative; `storage` when the catalog can't be written.
     package func setCapacity(_ bytes: Int64?) async throws {
-        if let bytes, bytes < 0 { throw CacheError(.invalidArgument, "a capacity of \(bytes) bytes is not possible") }
+        if let bytes, bytes < 0 {
+            throw CacheError(.invalidArgument, "a capacity of \(bytes.counted("byte")) is not possible")
+        }
         try checkWritable()
         try await executor.run(in: .background) { try self.catalog.setCapacity(bytes) }
         ledger.limit = bytes
@@ -78,6 +86,7 @@ extension Store {
                 if (try? writeChanges()) != nil { freed = try freeUnused(count, upTo: most ?? count) }
             }
             if freed < count { freed += try freeUsed(count - freed) }
+            if freed < count { freed += try freeOutdated(count - freed) }
             return freed
         } catch {
             report(.warning("eviction failed: \(error)"))
@@ -104,29 +113,50 @@ extension Store {
                         key: key, storedBytes: held ?? candidate.storedBytes, lastUsed: candidate.lastUsedAt)
                 }
             }
-            let ordered = policy.order(unused)
+            // Only the order is the policy's: what it says of sizes and keys may be anything.
+            let known = Dictionary(unused.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+            let ordered = policy.order(unused).compactMap { known[$0.key] }
             freed += try evict(ordered, count - freed, upTo: most - freed, wholeOnly: wholeOnly)
             if wholeOnly { break }
         }
         return freed
     }
 
-    /// Evicts resources in this order, whole as far as they fit, then the tail of the next one.
+    /// Evicts resources in this order, whole as far as they fit, then the tail of the next one; a tail that has to stay,
+    /// since somebody reads it, is passed over.
     private func evict(
         _ resources: [EvictableResource], _ count: Int64, upTo most: Int64, wholeOnly: Bool
+    ) throws -> Int64 {
+        var freed: Int64 = 0
+        var rest = resources[...]
+        while freed < count, !rest.isEmpty {
+            freed += try evictFirst(of: &rest, count - freed, upTo: most - freed, wholeOnly: wholeOnly)
+        }
+        return freed
+    }
+
+    /// Takes from `resources` what goes whole by one transaction, and the one whose tail goes.
+    private func evictFirst(
+        of resources: inout ArraySlice<EvictableResource>, _ count: Int64, upTo most: Int64, wholeOnly: Bool
     ) throws -> Int64 {
         var whole: [CacheKey] = []
         var part: CacheKey?
         var planned: Int64 = 0
-        for resource in resources where planned < most {
+        while part == nil, planned < most, let resource = resources.first {
+            let (sum, overflow) = planned.addingReportingOverflow(resource.storedBytes)
+            let isWhole = !overflow && sum <= most
+            guard isWhole || (!wholeOnly && planned < count) else {
+                if wholeOnly { resources = [] }
+                break
+            }
+            resources.removeFirst()
             // Somebody decides about it: passed over.
             guard turns.tryTake(resource.key) else { continue }
-            if planned + resource.storedBytes <= most {
+            if isWhole {
                 whole.append(resource.key)
-                planned += resource.storedBytes
+                planned = sum
             } else {
-                if wholeOnly || planned >= count { turns.end(resource.key) } else { part = resource.key }
-                break
+                part = resource.key
             }
         }
         defer { for key in whole + [part].compactMap({ $0 }) { turns.end(key) } }
@@ -148,7 +178,10 @@ extension Store {
             return try removeUnused([key], evenPinned: false).reduce(0) { $0 + $1.bytes }
         }
         defer { lease.end() }
-        let generation = lease.generation
+        return evictTail(of: lease.generation, count)
+    }
+
+    private func evictTail(of generation: Generation, _ count: Int64) -> Int64 {
         guard let disk = generation.disk, users(of: generation).isEmpty else { return 0 }
         var freed: Int64 = 0
         for range in disk.landed.reversed() where freed < count {
@@ -173,6 +206,18 @@ extension Store {
         guard bytes > 0 else { return }
         noteChange(of: generation)
         report(.evicted(generation.key, url: generation.url, bytes: bytes))
+    }
+
+    /// Takes from the tails of versions beside which others have begun: those come into their place with their first
+    /// block, which has to have room.
+    private func freeOutdated(_ count: Int64) throws -> Int64 {
+        var freed: Int64 = 0
+        for life in table.withLock({ $0.outdated }) where freed < count {
+            guard try !catalog.isPinned(life.generation.key.hash), let lease = extend(life.generation) else { continue }
+            freed += evictTail(of: life.generation, count - freed)
+            lease.end()
+        }
+        return freed
     }
 
     // MARK: - What users have left behind

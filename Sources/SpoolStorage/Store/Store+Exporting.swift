@@ -47,7 +47,7 @@ extension Store {
             return CacheError(.incomplete, "\(generation.url) is not complete: its length is not known")
         }
         let hole = generation.landed.firstHole(in: 0..<length)
-        let missing = hole.map { "it lacks bytes \($0)" } ?? "stored bytes were damaged, and fetched again since"
+        let missing = hole.map { "it lacks \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
         return CacheError(.incomplete, "\(generation.url) is not complete: \(missing)")
     }
 }

@@ -7,6 +7,12 @@ extension Store {
         flusher.note(generation)
     }
 
+    func noteLandingEnded(of generation: Generation) {
+        noteChange(of: generation)
+        // Here rather than where one was taken: then a player waits for its first bytes.
+        prepareFile()
+    }
+
     /// What a round has taken out of one generation.
     private struct Taken {
         var generation: Generation

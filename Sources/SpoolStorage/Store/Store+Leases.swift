@@ -79,7 +79,10 @@ extension Store: GenerationOwner {
             giveBack: { [ledger] in ledger.giveBack($0) })
     }
 
-    /// What nobody waits for: an unclean end's leavings are freed, what an older version did not write is written.
+    /// What nobody waits for: claims that an unclean end left without bytes are given up, and bytes without a claim freed;
+    /// what an older version did not write is written.
+    ///
+    /// A claim without bytes of what nobody opens goes with it, when its turn to be evicted comes.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
         if stored.landed == nil { noteChange(of: generation) }
         guard stored.needsTidying, directory.access.isWritable else { return }
@@ -87,6 +90,7 @@ extension Store: GenerationOwner {
         work.start(in: .background) { [weak self] in
             defer { lease.end() }
             do {
+                generation.noteInvalidated(try generation.disk?.invalidateHoles() ?? [])
                 try generation.disk?.freeUnclaimed()
                 try self?.catalog.noteTidied(stored.id)
             } catch {
@@ -147,15 +151,30 @@ extension Store: GenerationOwner {
             if prepared != nil { work.start(in: .background) { [directory] in directory.removeMedia(identifier) } }
             throw CacheError(.closed, "the cache has been closed")
         }
-        if isOnDisk {
-            noteChange(of: generation)
-            if prepared != nil { prepareFile() }
-        }
+        if isOnDisk { noteChange(of: generation) }
         return makeLease(generation, user)
+    }
+
+    /// What is known of the newest version that is open under the key, or has begun.
+    package func openDescription(of key: CacheKey) -> GenerationDescription? {
+        table.withLock { $0.open(key).first }?.description
+    }
+
+    /// A lease on a version that is kept and open, or has begun, under the key, if there is one that `isMeant`.
+    package func leaseOpen(
+        _ key: CacheKey, user: any GenerationUser, where isMeant: (Generation) -> Bool
+    ) -> Lease? {
+        let open = table.withLock { $0.open(key) }
+        guard let meant = open.first(where: { $0.isKept && isMeant($0) }) else { return nil }
+        return table.withLock { table in
+            // It may have gone since.
+            table.open(key).contains { $0 === meant } ? table.addLease(meant.identifier, user: user) : nil
+        }.map { makeLease($0, user) }
     }
 
     /// Sees to it that the next generation finds its file made, in the background.
     func prepareFile() {
+        guard directory.wantsPreparedFile else { return }
         work.start(in: .background) { [weak self] in
             guard let self, !table.withLock({ $0.isClosed }) else { return }
             let identifier = GenerationIdentifier(random: clock.random)
@@ -219,8 +238,7 @@ extension Store: GenerationOwner {
     func noteForgotten(_ removed: [RemovedResource], _ table: inout GenerationTable) -> Ended {
         var ended = Ended()
         for resource in removed {
-            guard let identifier = resource.generation else { continue }
-            if let outcome = table.noteForgotten(identifier) {
+            if let outcome = resource.generation.flatMap({ table.noteForgotten($0) }) {
                 ended.outcome.add(outcome)
             } else {
                 ended.stored.append(resource)
@@ -231,8 +249,12 @@ extension Store: GenerationOwner {
 
     func finish(_ ended: Ended) {
         for resource in ended.stored {
-            guard let identifier = resource.generation else { continue }
-            if let error = directory.removeMedia(identifier) { report(.warning(error.message)) }
+            if let identifier = resource.generation {
+                if let error = directory.removeMedia(identifier) { report(.warning(error.message)) }
+            } else if resource.storedBytes > 0 {
+                // A damaged record has lost its file's name. If not even that can be noted, an unclean end may.
+                try? catalog.setSweepPending(true)
+            }
             ledger.giveBack(resource.storedBytes)
         }
         finish(ended.outcome)

@@ -7,6 +7,8 @@ extension Store {
     ///   - repairing: Whether bad blocks are given up, to be fetched again. If not they stay recorded, and a read that
     ///     meets one finds out.
     ///   - progress: Called now and then with the blocks done and the blocks in all; from any thread.
+    /// Where something else stands in a file's place, all of its blocks are bad; repaired, the resource is removed.
+    ///
     /// - Throws: ``CacheError`` when the catalog or a file can't be opened this time.
     package func verify(
         repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
@@ -27,7 +29,17 @@ extension Store {
             for key in keys {
                 guard let lease = try await lease(CacheKey(hash: key)) else { continue }
                 defer { lease.end() }
-                try await verify(lease.generation, repairing, &result) { progress($0, max(total, $0)) }
+                do {
+                    try await verify(lease.generation, repairing, &result) { progress($0, max(total, $0)) }
+                } catch let error as CacheError where error.saysNoFile {
+                    let count = lease.generation.storedBlockCount
+                    result.blocks += count
+                    result.bad += count
+                    guard repairing else { continue }
+                    // Nothing could be kept in its place either, so all of the resource goes.
+                    _ = try await remove(lease.generation.key)
+                    result.dropped += count
+                }
             }
         }
         if repairing { try await flush() }
@@ -64,5 +76,19 @@ extension Store {
             progress(result.blocks)
             index = next
         }
+    }
+}
+
+extension Generation {
+    /// How many blocks have landed on disk, wholly or in part.
+    fileprivate var storedBlockCount: Int {
+        disk?.landed.reduce(0) { $0 + Block.indices(touching: $1).count } ?? 0
+    }
+}
+
+extension CacheError {
+    /// Whether something stands in a file's place that is none: a link, a directory, a device, a pipe.
+    fileprivate var saysNoFile: Bool {
+        posixCode.map { [.ELOOP, .EISDIR, .EINVAL, .ENXIO].contains($0) } ?? false
     }
 }

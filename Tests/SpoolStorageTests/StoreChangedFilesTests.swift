@@ -1,0 +1,111 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// Media files that somebody else has changed, removed or put there.
+@Suite("Store: changed files", .timeLimit(.minutes(1)))
+struct StoreChangedFilesTests {
+    private let fixture: StoreFixture
+    private let size = 3 * Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    @Test("C34: a slice of a file that was removed while its descriptor was closed finds a hole")
+    func sliceOfARemovedFile() async throws {
+        let store = try await fixture.open(openFileLimit: 8)
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: size, in: store, user: user)
+        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        try FileManager.default.removeItem(atPath: fixture.filledFile())
+        // Others take the descriptors.
+        var others: [Lease] = []
+        for number in 0..<20 {
+            let other = try fixture.begin("\(number)", length: size, in: store)
+            try await fixture.land(0..<size, of: "\(number)", in: other.generation)
+            others.append(other)
+        }
+        #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
+        #expect(lease.generation.landed.isEmpty)
+        #expect(user.state.withLock { $0.invalidated } == [0..<size])
+        for lease in others + [lease] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A device or a pipe in a media file's place is refused, without waiting for its other end")
+    func noFile() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: size, in: store)
+        try await store.close()
+        let path = try fixture.filledFile()
+        try FileManager.default.removeItem(atPath: path)
+        #expect(mkfifo(path, 0o600) == 0)
+        for access in [FileAccess.read, .readWrite, .create] {
+            let error = #expect(throws: CacheError.self) { try SystemFileSystem().openFile(path, access) }
+            #expect(error?.code == .storage)
+        }
+    }
+
+    @Test(
+        "Something else in a media file's place counts as bad blocks; a check goes on past it, and repairs by removing")
+    func verifyingPastNoFile() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * Block.size, in: first)
+        try await first.flush()
+        let path = try fixture.filledFile()
+        try await fixture.store("b", length: 2 * Block.size, in: first)
+        try await first.close()
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/dev/zero")
+        let store = try await fixture.open()
+        func check(_ repairing: Bool, _ blocks: Int, _ bad: Int, _ dropped: Int) async throws {
+            let found = try await store.verify(repairing: repairing)
+            #expect(found.blocks == blocks && found.bad == bad && found.dropped == dropped)
+        }
+        try await check(false, 5, 3, 0)
+        try await check(true, 5, 3, 3)
+        #expect(try await store.resources().map(\.url) == [StoreFixture.url("b")])
+        try await check(true, 2, 0, 0)
+        await store.waitUntilIdle()
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("What can't be removed by a sweep keeps it from nothing else")
+    func sweep() async throws {
+        try await fixture.open().close()
+        let names = ["00", "ff"].map { String(repeating: $0, count: 16) }
+        for name in names {
+            let folder = fixture.path + "/media/" + name.prefix(2)
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+        // Comes first, and is a directory.
+        try FileManager.default.createDirectory(
+            atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
+        let orphan = fixture.path + "/media/ff/\(names[1]).media"
+        #expect(FileManager.default.createFile(atPath: orphan, contents: Data(count: 1000)))
+        try fixture.noteUncleanEnd()
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        #expect(!FileManager.default.fileExists(atPath: orphan))
+        #expect(fixture.events.warnings.count == 1)
+        try await store.close()
+    }
+
+    @Test("Files that are no more leave the pool")
+    func pool() {
+        let pool = FilePool(limit: 8)
+        for _ in 0..<5000 {
+            let file = PooledFile(
+                pool: pool, openExisting: { () throws(CacheError) in MemoryFile() },
+                create: { () throws(CacheError) in MemoryFile() })
+            #expect(file.adopt(MemoryFile()))
+        }
+        #expect(pool.openCount == 0)
+        #expect(pool.ringCount <= 1024)
+    }
+}
