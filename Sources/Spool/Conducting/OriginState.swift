@@ -3,7 +3,8 @@ import Synchronization
 /// What is known of one origin while a cache is open, whichever resources come from it: the line, its connections, and
 /// until when it is to be left alone.
 ///
-/// Waiting for a connection ends early by cancellation. Players go before preloads, and among equals who came first.
+/// Waiting for a connection ends early by cancellation, or when none is given back for too long. Players go before
+/// preloads, and among equals who came first.
 final class OriginState: Sendable {
     private struct Waiter {
         var id: UInt64
@@ -17,6 +18,8 @@ final class OriginState: Sendable {
         var waiters: [Waiter] = []
         var nextID: UInt64 = 0
         var cancelled: Set<UInt64> = []
+        /// How many connections have been given back.
+        var given: UInt64 = 0
         /// Elapsed time before which preloads do not ask.
         var restUntil = Duration.zero
     }
@@ -53,12 +56,63 @@ final class OriginState: Sendable {
     /// Elapsed time before which preloads do not ask.
     var restUntil: Duration { state.withLock { $0.restUntil } }
 
+    /// How long one waits for a connection.
+    struct Patience {
+        /// The time in which no connection at all is given back.
+        var limit: Duration
+        /// The network's time, as that of an upstream's time-outs.
+        var clock: any Clock<Duration> = ContinuousClock()
+
+        /// A player's error should not come later than the one for an origin that fails; a preload is in no hurry, and may
+        /// come after long ones.
+        init(_ priority: Priority, _ policy: RetryPolicy) {
+            limit = max(policy.clamped.longestWait, .seconds(1)) * (priority == .playback ? 1 : 20)
+        }
+    }
+
+    /// No connection was given back for as long as anybody would wait.
+    struct AllConnectionsBusy: Error {
+        var limit: Duration
+    }
+
     /// Takes one of the origin's connections, waiting until one is free.
+    ///
+    /// - Throws: ``AllConnectionsBusy``, and `CancellationError` when the task is cancelled while it waits.
+    func connect(_ priority: Priority, _ patience: Patience) async throws -> OriginConnection {
+        if let connection = connectAtOnce(priority) { return connection }
+        return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
+            group.addTask { try await self.connect(priority) }
+            group.addTask {
+                var given: UInt64?
+                while given != self.state.withLock({ $0.given }) {
+                    given = self.state.withLock { $0.given }
+                    try await patience.clock.sleep(for: patience.limit)
+                }
+                throw AllConnectionsBusy(limit: patience.limit)
+            }
+            let first = await group.nextResult()
+            group.cancelAll()
+            // A connection that came at the last moment is given back as it is let go of.
+            guard let first else { throw CancellationError() }
+            return try first.get()
+        }
+    }
+
+    private func connectAtOnce(_ priority: Priority) -> OriginConnection? {
+        let isFree = state.withLock { state in
+            guard state.active < limit(for: priority) else { return false }
+            state.active += 1
+            return true
+        }
+        return isFree ? OriginConnection(self) : nil
+    }
+
+    /// Takes one of the origin's connections, however long that takes.
     ///
     /// - Throws: `CancellationError` when the task is cancelled while it waits.
     func connect(_ priority: Priority) async throws -> OriginConnection {
         let id: UInt64? = state.withLock { state in
-            if state.active < connectionLimit {
+            if state.active < limit(for: priority) {
                 state.active += 1
                 return nil
             }
@@ -70,7 +124,7 @@ final class OriginState: Sendable {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let result = state.withLock { state -> Result<Void, any Error>? in
                     if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
-                    if state.active < connectionLimit {
+                    if state.active < limit(for: priority) {
                         state.active += 1
                         return .success(())
                     }
@@ -95,6 +149,11 @@ final class OriginState: Sendable {
         return OriginConnection(self)
     }
 
+    /// Preloads leave one connection to players: an origin that keeps silent on all the others must not stop those.
+    private func limit(for priority: Priority) -> Int {
+        priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
+    }
+
     /// Connections in use, and transfers that wait for one.
     var activeCount: Int { state.withLock { $0.active } }
     var waitingCount: Int { state.withLock { $0.waiters.count } }
@@ -103,7 +162,8 @@ final class OriginState: Sendable {
     fileprivate func disconnect() {
         let next = state.withLock { state -> Waiter? in
             state.active -= 1
-            guard state.active < connectionLimit, !state.waiters.isEmpty else { return nil }
+            state.given += 1
+            guard let first = state.waiters.first, state.active < limit(for: first.priority) else { return nil }
             state.active += 1
             return state.waiters.removeFirst()
         }

@@ -9,21 +9,27 @@ extension OpenResource {
     ///
     /// - Returns: The length of the whole, now known; nil if the response does not tell it.
     /// - Throws: `CacheError` when the origin does not respond.
-    func askLength(_ credentials: SourceCredentials, last count: Int64) async throws -> Int64? {
+    func askLength(_ credentials: SourceCredentials, last count: Int64, _ priority: Priority) async throws -> Int64? {
         let resolved = try await credentials.resolved().request
         var request = UpstreamRequest(url: resolved.url, fields: resolved.fields)
         request.fields[.acceptEncoding] = "identity"
         request.fields[.range] = "bytes=-\(max(count, 1))"
         let current = generation
-        let connection = try await context.conductor.origin(of: request.url).connect(.playback)
-        defer { connection.end() }
-        serving.count { $0.originRequests += 1 }
+        let patience = OriginState.Patience(priority, context.configuration.retry)
         let response: UpstreamResponse
+        let connection: OriginConnection
         do {
+            connection = try await context.conductor.origin(of: request.url).connect(priority, patience)
+            serving.count { $0.originRequests += 1 }
             response = try await context.upstream.open(request)
         } catch let error as UpstreamError {
-            throw CacheError(.originUnavailable, "\(address): \(error.message)", underlying: error)
+            if error.code == .cancelled { throw CancellationError() }
+            throw CacheError(.originUnavailable, "\(address): \(error.message(after: address))", underlying: error)
+        } catch let error as OriginState.AllConnectionsBusy {
+            let text = "\(address): all connections to the origin have been busy for \(error.limit)"
+            throw CacheError(.originUnavailable, text, underlying: error)
         }
+        defer { connection.end() }
         guard response.head.status == .partialContent, let current,
             let text = response.head.headerFields[.contentRange], let content = ContentRange(parsing: text),
             let end = content.length ?? content.range?.upperBound, end <= Block.offsetLimit,

@@ -21,6 +21,8 @@ extension OpenResource {
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int
     ) -> (id: ReaderID, position: ReaderPosition) {
         context.store.noteUse(of: storageKey)
+        // First, so that nothing is asked for while a player of another resource waits.
+        if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)
         let isStale = isStale(opening)
         let now = context.clock.elapsed()
@@ -33,7 +35,6 @@ extension OpenResource {
             state.credentials = credentials
             return (id, actions + more)
         }
-        if priority == .preload { preloadBegins() }
         return (id, position)
     }
 
@@ -55,7 +56,7 @@ extension OpenResource {
             if scheduler.isClosed {
                 return .failure(CacheError(.closed, "\(address): the cache is closed"))
             }
-            if let result = read(id, at: position, limit: limit) {
+            if let result = look(id, at: position, limit: limit) {
                 if case .failure(let error) = result, isEnd(error, at: position) { return .end }
                 return result
             }
@@ -82,8 +83,8 @@ extension OpenResource {
         return true
     }
 
-    /// Looks without waiting; nil: nothing yet.
-    private func read(_ id: ReaderID, at position: Int64, limit: Int64) -> ReadResult? {
+    /// What the reader may take now, without waiting; nil: nothing yet.
+    func look(_ id: ReaderID, at position: Int64, limit: Int64) -> ReadResult? {
         let now = context.clock.elapsed()
         return scheduler.ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
@@ -96,12 +97,13 @@ extension OpenResource {
             case .wait: return (nil, actions)
             case .end: return (.end, actions)
             case .unsatisfiable(let length):
-                let text = "\(address): the range begins at byte \(position), past the end at \(length)"
+                let text = "\(address): the range begins at byte \(position.grouped), past the end at \(length.grouped)"
                 return (.failure(CacheError(.unsatisfiableRange, text, status: 416)), actions)
             case .failed(let id):
                 let error =
                     state.failures[id]
-                    ?? CacheError(.originUnavailable, "\(address): the origin could not be asked for byte \(position)")
+                    ?? CacheError(
+                        .originUnavailable, "\(address): the origin could not be asked for byte \(position.grouped)")
                 return (.failure(error), actions)
             case .closed:
                 return (.failure(CacheError(.closed, "\(address): the cache is closed")), actions)
@@ -116,12 +118,12 @@ extension OpenResource {
         if position >= end { return .end }
         if let found = generation.landedPrefix(at: position) {
             let upper = min(found.upperBound, end)
-            return .bytes(former, position..<min(upper, position + limit), freeUntil: upper)
+            return .bytes(former, position..<position + min(limit, upper - position), freeUntil: upper)
         }
         return .failure(
             CacheError(
                 .resourceChanged,
-                "\(address): the origin's bytes changed while they were being read, at byte \(position)"))
+                "\(address): the origin's bytes changed while they were being read, at byte \(position.grouped)"))
     }
 
     /// Bytes that were taken for landed could not be read. The store has told of those that it gave up; what else is not

@@ -1,3 +1,4 @@
+import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 import Synchronization
@@ -12,8 +13,10 @@ extension OpenResource {
         let fields = try await credentials.resolved().request.fields
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
-        guard let stored = try await context.store.lease(own, user: nil),
-            let freshness = StoredFreshness(encoded: stored.generation.description.fields),
+        let stored = try await context.store.lease(own, user: nil)?.generation.description
+        // One that is only beginning has the key, too.
+        guard let description = stored ?? context.store.openDescription(of: own),
+            let freshness = StoredFreshness(encoded: description.fields),
             !freshness.matches(fields)
         else { return own }
         return CacheKey(name: own.hash + "\n" + freshness.selection(by: fields))
@@ -29,15 +32,36 @@ extension OpenResource {
 
     /// Begins a version under the key of its variant.
     func beginVariant(
-        _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool
+        _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool,
+        replacing former: Generation?
     ) async throws -> Lease {
         guard context.configuration.freshness == .http else {
             return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
         }
         // Two variants of a resource that begin at once must not take each other for their own.
         return try await context.variants.run(self.key) {
-            let key = try await storageKey(for: credentials)
+            var (key, isKept) = (key, isKept)
+            do {
+                key = try await storageKey(for: credentials)
+            } catch let error as CacheError where error.code == .storage {
+                // Which variant is stored can't be known now, so this one must not take its place.
+                isKept = false
+                send(.notKept(cause: error))
+            }
             state.withLock { $0.storageKey = key }
+            // The same bytes for requests with other fields: both resources fill one version, rather than that one takes
+            // the other's place under its readers.
+            let version = ResourceVersion(encoded: description.version)
+            if isKept, let version, version.validator.isStrong,
+                let lease = context.store.leaseOpen(
+                    key, user: self,
+                    where: {
+                        $0 !== former && $0.resourceVersion.validator.stronglyMatches(version.validator)
+                            && $0.description.length == description.length
+                    })
+            {
+                return lease
+            }
             return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
         }
     }

@@ -62,9 +62,10 @@ extension OpenResource {
                     replace(generation, by: nil, keeping: start.id)
                 }
             case .notModified:
-                if let generation = current.generation { validated(generation, cacheability) }
+                if let generation = current.generation { validated(generation, head.headerFields, cacheability) }
             default: break
             }
+            noteDescribed()
             return decision
         }
     }
@@ -121,7 +122,7 @@ extension OpenResource {
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)
-        let lease = try await beginVariant(description, for: start.credentials, isKept: isKept)
+        let lease = try await beginVariant(description, for: start.credentials, isKept: isKept, replacing: current)
         replace(current, by: lease, keeping: start.id)
         confirmed(by: cacheability, of: lease.generation)
         if !lease.generation.isKept { limitWindow() }
@@ -157,10 +158,21 @@ extension OpenResource {
     }
 
     /// The origin says that what is stored is its current version.
-    private func validated(_ generation: Generation, _ cacheability: ResponseCacheability) {
+    private func validated(_ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability) {
         let now = context.clock.secondsSince1970()
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(updating: state.withLock { $0.freshness }, at: now)
+        if !cacheability.mayStore {
+            // What was stored when it was allowed is used this once, and asked for again.
+            cacheability.freshness.freshUntil = 0
+            cacheability.freshness.mustRevalidate = true
+        }
+        let known = generation.resourceVersion
+        var version = known.confirmed(by: fields)
+        if !ContentTypes.isPlausible(version.contentType, inPlaceOf: known.contentType) {
+            version.contentType = known.contentType
+        }
+        if version != known { generation.update(version, nil) }
         confirmed(by: cacheability, of: generation)
         scheduler.feed { state in
             state.lease?.generation === generation ? state.machine.validated() : []
@@ -200,7 +212,7 @@ extension OpenResource {
         guard isPossible else {
             throw CacheError(
                 .resourceChanged,
-                "\(address): the origin's body ended at byte \(length), although more had been received")
+                "\(address): the origin's body ended at byte \(length.grouped), although more had been received")
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }
         checkComplete()

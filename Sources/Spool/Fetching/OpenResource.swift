@@ -26,6 +26,9 @@ final class OpenResource: Sendable {
         /// How often another version has come since the resource was opened.
         var versionChanges = 0
         var isWindowLimited = false
+        /// Who waits for what the first response tells, by a number of its own.
+        var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
+        var lastDescribing = 0
         /// Where its variant is stored; nil before that is known.
         var storageKey: CacheKey?
     }
@@ -66,8 +69,11 @@ final class OpenResource: Sendable {
     /// Opens what the store holds of the resource, once.
     ///
     /// A store that fails is an event, not an error: play goes on as if nothing were stored, and what is stored stays.
-    func load(_ credentials: SourceCredentials) async {
-        await loadingTask(credentials)?.value
+    ///
+    /// - Throws: `CancellationError` when the waiting task is cancelled: under ``FreshnessPolicy/http`` the source is asked
+    ///   for its credentials first, and may not answer.
+    func load(_ credentials: SourceCredentials) async throws {
+        try await loadingTask(credentials)?.waitForEnd(on: context.executor.executor(for: .playback))
     }
 
     private func loadingTask(_ credentials: SourceCredentials) -> Task<Void, Never>? {
@@ -119,6 +125,9 @@ final class OpenResource: Sendable {
 
     // MARK: - Questions
 
+    /// Whether what the store holds of the resource has been opened.
+    var isLoaded: Bool { state.withLock { $0.isLoaded } }
+
     /// The version that is open now.
     var generation: Generation? { scheduler.look { $0.lease?.generation } }
 
@@ -128,14 +137,46 @@ final class OpenResource: Sendable {
     /// Whether any byte range can be asked for, as far as is known.
     var supportsByteRanges: Bool { scheduler.look { $0.machine.rangeSupport != .unsupported } }
 
-    /// What is known of the content without asking; nil while the length is not known.
-    var contentInformation: ContentInformation? {
+    /// What is known of the content without asking; nil while the length is not known, or the origin has to be asked
+    /// whether it still holds.
+    var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
+
+    /// - Parameter evenStale: For those who have been told what holds: only readers that came later have to ask.
+    func contentInformation(evenStale: Bool) -> ContentInformation? {
         scheduler.look { state in
-            guard !state.machine.needsValidation, let length = state.machine.length else { return nil }
+            guard evenStale || !state.machine.needsValidation, let length = state.machine.length else { return nil }
             return ContentInformation(
                 length: length, contentType: state.lease?.generation.description.contentType,
                 supportsByteRanges: state.machine.rangeSupport != .unsupported)
         }
+    }
+
+    /// What is known of the content as soon as a response has told it; nil if `pull`, which asks for one, is over
+    /// without that.
+    func described(by pull: @escaping @Sendable () async -> Void) async -> ContentInformation? {
+        // As it is told, rather than looked up afterwards: another opening may want it to be asked again by then.
+        await withCheckedContinuation { continuation in
+            let number = state.withLock { state in
+                state.lastDescribing += 1
+                state.describing[state.lastDescribing] = continuation
+                return state.lastDescribing
+            }
+            Task(executorPreference: context.executor.executor(for: .playback)) {
+                await pull()
+                self.state.withLock { $0.describing.removeValue(forKey: number) }?
+                    .resume(returning: self.contentInformation)
+            }
+        }
+    }
+
+    /// A response may have told what there is.
+    func noteDescribed() {
+        guard let information = contentInformation else { return }
+        let waiting = state.withLock { state in
+            defer { state.describing = [:] }
+            return state.describing
+        }
+        for (_, continuation) in waiting.sorted(by: { $0.key < $1.key }) { continuation.resume(returning: information) }
     }
 
     // MARK: - Landing

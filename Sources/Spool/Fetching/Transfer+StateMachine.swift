@@ -17,7 +17,7 @@ extension Transfer {
 
         /// What the end of a body means.
         package enum EndAction: Equatable {
-            /// All that was announced has come.
+            /// All that was announced has come, or all that was wanted.
             case complete
             /// The body of unknown length has ended: the resource ends here.
             case endOfResource(at: Int64)
@@ -30,6 +30,8 @@ extension Transfer {
         /// Exclusive end of the body as announced; nil: unknown.
         package let end: Int64?
         private let landsFrom: Int64
+        /// The end of a piece was left: the next one does not belong at ``position``.
+        private var isCut = false
 
         /// The head's decision was to land from `offset`.
         ///
@@ -46,12 +48,15 @@ extension Transfer {
         package var firstLanding: Int64 { landsFrom }
 
         /// A piece of `count` body bytes has come; no byte at or past `limit` is wanted.
+        ///
+        /// What lies past it is lost, so nothing more is taken after that, however far the limit moves.
         package mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
             let start = position
             let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)
-            guard start < bound else { return .stop }
+            guard start < bound, !isCut else { return .stop }
             let stop = start + min(Int64(count), bound - start)
             position = stop
+            isCut = stop - start < Int64(count)
             let from = max(start, landsFrom)
             guard from < stop else { return .skip }
             return .land(skip: Int(from - start), count: Int(stop - from), at: from)
@@ -59,6 +64,8 @@ extension Transfer {
 
         /// The body has ended.
         package func bodyEnded() -> EndAction {
+            // How long what was left of the last piece is, nobody counted.
+            if isCut { return .complete }
             guard let end else { return .endOfResource(at: position) }
             return position >= end ? .complete : .interrupted(at: position)
         }

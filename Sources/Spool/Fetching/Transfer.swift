@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import HTTPRanges
 import HTTPTypes
@@ -46,20 +47,26 @@ struct Transfer {
         do {
             return try await exchange()
         } catch let error as UpstreamError {
-            let text = "\(place): \(error.message)"
+            let text = "\(place): \(error.message(after: resource.address))"
             if error.code == .cancelled { return .ended }
-            let wrapped = CacheError(.originUnavailable, text, underlying: error)
+            let code = error.code == .malformed ? CacheError.Code.malformedResponse : .originUnavailable
+            let wrapped = CacheError(code, text, underlying: error)
             return error.isTransient ? .interrupted(wrapped, retryAfter: nil) : .refused(wrapped)
         } catch let error as CacheError {
             return .refused(error)
         } catch is CancellationError {
             return .ended
+        } catch let error as OriginState.AllConnectionsBusy {
+            let text = "\(place): all connections to the origin have been busy for \(error.limit)"
+            return .refused(CacheError(.originUnavailable, text, underlying: error))
         } catch {
             return .refused(CacheError(.originUnavailable, "\(place): \(error)", underlying: error))
         }
     }
 
-    private var place: String { "\(resource.address) bytes \(start.lower)-\(start.upper.map { "\($0 - 1)" } ?? "")" }
+    private var place: String {
+        "\(resource.address), \((start.lower..<max(start.lower, start.upper ?? .max)).inWords)"
+    }
 
     private func exchange() async throws -> Outcome {
         let preconditions = resource.preconditions(for: start.id)
@@ -68,7 +75,8 @@ struct Transfer {
         let origin = context.conductor.origin(of: request.url)
         if let rest = restBeforePreloading(from: origin) { return rest }
         note(origin.link)
-        let connection = try await origin.connect(start.priority)
+        let connection = try await origin.connect(
+            start.priority, OriginState.Patience(start.priority, context.configuration.retry))
         defer { connection.end() }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.count { $0.originRequests += 1 }
@@ -94,8 +102,11 @@ struct Transfer {
         case .restart, .notModified:
             return .restart
         case .unsatisfiable(let length):
+            if length == nil, asksWithoutRange(request) { return .restart }
             return try unsatisfiable(length)
         case .refuse(let refusal):
+            // A 416 that can't be true.
+            if refusal.kind == .malformed, refusal.status == 416, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, resolved.number, origin)
         case nil:
             return .restart
@@ -131,6 +142,15 @@ struct Transfer {
     }
 
     private func note(_ link: LinkEstimate) { scheduler.look { $0.machine.link = link } }
+
+    /// An origin that has never sent a part may refuse every range there is: it is asked once for the whole.
+    private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
+        guard request.fields[.range] != nil else { return false }
+        return scheduler.ask { state in
+            guard state.machine.rangeSupport == .unknown else { return (false, []) }
+            return (true, state.machine.rangesUnsupported())
+        }
+    }
 
     private func unsatisfiable(_ length: Int64?) throws -> Outcome {
         if let length {
@@ -253,7 +273,8 @@ struct Transfer {
             return .ended
         case .interrupted(let offset):
             return .interrupted(
-                CacheError(.originUnavailable, "\(place): the origin ended its response early, at byte \(offset)"),
+                CacheError(
+                    .originUnavailable, "\(place): the origin ended its response early, at byte \(offset.grouped)"),
                 retryAfter: nil)
         }
     }

@@ -1,3 +1,4 @@
+import ByteRanges
 import Logging
 import SpoolStorage
 import Synchronization
@@ -75,11 +76,11 @@ final class EventHub: Sendable {
         case .discrepancy(let text):
             logger.warning("\(text)", metadata: ["resource": "\(event.address)"])
         case .blocksDropped(let range):
-            logger.warning("stored bytes \(range) were damaged", metadata: ["resource": "\(event.address)"])
+            logger.warning("stored \(range.inWords) were damaged", metadata: ["resource": "\(event.address)"])
         case .notKept(let cause):
             logger.warning("not kept: \(cause)", metadata: ["resource": "\(event.address)"])
         case .evicted(let bytes):
-            logger.debug("evicted \(bytes) bytes", metadata: ["resource": "\(event.address)"])
+            logger.debug("evicted \(bytes.counted("byte"))", metadata: ["resource": "\(event.address)"])
         case .cancelled(let offset):
             logger.debug("transfer cancelled at \(offset)", metadata: ["resource": "\(event.address)"])
         case .completed:

@@ -38,7 +38,7 @@ public final class Media: Sendable {
         guard let resource else {
             throw CacheError(.closed, "\(source.displayAddress): the cache is closed")
         }
-        await resource.load(credentials)
+        try await resource.load(credentials)
         return resource
     }
 
@@ -55,22 +55,39 @@ public final class Media: Sendable {
     ///
     /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
     public func contentInformation() async throws -> ContentInformation {
+        try await contentInformation(for: .playback)
+    }
+
+    private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
-        let reader = reader(.bytes(0..<1))
-        do {
-            _ = try await reader.next()
-        } catch let error as CacheError where error.code == .unsatisfiableRange {
-            // An empty resource has no first byte, but a length.
+        // The head of a response tells it; meanwhile the first block lands, which a player wants next.
+        let reader = Reader(media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1)
+        let failure = Mutex<(any Error)?>(nil)
+        let known = await withTaskCancellationHandler {
+            await resource.described {
+                do {
+                    _ = try await reader.next()
+                } catch let error as CacheError where error.code == .unsatisfiableRange {
+                    // An empty resource has no first byte, but a length.
+                } catch {
+                    failure.withLock { $0 = error }
+                }
+            }
+        } onCancel: {
+            reader.cancel()
         }
-        return resource.contentInformation
+        try Task.checkCancellation()
+        if let known { return known }
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        return resource.contentInformation(evenStale: true)
             ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
     /// The number of bytes, asking the origin if need be; if it tells no total, for the last `count` of them.
-    func length(toFindLast count: Int64) async throws -> Int64 {
-        if let length = try await contentInformation().length { return length }
-        if let resource, let length = try await resource.askLength(credentials, last: count) { return length }
+    func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
+        if let length = try await contentInformation(for: priority).length { return length }
+        if let resource, let length = try await resource.askLength(credentials, last: count, priority) { return length }
         throw CacheError(
             .unsatisfiableRange,
             "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read")

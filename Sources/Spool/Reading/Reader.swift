@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import SpoolStorage
 import Synchronization
@@ -56,7 +57,7 @@ public final class Reader: AsyncSequence, Sendable {
     ///   filled, `.closed` when the cache has been closed; `CancellationError` when the task is cancelled.
     public func next() async throws -> MediaChunk? {
         try Task.checkCancellation()
-        if !handsOutSlices, let chunk = readNow() { return chunk }
+        if !handsOutSlices, let chunk = readNow() ?? beginNow() { return chunk }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
@@ -102,6 +103,27 @@ public final class Reader: AsyncSequence, Sendable {
         return MediaChunk(offset: found.position, data: data)
     }
 
+    /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed
+    /// and need not be asked about.
+    private func beginNow() -> MediaChunk? {
+        guard case .unopened = phase.withLock({ $0 }), let resource = media.resource, resource.isLoaded,
+            let (start, end) = bounds, let open = try? place(start, end, in: resource),  // Said by the slow way.
+            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: start, limit: chunkSize)
+        else { return nil }
+        mayGoOn(until: freeUntil, in: lease)
+        return readNow()
+    }
+
+    /// Up to there the reader asks nobody.
+    private func mayGoOn(until end: Int64, in lease: Lease) {
+        phase.withLock { phase in
+            guard case .open(var open) = phase else { return }
+            open.lease = lease
+            open.freeUntil = end
+            phase = .open(open)
+        }
+    }
+
     /// Bytes are about to be handed over.
     private func took(_ range: Range<Int64>, of resource: OpenResource) {
         phase.withLock { phase in
@@ -130,19 +152,14 @@ public final class Reader: AsyncSequence, Sendable {
             case .bytes(let lease, let range, let freeUntil):
                 do {
                     let chunk = try chunk(range, of: lease.generation)
-                    phase.withLock { phase in
-                        guard case .open(var open) = phase else { return }
-                        open.lease = lease
-                        open.freeUntil = freeUntil
-                        phase = .open(open)
-                    }
+                    mayGoOn(until: freeUntil, in: lease)
                     took(chunk.range, of: open.resource)
                     return chunk
                 } catch is MissingBytes {
                     // Evicted or found bad meanwhile: the scheduler knows, and has them brought again.
                     open.resource.missing(range, of: lease.generation)
-                } catch let error as CacheError where error.code == .storage {
-                    // A file that can't be opened now costs nothing of what is stored: tried again, then left alone.
+                } catch let error as CacheError where error.code == .storage || error.code == .catalogDamaged {
+                    // A file that can't be opened now, or seals that can't be read, cost nothing of what is stored: tried again, then left alone.
                     failures += 1
                     if failures > Self.retries { lease.generation.passOverDisk(error) }
                 }
@@ -163,18 +180,26 @@ public final class Reader: AsyncSequence, Sendable {
         case .unopened: break
         }
         let resource = try await media.opened()
-        let start: Int64
-        let end: Int64?
+        if let (start, end) = bounds { return try place(start, end, in: resource) }
+        guard case .suffix(let count) = range else { return nil }
+        let length = try await media.length(toFindLast: count, for: priority)
+        return try place(Swift.max(0, length - Swift.max(count, 0)), nil, in: resource)
+    }
+
+    /// Where the range begins and ends, if that does not depend on the length.
+    private var bounds: (start: Int64, end: Int64?)? {
         switch range {
-        case .from(let offset): (start, end) = (offset, nil)
-        case .bytes(let range): (start, end) = (range.lowerBound, range.upperBound)
-        case .suffix(let count):
-            let length = try await media.length(toFindLast: count)
-            (start, end) = (Swift.max(0, length - Swift.max(count, 0)), nil)
+        case .from(let offset): (offset, nil)
+        case .bytes(let range): (range.lowerBound, range.upperBound)
+        case .suffix: nil
         }
+    }
+
+    /// Takes a place in the resource; nil if the reader has been cancelled.
+    private func place(_ start: Int64, _ end: Int64?, in resource: OpenResource) throws -> Open? {
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start)", status: 416)
+                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416)
         }
         let (id, place) = media.openReader(at: start, end: end, priority: priority, in: resource)
         let open = Open(id: id, resource: resource, place: place, position: start)

@@ -37,6 +37,6 @@ public struct CacheKeyPolicy: Sendable {
         }
     }
 
-    /// The key of the resource at `url`.
-    public func key(for url: URL) -> CacheKey { CacheKey(name: name(url)) }
+    /// The key of the resource at `url`; user and password count in none.
+    public func key(for url: URL) -> CacheKey { CacheKey(name: name(url.separatingCredentials.url)) }
 }

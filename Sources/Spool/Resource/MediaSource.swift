@@ -14,10 +14,13 @@ public struct MediaSource: Sendable {
         /// Header fields to send along, such as `Authorization`.
         public var fields: HTTPFields
 
-        /// Creates an address.
+        /// Creates an address; user and password in it (`http://user:password@host`) become a Basic `Authorization`,
+        /// unless `fields` has one.
         public init(url: URL, fields: HTTPFields = [:]) {
+            let (url, authorization) = url.separatingCredentials
             self.url = url
             self.fields = fields
+            if let authorization, fields[.authorization] == nil { self.fields[.authorization] = authorization }
         }
     }
 
@@ -39,10 +42,13 @@ public struct MediaSource: Sendable {
     let resolver: UUID?
 
     /// A media file at `url`, asked for with `fields`.
+    ///
+    /// User and password in `url` are sent as a Basic `Authorization`, unless `fields` has one, and are not part of
+    /// ``url``.
     public init(url: URL, fields: HTTPFields = [:]) {
         let address = Address(url: url, fields: fields)
-        self.url = url
-        self.fields = fields
+        self.url = address.url
+        self.fields = address.fields
         self.resolve = { _ in address }
         self.canRefresh = false
         self.resolver = nil
@@ -53,7 +59,7 @@ public struct MediaSource: Sendable {
     /// - Parameter resolve: Called before the first request, and once more each time the origin refuses what it gave;
     ///   from any task. What it throws ends the play with that error.
     public init(url: URL, resolve: @escaping @Sendable (Reason) async throws -> Address) {
-        self.url = url
+        self.url = url.separatingCredentials.url
         self.fields = [:]
         self.resolve = resolve
         self.canRefresh = true

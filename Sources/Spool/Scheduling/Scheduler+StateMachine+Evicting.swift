@@ -17,9 +17,9 @@ extension Scheduler.StateMachine {
     ) -> [Range<Int64>] {
         var free = place.map { landed.intersection($0) } ?? landed
         var foremost: Int64 = 0
-        for (id, reader) in readers {
-            var reader = reader
-            reader.position = max(reader.position, positions[id] ?? 0)
+        for id in readers.keys.sorted() {
+            if let position = positions[id] { passOn(id, to: position) }
+            guard let reader = readers[id] else { continue }
             foremost = max(foremost, min(reader.position, Block.offsetLimit))
             free.remove(kept(for: reader))
         }
@@ -51,6 +51,15 @@ extension Scheduler.StateMachine {
         // Where all of it stayed there is no more room than before, and who tried again would only offer it again.
         if ranges.contains(where: { !kept.contains($0.addressable) }) { movements += 1 }
         return actions + plan()
+    }
+
+    /// The reader has gone on without telling: what lies behind it is not wanted again, once it has gone.
+    private mutating func passOn(_ id: ReaderID, to position: Int64) {
+        guard let reader = readers[id], !reader.isWaiting, position > reader.position else { return }
+        readers[id]?.untoldBytes += position - reader.position
+        readers[id]?.position = position
+        renewDemand(of: id)
+        enqueue(id)
     }
 
     /// What stays when room is made: the reader's block and the largest window, whatever its pace, since what has

@@ -182,10 +182,11 @@ extension Scheduler.StateMachine {
         if place.isValidation { enqueueUnvalidated() } else { enqueue(wanting: place.range) }
     }
 
-    /// What is stored may be used: a place that waited for asking whether it may now holds back holes only.
+    /// What is stored may be used: a place that waited for asking whether it may, or where the origin has asked to be left
+    /// alone, now holds back holes only.
     mutating func endValidationPlaces(_ actions: inout [Action]) {
         for var place in failures.all where place.isValidation {
-            guard case .waiting = place.state else {
+            guard place.notBefore != nil || place.state != .trying && !place.hasFailed else {
                 removePlace(place.number, &actions)
                 continue
             }

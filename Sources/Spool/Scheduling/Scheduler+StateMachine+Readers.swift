@@ -22,6 +22,8 @@ extension Scheduler.StateMachine {
         var priority: Priority
         var standing = Standing.reading
         var pace: ReadingPace
+        /// Bytes that it has taken without telling and that its pace does not count yet.
+        var untoldBytes: Int64 = 0
         /// Whether it may have what is stored: not before the origin has been asked, if it must be.
         var mayUseStored: Bool
         /// Whether it has found bytes of the current generation, which it may hand out any time.
@@ -66,7 +68,8 @@ extension Scheduler.StateMachine {
     package mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) -> [Action] {
         guard let reader = readers[id], position > reader.position else { return [] }
         endWaiting(id)
-        readers[id]?.pace.note(bytes: position - reader.position, now: now)
+        readers[id]?.pace.note(bytes: position - reader.position + reader.untoldBytes, now: now)
+        readers[id]?.untoldBytes = 0
         readers[id]?.position = position
         renewDemand(of: id)
         enqueue(id)
@@ -165,7 +168,13 @@ extension Scheduler.StateMachine {
             guard let reader = readers[id], reader.mayUseStored != mayUse else { continue }
             readers[id]?.mayUseStored = mayUse
             guard reader.isWaiting else { continue }
-            if mayUse { listWaiting(id, reader) } else { unlistWaiting(id, reader) }
+            if mayUse {
+                listWaiting(id, reader)
+                // What lacked room while nobody waited for it gets it now.
+                movements += 1
+            } else {
+                unlistWaiting(id, reader)
+            }
         }
     }
 

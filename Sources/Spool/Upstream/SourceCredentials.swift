@@ -79,6 +79,8 @@ final class SourceCredentials: Sendable {
         }
         if let known { return known }
         guard let task else { return Resolved(request: .init(url: source.url), number: -1) }
+        // A resolver may take no notice of cancellation: who is cancelled waits for it no longer.
+        try await task.waitForEnd(on: executor)
         let result = await task.result
         return try state.withLock { state in
             if state.resolving == task { state.resolving = nil }

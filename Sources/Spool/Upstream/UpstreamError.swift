@@ -1,23 +1,39 @@
 /// Says why an origin gave no response, or not all of it.
 public struct UpstreamError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added.
-    public struct Code: Hashable, Sendable {
-        let name: String
+    public struct Code: Hashable, Sendable, CaseIterable, CustomStringConvertible {
+        // Every code, once: docs/errors.md has a row for each.
+        private enum Name: String, CaseIterable {
+            case unreachable, timedOut, connectionLost, untrusted, redirects, malformed, cancelled, failed
+        }
+
+        private let name: Name
+
+        private init(_ name: Name) { self.name = name }
+
+        /// Every code of this version.
+        public static var allCases: [Code] { Name.allCases.map(Code.init) }
+
+        /// The code's name, for logs.
+        public var description: String { name.rawValue }
 
         /// No connection: name not found, refused, no route.
-        public static let unreachable = Code(name: "unreachable")
+        public static let unreachable = Code(.unreachable)
         /// Nothing came within the connect, head or idle timeout.
-        public static let timedOut = Code(name: "timedOut")
+        public static let timedOut = Code(.timedOut)
         /// The connection ended before the body did.
-        public static let connectionLost = Code(name: "connectionLost")
+        public static let connectionLost = Code(.connectionLost)
         /// The server's certificate or the TLS handshake was refused; not retried.
-        public static let untrusted = Code(name: "untrusted")
-        /// More redirects than allowed, a loop, or a redirect to something that is not HTTP; not retried.
-        public static let redirects = Code(name: "redirects")
+        public static let untrusted = Code(.untrusted)
+        /// More redirects than allowed, a loop, a redirect to something that is not HTTP, or one from https to http
+        /// that is not allowed; not retried.
+        public static let redirects = Code(.redirects)
+        /// A head that means nothing in HTTP, or a body framed in a way that is not understood; not retried.
+        public static let malformed = Code(.malformed)
         /// The request was given up by its caller.
-        public static let cancelled = Code(name: "cancelled")
+        public static let cancelled = Code(.cancelled)
         /// Anything else the transport reports; not retried.
-        public static let failed = Code(name: "failed")
+        public static let failed = Code(.failed)
     }
 
     /// The kind of failure.
@@ -39,4 +55,9 @@ public struct UpstreamError: Error, CustomStringConvertible {
 
     /// The sentence.
     public var description: String { message }
+
+    /// The sentence, to follow one that has named `address` already.
+    package func message(after address: String) -> String {
+        message.hasPrefix(address + " ") ? String(message.dropFirst(address.count + 1)) : message
+    }
 }

@@ -122,6 +122,31 @@ struct PartialContentLengthCases {
         }
     }
 
+    @Test(
+        "A12: an origin that refuses every range is asked once for the whole",
+        arguments: [nil, "bytes */3000000"] as [String?], [0, 1_500_000] as [Int64])
+    func refusesEveryRange(_ contentRange: String?, from start: Int64) async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .refusesRanges(contentRange: contentRange))])
+        let song = PatternBytes(seed: 1, length: 3_000_000)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.from(start), song, covers: start..<song.length)
+            #expect(stage.origin.log.exchanges.map(\.status) == [416, 200])
+            try await media.check(.bytes(100..<200), song)
+        }
+        #expect(stage.origin.log.bytesSent("/a") <= song.length + 100)
+    }
+
+    @Test("A12: an origin that refuses the whole as well is not asked for ever")
+    func refusesEverything() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(416))])
+        try await stage.session { cache in
+            let error = try await cache.media(for: stage.url()).failure()
+            #expect(error?.status == 416)
+            #expect(stage.origin.log.exchanges.count <= 2)
+        }
+    }
+
     @Test("A13: the last bytes of a resource of unknown length are found by asking; the last none are 416")
     func a13() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
@@ -144,7 +169,7 @@ struct PartialContentLengthCases {
                 for start in [3_000_000, 3_000_001, 1 << 40] as [Int64] {
                     let error = try await media.failure(.from(start))
                     #expect(error?.status == 416)
-                    #expect(error?.message.contains("3000000") == true)
+                    #expect(error?.message.contains("3,000,000") == true)
                 }
             }
         }

@@ -8,13 +8,20 @@ final class CatalogFault: Sendable {
     init(_ directory: String) throws {
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = .timeout(60)
         database = try DatabaseQueue(path: directory + "/catalog.sqlite", configuration: configuration)
     }
 
     /// Holds the write lock until ``unlock()``: what wants to write finds the catalog busy.
     func lock() async throws {
-        try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        while true {
+            do {
+                return try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                // The cache is writing; where it has just been opened, SQLite says so without waiting.
+                await Task.yield()
+            }
+        }
     }
 
     func unlock() async throws {
@@ -31,5 +38,18 @@ final class CatalogFault: Sendable {
 
     func acceptBlocks() async throws {
         try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
+    }
+
+    /// Overwrites the first page of the table of seals, as a bad disk does; nobody else may have the catalog open.
+    func overwriteSeals() throws {
+        let (page, size, path) = try database.read { db in
+            let page = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'block'")
+            return (page ?? 0, try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0, database.path)
+        }
+        try database.close()
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: UInt64((page - 1) * size))
+        try file.write(contentsOf: Data(repeating: 0x5a, count: size))
+        try file.close()
     }
 }

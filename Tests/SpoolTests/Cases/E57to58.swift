@@ -38,6 +38,43 @@ struct ClosingAndBoundsCases {
         }
     }
 
+    @Test(
+        "E57: close() does not wait for a resolver that never returns", arguments: [FreshnessPolicy.immutable, .http])
+    func closedBesideAResolverThatHangs(freshness: FreshnessPolicy) async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)], freshness: freshness)
+        let (asked, ask) = AsyncStream.makeStream(of: Void.self)
+        let (never, end) = AsyncStream.makeStream(of: Void.self)
+        let cache = try await stage.open()
+        let media = cache.media(
+            for: MediaSource(url: stage.url()) { _ in
+                ask.finish()
+                await Task.detached { for await _ in never {} }.value
+                throw CancellationError()
+            })
+        let read = Task { try await media.reader(.bytes(0..<100)).next() }
+        for await _ in asked {}
+        read.cancel()
+        await #expect(throws: CancellationError.self) { try await read.value }
+        try await stage.flowing { await cache.close() }
+        end.finish()
+    }
+
+    @Test("A reader that takes any number of bytes at once stays in its version when another one comes")
+    func largestChunks() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<1_000_000), Self.song)
+            let reader = media.reader(.bytes(100..<3_000_000), chunkSize: .max)
+            let first = try #require(try await reader.next())
+            try await media.check(.bytes(first.range.upperBound..<2_500_000), Self.song)
+            try await cache.remove(media.key)
+            let second = try #require(try await reader.next())
+            try Self.song.verify(second.data, at: first.range.upperBound)
+            await #expect(throws: CacheError.self) { while try await reader.next() != nil {} }
+        }
+    }
+
     @Test("E57: close() takes a second at most, whatever the number of open resources")
     func closesInASecond() async throws {
         let stage = try MemoryStage([:], configure: { $0.connectionsPerOrigin = 20 })

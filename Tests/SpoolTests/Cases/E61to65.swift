@@ -164,12 +164,14 @@ struct DoubtfulResponseCases {
     @Test("E65: an origin that sends one byte per response is asked a bounded number of times")
     func oneByteEach() async throws {
         let stage = try MemoryStage([
-            "/a": OriginResource(.pattern(Self.song), rules: [OriginRule(0..<200, .rangeLimit(1))])
+            "/a": OriginResource(.pattern(Self.song), rules: [OriginRule(0..<5000, .rangeLimit(1))])
         ])
         try await stage.session { cache in
             // An error, or the whole by another way.
             _ = try await cache.media(for: stage.url()).failure { try Self.song.verify($0.data, at: $0.offset) }
-            #expect(stage.origin.log.exchanges.count <= 100)
+            // Each place has its tries, and how many places there are depends on how transfers meet: mostly under 100,
+            // seen up to 400. Without a bound it would be all 5,000.
+            #expect(stage.origin.log.exchanges.count <= 1000)
         }
     }
 

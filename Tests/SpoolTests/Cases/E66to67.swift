@@ -172,6 +172,21 @@ struct FailingPlaceCases {
         }
     }
 
+    @Test("A preload that begins while a player of another resource waits asks for nothing before that has its bytes")
+    func preloadYieldsFromItsStart() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let resource = try await media.opened()
+            resource.context.conductor.playbackWaits(true)
+            let reader = media.openReader(at: 0, end: nil, priority: .preload, in: resource)
+            #expect(resource.scheduler.look { $0.machine.transfers.isEmpty })
+            resource.context.conductor.playbackWaits(false)
+            #expect(resource.scheduler.look { !$0.machine.transfers.isEmpty })
+            resource.closeReader(reader.id)
+        }
+    }
+
     @Test("E67: nine paused bodies of an origin without ranges do not keep a tenth reader from being served")
     func pausedBodies() async throws {
         let paths = (0..<10).map { "/\($0)" }

@@ -86,6 +86,27 @@ struct SharingAndFreshnessCases {
         }
     }
 
+    @Test(
+        "E68: under http, requests with other fields that begin a resource at once do not end each other's reading",
+        arguments: [true, false])
+    func beginningAtOnce(_ varies: Bool) async throws {
+        var resource = OriginResource.pattern(
+            3_000_000, .field("Cache-Control", "max-age=1000"), .field("Vary", varies ? "Accept-Language" : "Origin"))
+        resource.rules.append(.request(0, .stall(after: 30_000)))
+        let stage = try MemoryStage(["/a": resource], freshness: .http)
+        try await stage.session { cache in
+            func media(_ language: String) -> Media {
+                cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
+            }
+            let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
+            // Less than a block: the resource's place in the cache is still free.
+            try await first.check(Self.song, upTo: 30_000)
+            try await media("fr").check(.all, Self.song, covers: 0..<Self.song.length)
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == 60_000)
+        }
+    }
+
     @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones as they are")
     func bareNotModified() async throws {
         let stage = try MemoryStage([:], freshness: .http)
@@ -114,6 +135,61 @@ struct SharingAndFreshnessCases {
         // … and still no other's.
         tellApart(stage, by: .acceptLanguage, "de", fields)
         try await read("fr", Self.other)
+    }
+
+    @Test("E68: what a 304 says takes the place of what was stored, but for the length and the kind of thing it is")
+    func mergedNotModified() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        stage.pass(200)
+        stage.origin.script("/a") { _, _ in
+            let fields: HTTPFields = [
+                .eTag: "\"v1\"", .contentType: "audio/mp4", .contentLength: "5", .cacheControl: "max-age=1000",
+                .lastModified: "Sun, 06 Nov 1994 08:49:37 GMT",
+            ]
+            return .init(HTTPResponse(status: .notModified, headerFields: fields), .data(Data()))
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+            let information = try await media.contentInformation()
+            #expect(information.contentType == "audio/mp4")
+            #expect(information.length == Self.song.length)
+        }
+        stage.pass(900)
+        let count = stage.origin.log.exchanges.count
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let information = try await media.contentInformation()
+            #expect(information.contentType == "audio/mp4")
+            try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+        }
+        #expect(stage.origin.log.exchanges.count == count, "a thousand seconds are not over")
+    }
+
+    @Test("E68: after a 304 that says no-store, every use asks")
+    func notModifiedNoStore() async throws {
+        let stage = try MemoryStage(
+            ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)
+        let read = {
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+            }
+        }
+        try await read()
+        stage.pass(200)
+        stage.origin.script("/a") { request, _ in
+            let fields: HTTPFields = [.eTag: "\"v1\"", .cacheControl: "no-store, max-age=1000"]
+            return .init(HTTPResponse(status: .notModified, headerFields: fields), .data(Data()))
+        }
+        for _ in 0..<3 {
+            let count = stage.origin.log.exchanges.count
+            try await read()
+            #expect(stage.origin.log.exchanges.count == count + 1)
+        }
     }
 
     @Test("E68: a later part that says no-store is left out of what is kept")

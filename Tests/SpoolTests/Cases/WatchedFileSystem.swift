@@ -118,6 +118,8 @@ private final class WatchedFile: StoredFile {
         try base.punchHole(range)
     }
 
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? { try base.nextData(from: offset) }
+
     func size() throws(CacheError) -> Int64 {
         let size = try base.size()
         fileSystem.pass(.size, path)

@@ -1,4 +1,5 @@
 import Foundation
+import SpoolTesting
 import Synchronization
 import Testing
 
@@ -31,6 +32,37 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
+    @Test("Who waits while no connection is given back gets an error; while some are, one waits on")
+    func patience() async throws {
+        let clock = ManualClock()
+        let patience = {
+            var patience = OriginState.Patience(.playback, RetryPolicy())
+            patience.clock = clock
+            return patience
+        }()
+        #expect(patience.limit == .seconds(30))
+        let origin = OriginState(connectionLimit: 2)
+        let (first, second) = (try await origin.connect(.playback), try await origin.connect(.playback))
+        let waiting = Task { try await origin.connect(.playback, patience) }
+        try await clock.waitForSleepers(1)
+        while origin.waitingCount < 1 { await Task.yield() }
+        // Another one comes and goes, ahead of it.
+        let preload = Task { try await origin.connect(.preload, patience) }
+        try await clock.waitForSleepers(2)
+        first.end()
+        let connection = try await waiting.value
+        clock.advance(by: .seconds(31))
+        try await clock.waitForSleepers(1)
+        #expect(origin.waitingCount == 1)
+        clock.advance(by: .seconds(31))
+        let error = await #expect(throws: OriginState.AllConnectionsBusy.self) { try await preload.value }
+        #expect(error?.limit == .seconds(30))
+        #expect(origin.waitingCount == 0)
+        second.end()
+        connection.end()
+        #expect(origin.activeCount == 0)
+    }
+
     @Test("Players go before preloads that have waited longer")
     func priorities() async throws {
         let origin = OriginState(connectionLimit: 1)
@@ -52,6 +84,25 @@ struct OriginStateTests {
         try await playback.value
         try await preload.value
         #expect(order.values == [.playback, .preload])
+    }
+
+    @Test("Preloads leave one connection to players")
+    func preloadsLeaveOne() async throws {
+        let origin = OriginState(connectionLimit: 3)
+        let preloads = [try await origin.connect(.preload), try await origin.connect(.preload)]
+        let order = Order<Int>()
+        let third = Task {
+            let connection = try await origin.connect(.preload)
+            order.add(3)
+            connection.end()
+        }
+        while origin.waitingCount < 1 { await Task.yield() }
+        try await origin.connect(.playback).end()
+        #expect(order.values.isEmpty)
+        preloads[0].end()
+        try await third.value
+        preloads[1].end()
+        #expect(origin.activeCount == 0)
     }
 
     @Test("E67: a connection that back-pressure holds makes room for another, and is counted again when it goes on")

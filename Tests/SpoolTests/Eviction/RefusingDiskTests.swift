@@ -59,6 +59,8 @@ struct RefusingDiskTests {
     @Test("C35: no media file can be opened; play goes on uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
     func noFile(code: POSIXErrorCode) async throws {
         let disk = FaultyFileSystem()
+        // From the beginning: the cache makes a file ahead as soon as it is open.
+        disk.decide { call, path in call == .open && path.hasSuffix(".media") ? .error(code) : nil }
         let cache = try await cache(disk)
         disk.fail([.open], with: .error(code))
         try await play(in: cache)

@@ -66,6 +66,43 @@ struct SchedulerStoredTests {
         }
     }
 
+    @Test("E66: an origin that asked for time when what is stored was to be validated is not asked for holes before")
+    func validationPutOff() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        let reader = bench.open(at: 0)
+        guard case .failed(let failure) = bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(120)) else {
+            Issue.record("two minutes are longer than a player waits")
+            return
+        }
+        bench.perform(bench.machine.validated())
+        #expect(bench.found(reader) == 0..<256 * kib)
+        bench.now = .seconds(119)
+        #expect(bench.read(bench.open(at: 2 * mib)) == .failed(failure))
+        #expect(bench.live.isEmpty)
+        bench.now = .seconds(120)
+        let later = bench.open(at: 2 * mib)
+        #expect(bench.read(later) == .wait)
+        #expect(bench.live.map(\.lowerBound) == [2 * mib])
+    }
+
+    @Test("A transfer that lacked room goes on for a reader that waited for the origin's word until now")
+    func validationEndsLackOfSpace() {
+        let bench = SchedulerBench()
+        let former = bench.open(at: 0)
+        #expect(bench.read(former) == .wait)
+        let transfer = bench.liveIDs[0]
+        bench.stream(transfer)
+        bench.land(transfer, 256 * kib)
+        bench.close(former)
+        bench.perform(bench.machine.requireValidation())
+        let reader = bench.open(at: 300 * kib)
+        #expect(bench.read(reader) == .wait)
+        #expect(bench.lackSpace(transfer) == .hold)
+        bench.perform(bench.machine.validated())
+        #expect(bench.isAwaited(transfer))
+        #expect(!bench.isHeld(transfer))
+    }
+
     @Test("A validation that fails stops those that wait for it, and what is stored may be used by the shell's word")
     func validationFails() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)

@@ -53,6 +53,21 @@ struct SourceCredentialsTests {
         #expect(reasons.withLock { $0 } == [.first, .refused(status: 401), .refused(status: 403)])
     }
 
+    @Test("Who is cancelled does not wait for a resolver that never returns")
+    func cancelledBesideAResolverThatHangs() async throws {
+        let (never, end) = AsyncStream.makeStream(of: Void.self)
+        let url = url
+        let credentials = credentials { _ in
+            await Task.detached { for await _ in never {} }.value
+            return .init(url: url)
+        }
+        let waiting = Task { try await credentials.resolved() }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        end.finish()
+        #expect(try await credentials.resolved().number == 0)
+    }
+
     @Test("A source with fixed fields has nothing fresh to offer")
     func fixed() async throws {
         let source = MediaSource(url: url, fields: [.authorization: "Bearer old"])

@@ -41,6 +41,22 @@ struct TransferStateMachineTests {
         #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
     }
 
+    @Test("A body whose last piece was taken in part tells no length")
+    func cutLastPiece() {
+        var machine = Machine(offset: 0, end: nil, asked: 0)
+        _ = machine.chunk(count: 100, limit: 60)
+        let end = machine.bodyEnded()
+        #expect(end == .complete)
+    }
+
+    @Test("Where the end of a piece was not wanted, the body is left, though more be wanted by then: bytes are missing")
+    func cutPiece() {
+        var machine = Machine(offset: 0, end: 1000, asked: 0)
+        let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]
+        #expect(actions == [.land(skip: 0, count: 60, at: 0), .stop])
+        #expect(machine.position == 60)
+    }
+
     @Test("A8, A9: a body that ends before its announced end is cut; one without an end ends the resource")
     func ends() {
         var short = Machine(offset: 0, end: 100, asked: 0)

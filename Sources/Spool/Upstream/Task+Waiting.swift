@@ -1,0 +1,14 @@
+extension Task where Failure: Sendable {
+    /// Waits until the task is over, or the one that waits is cancelled, which `value` takes no notice of.
+    ///
+    /// - Throws: `CancellationError` when the waiting task is cancelled.
+    func waitForEnd(on executor: any TaskExecutor) async throws {
+        let (end, ended) = AsyncStream.makeStream(of: Void.self)
+        Task<Void, Never>(executorPreference: executor) {
+            _ = await result
+            ended.finish()
+        }
+        for await _ in end {}
+        try Task<Never, Never>.checkCancellation()
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// What a player meets before its first bytes.
+@Suite("First bytes", .timeLimit(.minutes(1)))
+struct FirstBytesTests {
+    @Test("A reader that begins in landed bytes of an open resource is handed them without a change of threads")
+    func withoutThreads() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000)])
+        let film = PatternBytes(seed: 1, length: 1_000_000)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, film)
+            let jobs = CountingExecutor()
+            try await withTaskExecutorPreference(jobs) {
+                // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
+                let former = media.reader(.all, chunkSize: 1000)
+                _ = try await former.next()
+                guard try await jobs.count({ _ = try await former.next() }) == 0 else { return }
+                for start in [0, 400_000, 999_000] as [Int64] {
+                    let reader = media.reader(.bytes(start..<start + 1000), chunkSize: 1000)
+                    let count = try await jobs.count {
+                        let chunk = try #require(try await reader.next())
+                        #expect(chunk.data == Data(film.bytes(start..<start + 1000)))
+                    }
+                    #expect(count == 0)
+                }
+            }
+        }
+    }
+
+    @Test("Length and type are told when the head of the response has come, before the first byte of its body")
+    func descriptionByHead() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let information = try await media.contentInformation()
+            #expect(information.length == 1_000_000)
+            #expect(information.supportsByteRanges)
+            #expect(media.landed.isEmpty)
+            stage.origin.set("/a", .pattern(1_000_000))
+            stage.origin.release()
+            try await media.check(.all, PatternBytes(seed: 1, length: 1_000_000))
+        }
+    }
+
+    @Test("Whoever is cancelled while the origin is silent stops waiting for length and type")
+    func cancelled() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: nil))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let waiting = Task { try await media.contentInformation() }
+            _ = try await stage.origin.log.first { _ in true }
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await waiting.value }
+        }
+    }
+}
+
+/// Runs jobs one after another on a thread of its own, and counts them.
+private final class CountingExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "spool.tests.counting")
+    private let jobs = Mutex(0)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        jobs.withLock { $0 += 1 }
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    /// How many jobs came while `body` ran.
+    func count(_ body: () async throws -> Void) async throws -> Int {
+        let before = jobs.withLock { $0 }
+        try await body()
+        return jobs.withLock { $0 } - before
+    }
+}
