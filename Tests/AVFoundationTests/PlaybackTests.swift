@@ -1,6 +1,8 @@
-@_spi(Testing) import AVFoundation
 import Foundation
+import Synchronization
 import Testing
+
+@_spi(Testing) @testable import AVFoundation
 
 @Suite("Playing real media through a delegate", .timeLimit(.minutes(1)))
 @MainActor
@@ -134,6 +136,38 @@ struct PlaybackTests {
         playing.player.play()
         #expect(playing.player.rate == 2)
         #expect(await playing.playToEnd())
+    }
+
+    @Test("A pause, and playing on, at libmpv's own keys are the player's, too")
+    func pauseInWindow() async throws {
+        let playing = Playing(try MemoryDelegate(.mp3), speed: 1)
+        await playing.load()
+        playing.player.play()
+        while playing.player.timeControlStatus != .playing { await Task.yield() }
+        let changed = [AVPlayer.rateDidChangeNotification]
+        for rate in [0, 1] as [Float] {
+            _ = await Listening.first(of: changed, playing.player) {
+                playing.player.playback?.state.withLock { $0.handle?.command(["cycle", "pause"], id: 0) }
+            }
+            #expect(playing.player.rate == rate)
+        }
+        #expect(await playing.player.seek(to: CMTime(seconds: 1, preferredTimescale: 1)))
+        #expect(playing.player.rate == 1)
+    }
+
+    @Test("An end that is reached just before a seek does not stop the play")
+    func endBeforeSeek() async throws {
+        let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
+        await playing.load()
+        playing.player.play()
+        let hasArrived = await withCheckedContinuation { continuation in
+            playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
+            // As if libmpv had got there when the seek was on its way.
+            playing.player.playback?.send.yield(.ended)
+        }
+        #expect(hasArrived && playing.player.rate == 1)
+        #expect(await playing.playToEnd())
+        #expect(playing.item.currentTime().seconds > playing.item.duration.seconds - 1)
     }
 
     @Test("A file plays without its loader being asked")

@@ -62,6 +62,8 @@ struct PlayerPartsTests {
         #expect(value("untimed", untimed) == "yes" && value("ao-null-untimed", untimed) == "yes")
         let shown = PlaybackOptions(headless: nil, isCustomStream: false, userAgent: "Spool/1")
         #expect(value("vo", shown)?.hasSuffix(",null") == true && value("ao", shown)?.hasSuffix(",null") == true)
+        for name in ["input-default-bindings", "input-vo-keyboard", "osc"] { #expect(value(name, shown) == "yes") }
+        #expect(value("input-default-bindings", headless) == "no" && value("osc", headless) == "no")
         let bare = MachineOutputs(environment: ["XDG_RUNTIME_DIR": "/run/user/1"], fileExists: { _ in false })
         let silent = PlaybackOptions(headless: nil, outputs: bare, isCustomStream: true)
         #expect(value("vo", silent) == "null" && value("ao", silent) == "null")

@@ -21,6 +21,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
 
     let userAgent: String?
     let prefersPreciseTiming: Bool
+    let values = AssetValues()
 
     /// An asset for the URL. Nothing is loaded until an item of it gets into a player.
     ///

@@ -46,7 +46,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// there.
     open func finishLoading() {
         record.finish(
-            with: redirect == nil ? nil : URLError(.unsupportedURL),
+            with: redirect == nil ? nil : URLError(.unsupportedURL), isRedirect: redirect != nil,
             information: contentInformationRequest?.information)
     }
 

@@ -6,7 +6,7 @@ public import Foundation
 /// Why media cannot be played, with AVFoundation's codes.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     /// The reasons that the stand-in gives, with Apple's numbers.
-    public enum Code: Int, Sendable, Hashable {
+    public enum Code: Int, Sendable, Hashable, CaseIterable {
         /// Something else.
         case unknown = -11800
         /// The player's machinery is gone.
@@ -37,6 +37,8 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     public static var errorDomain: String { AVFoundationErrorDomain }
     /// Apple's number.
     public var errorCode: Int { code.rawValue }
+    /// The sentence, where Foundation looks for a description of a `CustomNSError`.
+    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }
     /// One sentence, with libmpv's message if there is one.
     public var errorDescription: String? {
         let reason =

@@ -83,7 +83,8 @@ struct LoadingRequestContract: Sendable, Equatable {
     ///
     /// A request for information may be finished without a byte: its two bytes are a probe.
     mutating func finish(
-        failing: Bool, contentType: String?, allowedContentTypes: [String]?, isInformationKnown: Bool
+        failing: Bool, isRedirect: Bool = false, contentType: String?, allowedContentTypes: [String]?,
+        isInformationKnown: Bool
     ) -> Finish {
         switch phase {
         case .cancelled: return Finish(isFirst: false, violations: [.finishAfterCancel])
@@ -97,13 +98,13 @@ struct LoadingRequestContract: Sendable, Equatable {
         var finish = Finish(isFirst: true)
         guard !failing else { return finish }
         if asksForInformation {
-            if !isInformationKnown { finish.violations.append(.finishedWithoutInformation) }
+            if !isInformationKnown, !isRedirect { finish.violations.append(.finishedWithoutInformation) }
             if let allowedContentTypes, !allowedContentTypes.isEmpty,
                 !(contentType.map(allowedContentTypes.contains) ?? false)
             {
                 finish.violations.append(.contentTypeNotAllowed)
             }
-        } else if let length, delivered < length {
+        } else if let length, delivered < length, !isRedirect {
             finish.violations.append(.shortFinish)
         }
         return finish

@@ -123,11 +123,12 @@ final class LoadingRequestRecord: Sendable {
         receive(.data(data.prefix(delivery.accepted)))
     }
 
-    func finish(with error: (any Error)?, information: ContentInformation?) {
+    func finish(with error: (any Error)?, isRedirect: Bool = false, information: ContentInformation?) {
         let isKnown = core.isInformationKnown
+        let isChecked = isRedirect && core.policy.checksTypeOfRedirects
         let (finish, offset) = state.withLock { state in
             let finish = state.contract.finish(
-                failing: error != nil, contentType: information?.contentType,
+                failing: error != nil && !isChecked, isRedirect: isChecked, contentType: information?.contentType,
                 allowedContentTypes: allowedContentTypes, isInformationKnown: isKnown)
             return (finish, state.contract.currentOffset)
         }

@@ -8,9 +8,11 @@ extension AVPlayer {
         playback = nil
         isRunning = false
         seekWhenReady = nil
+        hasEndedBeforeSeek = false
         former?.player = nil
         finishSeeks(completed: false)
         currentItem = item
+        defer { post(Self.currentItemDidChangeNotification) }
         guard let item else { return }
         item.player = self
         start(item)
@@ -28,6 +30,7 @@ extension AVPlayer {
         }
         let options = PlaybackOptions(
             headless: headless, outputs: .ofThisMachine, isCustomStream: source.isStream,
+            isFile: item.urlAsset?.url.isFileURL ?? false,
             userAgent: item.urlAsset?.userAgent,
             isPrecise: item.urlAsset?.prefersPreciseTiming ?? false,
             forwardBufferDuration: item.preferredForwardBufferDuration)
@@ -63,13 +66,24 @@ extension AVPlayer {
             tellOfTimeControl(since: former)
         case .stalled:
             guard wantedRate != 0 else { return }
-            if !automaticallyWaitsToMinimizeStalling { pause() }
+            if !automaticallyWaitsToMinimizeStalling {
+                // Bytes may have come since; whoever hears of the rate is to find what made it 0.
+                item.state.isStarved = true
+                changeRate(to: 0, reason: nil)
+            }
+            guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
             item.post(.AVPlayerItemPlaybackStalled)
         case .seekFinished(let id, let completed):
             if completed { item.post(.AVPlayerItemTimeJumped) }
             seeks.removeValue(forKey: id)?(completed)
+            guard hasEndedBeforeSeek, seeks.isEmpty else { return }
+            hasEndedBeforeSeek = false
+            if !completed { itemEnded(item) }
         case .ended:
-            itemEnded(item)
+            // An end that was reached before a seek away from it is none, if the seek arrives.
+            if seeks.isEmpty { itemEnded(item) } else { hasEndedBeforeSeek = true }
+        case .pausedInWindow(let isPaused):
+            wantedInWindow(isPaused ? 0 : defaultRate)
         case .failed, .closed:
             itemFailed(item)
         }
@@ -88,7 +102,7 @@ extension AVPlayer {
         // First what the player does, then the news: who hears it finds the player as it will be.
         switch actionAtItemEnd {
         case .advance: advanceAfterEnd()
-        case .pause: pause()
+        case .pause: changeRate(to: 0, reason: nil)
         case .none: break
         }
         item.post(.AVPlayerItemDidPlayToEndTime)

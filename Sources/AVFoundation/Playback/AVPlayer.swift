@@ -8,7 +8,7 @@ public import Foundation
 ///
 /// Replacing the item, or letting the player go, cancels no loading request, as with Apple's: the requests of an
 /// asset end with the asset.
-@MainActor open class AVPlayer: NSObject {
+@preconcurrency @MainActor open class AVPlayer: NSObject {
     /// Whether a player can play.
     public enum Status: Int, Sendable {
         /// It has not tried yet.
@@ -82,8 +82,11 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
+    // Final: Swift 6.3 names its getter differently in a subclass where the class is `@preconcurrency`.
+    final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
+    /// Whether the end was reached after a seek was asked for and before it was under way.
+    var hasEndedBeforeSeek = false
     /// A seek that was asked for before the item was ready.
     var seekWhenReady: (seconds: Double, id: UInt64)?
     var timeObservers: [TimeObserver] = []
@@ -116,14 +119,29 @@ public import Foundation
     /// How fast to play: 0 is paused, 1 as recorded. Negative rates play forwards here.
     open var rate: Float {
         get { wantedRate }
-        set {
-            guard newValue.isFinite else { return }
-            let former = (wantedRate, timeControlStatus)
-            wantedRate = newValue
-            playback?.setRate(newValue)
-            if newValue != former.0 { post(Self.rateDidChangeNotification) }
-            tellOfTimeControl(since: former.1)
+        set { changeRate(to: newValue, reason: .setRateCalled) }
+    }
+
+    /// Sets the rate, for an app or, without a reason, because of what has become of the item.
+    func changeRate(to newValue: Float, reason: RateDidChangeReason?) {
+        guard newValue.isFinite else { return }
+        let former = (wantedRate, timeControlStatus)
+        wantedRate = newValue
+        playback?.setRate(newValue)
+        if newValue != former.0 {
+            post(Self.rateDidChangeNotification, userInfo: reason.map { [Self.rateDidChangeReasonKey: $0] })
         }
+        tellOfTimeControl(since: former.1)
+    }
+
+    /// The person at the window has chosen: as if the app had set the rate, but libmpv knows already.
+    func wantedInWindow(_ rate: Float) {
+        let former = timeControlStatus
+        guard (rate == 0) != (wantedRate == 0) else { return }
+        wantedRate = rate
+        let reason = RateDidChangeReason.setRateCalled
+        post(Self.rateDidChangeNotification, userInfo: [Self.rateDidChangeReasonKey: reason])
+        tellOfTimeControl(since: former)
     }
 
     /// Plays at the default rate.
@@ -156,14 +174,31 @@ public import Foundation
         setCurrent(item)
     }
 
+    /// Why a rate has changed.
+    public struct RateDidChangeReason: RawRepresentable, Hashable, Sendable {
+        /// Apple's name for the reason.
+        public let rawValue: String
+        /// A reason of a name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+        /// The app has set it.
+        public static let setRateCalled = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateCalled")
+        /// The rate that the app had set could not be held; never said here.
+        public static let setRateFailed = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateFailed")
+    }
+
+    /// Where ``rateDidChangeNotification`` keeps a ``RateDidChangeReason``. None when an item has run dry or ended.
+    nonisolated public static let rateDidChangeReasonKey = "AVPlayerRateDidChangeReason"
+    /// The current item has changed. Linux only: what key-value observing of it is with Apple's.
+    nonisolated public static let currentItemDidChangeNotification = NSNotification.Name(
+        "AVPlayerCurrentItemDidChangeNotification")
     /// The rate has changed.
     nonisolated public static let rateDidChangeNotification = NSNotification.Name("AVPlayerRateDidChangeNotification")
     /// ``timeControlStatus`` has changed. Linux only: what key-value observing of it is with Apple's.
     nonisolated public static let timeControlStatusDidChangeNotification = NSNotification.Name(
         "AVPlayerTimeControlStatusDidChangeNotification")
 
-    private func post(_ name: NSNotification.Name) {
-        NotificationCenter.default.post(name: name, object: self)
+    func post(_ name: NSNotification.Name, userInfo: [AnyHashable: Any]? = nil) {
+        NotificationCenter.default.post(name: name, object: self, userInfo: userInfo)
     }
 
     func tellOfTimeControl(since former: TimeControlStatus) {
@@ -177,7 +212,7 @@ public import Foundation
     func itemBecameReady() {}
 
     /// The item has ended and the player is to advance. For subclasses in this module; a plain player pauses.
-    func advanceAfterEnd() { pause() }
+    func advanceAfterEnd() { changeRate(to: 0, reason: nil) }
 
     private func applyVolume() {
         playback?.setVolume(volume, isMuted: isMuted)

@@ -5,7 +5,7 @@ public import Foundation
 /// Loading begins when the item gets into a player. An item that has failed stays failed; make a new one.
 ///
 /// Isolation as in the iOS 18 SDK: on the main actor, but for what is `nonisolated` here.
-@MainActor open class AVPlayerItem: NSObject, NSCopying {
+@preconcurrency @MainActor open class AVPlayerItem: NSObject, NSCopying {
     /// Whether an item can be played.
     public enum Status: Int, Sendable {
         /// Not loaded yet.
@@ -106,9 +106,12 @@ public import Foundation
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
     }
+}
 
+// Not in the class: see `AVPlayer.seeks`.
+extension AVPlayerItem {
     /// Goes to a time; the handler hears whether it got there. See ``AVPlayer/seek(to:completionHandler:)``.
-    open func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
+    public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
         guard let player, player.currentItem === self else {
             completionHandler?(false)
             return

@@ -2,7 +2,7 @@
 ///
 /// The item after the current one is loaded a little ahead of its turn. An item that was played, or skipped, leaves
 /// the queue, and its loading requests are not cancelled, as with Apple's: whoever serves them has to notice.
-@MainActor open class AVQueuePlayer: AVPlayer {
+@preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
     /// A queue without items.

@@ -1,3 +1,4 @@
+import CMPV
 import Foundation
 import Synchronization
 
@@ -30,11 +31,17 @@ extension ItemPlayback {
             if item.becameReady() { send.yield(.ready) }
         case .fileEnded(let error, let message):
             guard error != 0 || state.withLock({ !$0.isLoaded }) else { return }
-            fail(with: stream?.failure ?? AVError(.fileFormatNotRecognized, detail: message))
+            // libmpv's own words for this code say no more than the code.
+            let detail = error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message
+            fail(with: stream?.failure ?? AVError(.fileFormatNotRecognized, detail: detail))
         case .reply(let id, let error):
             replied(to: id, error: error)
         case .seek:
-            state.withLock { $0.seeks.reachedDemuxer() }
+            // It may be the person's at the window, back from the end.
+            state.withLock { state in
+                state.seeks.reachedDemuxer()
+                state.isAtEnd = false
+            }
         case .playbackRestart:
             restarted(handle)
         case .number("duration", let value?):
@@ -44,8 +51,13 @@ extension ItemPlayback {
         case .flag("core-idle", let isIdle):
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
-            reachedEnd(of: handle)
+            // What was told before a seek may be read after it.
+            if handle.flag("eof-reached") ?? true { reachedEnd(of: handle) }
+        case .flag("pause", _):
+            pauseChanged(handle)
         case .propertySet:
+            state.withLock { $0.unansweredSets -= 1 }
+            pauseChanged(handle)
             // Begun to play where there is nothing more: libmpv does not tell of that.
             if state.withLock({ $0.isPlaying && $0.isLoaded }), handle.flag("eof-reached") == true {
                 reachedEnd(of: handle)
@@ -128,7 +140,30 @@ extension ItemPlayback {
             // Nothing was played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
+        if isBeforeEnd { return fail(with: AVError(.contentIsUnavailable, detail: "it ends before its duration")) }
         send.yield(.ended)
+    }
+
+    /// What this player has set is answered for before the change is told; what else changes is the person's, who
+    /// pressed a key or the controller of the window.
+    private func pauseChanged(_ handle: MPVHandle) {
+        guard let isPaused = handle.flag("pause") else { return }
+        let isTheirs = state.withLock { state in
+            guard state.isLoaded, state.unansweredSets == 0, state.isPlaying == isPaused else { return false }
+            state.isPlaying = !isPaused
+            return true
+        }
+        if isTheirs { send.yield(.pausedInWindow(isPaused)) }
+    }
+
+    /// Whether what has ended are the bytes and not the media: fewer came than were told of, or the index of the file
+    /// promises more. The duration of a file without an index is an estimate and proves nothing.
+    private var isBeforeEnd: Bool {
+        if stream?.endsEarly == true { return true }
+        guard let duration = item.duration, let type = stream?.contentInformation?.contentType,
+            [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue).contains(type)
+        else { return false }
+        return item.time < duration - max(2, duration / 10)
     }
 
     /// libmpv's clock begins a little below 0, by what the sound device has yet to play.

@@ -25,6 +25,8 @@ final class ItemPlayback: Sendable {
         var isSeekable = false
         /// Whether the rate is not 0.
         var isPlaying = false
+        /// Properties that were set and have not been answered for.
+        var unansweredSets = 0
         var isAtEnd = false
         /// Seconds.
         var lastSeekTarget: Double = 0
@@ -56,11 +58,7 @@ final class ItemPlayback: Sendable {
             handle.addStream(scheme: "avfoundation", stream)
             target = "avfoundation://\(name)"
         }
-        handle.observe(["duration", "time-pos", "core-idle", "eof-reached"])
-        if options.headless == nil {
-            // The least that a window needs; libmpv's own keys would seek and pause behind the player's back.
-            for key in ["q", "ESC", "CLOSE_WIN"] { handle.command(["keybind", key, "quit"], id: 0) }
-        }
+        handle.observe(["duration", "time-pos", "core-idle", "eof-reached", "pause"])
         item.playbacks.opened()
         let thread = Thread { [self] in
             runEvents(of: handle)
@@ -81,19 +79,15 @@ final class ItemPlayback: Sendable {
     // MARK: Commands
 
     func setRate(_ rate: Float) {
-        state.withLock { $0.isPlaying = rate != 0 }
-        call { handle in
-            if rate != 0 { handle.set("speed", String(options.speed(rate: rate))) }
-            handle.set("pause", rate == 0 ? "yes" : "no")
-        }
+        let isPlaying = rate != 0
+        state.withLock { $0.isPlaying = isPlaying }
+        set((isPlaying ? [("speed", String(options.speed(rate: rate)))] : []) + [("pause", isPlaying ? "no" : "yes")])
     }
 
     func setVolume(_ volume: Float, isMuted: Bool) {
-        call { handle in
-            // libmpv's volume is the cube root of the gain, in per cent.
-            handle.set("volume", String(100 * cbrt(Double(min(max(volume, 0), 1)))))
-            handle.set("mute", isMuted ? "yes" : "no")
-        }
+        // libmpv's volume is the cube root of the gain, in per cent.
+        let gain = String(100 * cbrt(Double(min(max(volume, 0), 1))))
+        set([("volume", gain), ("mute", isMuted ? "yes" : "no")])
     }
 
     /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
@@ -114,14 +108,23 @@ final class ItemPlayback: Sendable {
     }
 
     /// Ends playback: reads fail, the thread leaves, the handle is destroyed there. Returns at once.
-    func shutDown() {
+    ///
+    /// - Parameter cancelling: whether open loading requests are called off, which a player does not do that moves on.
+    func shutDown(cancelling: Bool = false) {
         let handle = state.withLock { state in
             defer { state.isShutDown = true }
             return state.isShutDown ? nil : state.handle
         }
         guard handle != nil else { return }
-        stream?.close()
+        stream?.close(cancelling: cancelling)
         call(evenWhenShutDown: true) { $0.wakeUp() }
+    }
+
+    private func set(_ properties: [(name: String, value: String)]) {
+        state.withLock { state in
+            guard let handle = state.handle, !state.isShutDown else { return }
+            for property in properties where handle.set(property.name, property.value) { state.unansweredSets += 1 }
+        }
     }
 
     private func call(evenWhenShutDown: Bool = false, _ body: (MPVHandle) -> Void) {

@@ -43,11 +43,11 @@ struct MPVHandle: @unchecked Sendable {
         }
     }
 
-    /// Sets a property, without waiting for it.
-    func set(_ name: String, _ value: String) {
+    /// Sets a property, without waiting for it; whether an event will say that it is done.
+    func set(_ name: String, _ value: String) -> Bool {
         value.withCString { text in
             var text: UnsafePointer<CChar>? = text
-            cmpv_set_property_async(pointer, 0, name, MPV_FORMAT_STRING, &text)
+            return cmpv_set_property_async(pointer, 0, name, MPV_FORMAT_STRING, &text) >= 0
         }
     }
 
@@ -92,5 +92,5 @@ struct MPVHandle: @unchecked Sendable {
 
 /// The format in which a property is observed: flags for the yes-or-no ones, numbers for the rest.
 private func formatOfProperty(_ name: String) -> mpv_format {
-    ["core-idle", "eof-reached"].contains(name) ? MPV_FORMAT_FLAG : MPV_FORMAT_DOUBLE
+    ["core-idle", "eof-reached", "pause"].contains(name) ? MPV_FORMAT_FLAG : MPV_FORMAT_DOUBLE
 }

@@ -9,6 +9,8 @@ enum PlaybackEvent: Sendable, Equatable {
     /// Media has not come in time.
     case stalled
     case seekFinished(id: UInt64, completed: Bool)
+    /// Someone paused, or played on, at the window.
+    case pausedInWindow(Bool)
     /// Someone closed the window.
     case closed
 }

@@ -6,6 +6,8 @@ struct PlaybackOptions: Sendable, Equatable {
     /// The outputs that the machine has, where it is not headless.
     var outputs = MachineOutputs()
     var isCustomStream: Bool
+    /// Whether libmpv opens a file of this machine.
+    var isFile = false
     var userAgent: String?
     /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
     var isPrecise = false
@@ -20,18 +22,21 @@ struct PlaybackOptions: Sendable, Equatable {
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
             ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
-            ("input-default-bindings", "no"), ("osc", "no"), ("pause", "yes"),
+            ("pause", "yes"),
             ("keep-open", "always"), ("keep-open-pause", "no"), ("audio-display", "no"), ("sub-auto", "no"),
             ("audio-file-auto", "no"), ("hr-seek", "yes"), ("demuxer-max-back-bytes", "0"),
             ("demuxer-readahead-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2)),
             ("cache-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 10)),
             ("demuxer-max-bytes", isCustomStream ? "4MiB" : "16MiB"), ("cache", isCustomStream ? "no" : "auto"),
         ]
-        // As with Apple's, a seek in an mp3 goes to where its bytes should be; else libmpv reads all that lies between.
-        if !isPrecise { options.append(("demuxer-lavf-o", "fflags=+fastseek")) }
+        options += MediaFormats.options(
+            mayReachNetwork: !isCustomStream && !isFile,
+            // As with Apple's, a seek in an mp3 goes to where its bytes should be; else libmpv reads all between.
+            demuxer: isPrecise ? [] : ["fflags=+fastseek"])
         if let userAgent { options.append(("user-agent", userAgent)) }
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
+            options += [("input-default-bindings", "no"), ("osc", "no")]
             // The sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
@@ -40,6 +45,8 @@ struct PlaybackOptions: Sendable, Equatable {
             options += [
                 ("vo", outputs.hasScreen ? "gpu,x11,null" : "null"),
                 ("ao", outputs.hasSound ? "pipewire,pulse,alsa,null" : "null"),
+                // Keys, mouse and controller of the window are libmpv's usual ones.
+                ("input-default-bindings", "yes"), ("input-vo-keyboard", "yes"), ("osc", "yes"),
             ]
         }
         return options

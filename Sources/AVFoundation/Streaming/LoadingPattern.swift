@@ -1,31 +1,9 @@
 import Foundation
 
-/// Which loading requests a player makes, and when it calls them off, given what its demuxer reads.
-///
-/// This is AVPlayer's pattern as observed from outside: information first, with a probe of two bytes that nothing
-/// uses; then everything from the position to the end; a cancel once enough lies ahead; a new request where the
-/// buffer ends once it drains; and after a seek out of the buffer a cancel and a new request from the target.
-///
-/// Pure: no lock, clock or I/O. ``MediaStream`` is its shell. A seek is acted on when the demuxer reads there, since
-/// demuxers jump about without reading.
-struct LoadingPattern: Sendable {
-    enum Action: Sendable, Equatable {
-        case askInformation(token: Int)
-        case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
-        case cancel(token: Int)
-        case wakeReader
-    }
-
-    enum ReadResult: Sendable, Equatable {
-        case bytes(Data)
-        /// Nothing yet: ask again after a ``Action/wakeReader``.
-        case wait
-        case endOfResource
-        /// A seek is under way: what is read now is of no use.
-        case interrupted
-        case failed
-    }
-
+/// AVPlayer's pattern as observed from outside: information first, with a probe of two bytes that nothing uses; then
+/// everything from the position to the end; a cancel once enough lies ahead; a new request where the buffer ends once it
+/// drains; and after a seek out of the buffer a cancel and a new request from the target.
+struct LoadingPattern: RequestPattern {
     private enum Information: Equatable {
         case unasked
         case asked(token: Int)
@@ -39,6 +17,7 @@ struct LoadingPattern: Sendable {
         var end: Int64?
         /// Called off, but the delegate may not know yet: what still comes is as good as any.
         var isCancelled = false
+        var hasBrought = false
     }
 
     private(set) var policy: LoadingPolicy
@@ -46,7 +25,6 @@ struct LoadingPattern: Sendable {
     private(set) var buffer = StreamBuffer()
     private(set) var hasFailed = false
     private(set) var isOpen = false
-    /// Where the resource ends, once that is known.
     private(set) var endOfResource: Int64?
     private var information = Information.unasked
     private var request: Request?
@@ -64,9 +42,7 @@ struct LoadingPattern: Sendable {
     var contentInformation: ContentInformation? {
         if case .known(let information) = information { information } else { nil }
     }
-    /// Whether the demuxer waits for bytes.
     var isReadWaiting: Bool { isReaderWaiting && isOpen }
-    /// Whether a read waits although a seek should have ended it: the seek has not come to the stream.
     var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
     private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
@@ -77,7 +53,6 @@ struct LoadingPattern: Sendable {
 
     // MARK: The player's side
 
-    /// A demuxer is about to open the stream.
     mutating func open() -> [Action] {
         var actions: [Action] = []
         isOpen = true
@@ -88,7 +63,6 @@ struct LoadingPattern: Sendable {
         return actions
     }
 
-    /// Whether the information is there: `.bytes` with none once it is.
     mutating func opening() -> ReadResult {
         if !isOpen || hasFailed { return .failed }
         if contentInformation != nil { return .bytes(Data()) }
@@ -96,7 +70,6 @@ struct LoadingPattern: Sendable {
         return .wait
     }
 
-    /// The demuxer is gone; what still comes is of no use. Nothing is called off, as with Apple's.
     mutating func close() -> [Action] {
         isOpen = false
         request = nil
@@ -105,7 +78,6 @@ struct LoadingPattern: Sendable {
         return wake()
     }
 
-    /// Loads the beginning before anyone reads it.
     mutating func prebuffer() -> [Action] {
         guard !isOpen, !wantsPrebuffer, buffer.count == 0, !hasFailed else { return [] }
         var actions: [Action] = []
@@ -122,13 +94,11 @@ struct LoadingPattern: Sendable {
         policy.requestBelow = policy.cancelAbove / 4
     }
 
-    /// The demuxer seeks.
     mutating func seek(to offset: Int64) {
         position = max(0, offset)
         hasSoughtSinceExpected = true
     }
 
-    /// The demuxer wants up to `limit` bytes at its position.
     mutating func read(limit: Int) -> (ReadResult, [Action]) {
         var actions: [Action] = []
         isReaderWaiting = false
@@ -147,13 +117,10 @@ struct LoadingPattern: Sendable {
         return (.wait, actions)
     }
 
-    /// The player is about to seek.
     mutating func expectSeek() {
         hasSoughtSinceExpected = false
     }
 
-    /// Makes a read that waits return, unless the seek has come to the stream already: then the read is the new
-    /// place's own. True if a read was made to return.
     mutating func interrupt() -> (Bool, [Action]) {
         guard isReadStuck else { return (false, []) }
         isReadInterrupted = true
@@ -164,10 +131,16 @@ struct LoadingPattern: Sendable {
 
     mutating func received(_ data: Data, token: Int) -> [Action] {
         guard var current = request, current.token == token else { return [] }
-        guard !current.isCancelled || ahead < 2 * policy.cancelAbove else { return [] }
+        guard !current.isCancelled || ahead < 2 * policy.cancelAbove else {
+            // More than is kept, from a delegate that has not heard of the cancel: what it says from now on, its end
+            // too, is of bytes that are not held.
+            request = nil
+            return []
+        }
         var actions: [Action] = []
         buffer.append(data)
         current.next += Int64(data.count)
+        current.hasBrought = true
         request = current
         // Without ranges a stream is read from its beginning again: what lies before the position is passed over.
         if !isSeekable, position > buffer.end { buffer.reset(at: buffer.end) }
@@ -189,10 +162,10 @@ struct LoadingPattern: Sendable {
         }
         guard let current = request, current.token == token else { return [] }
         request = nil
-        // A request that ends early, or that had no end, tells where the resource ends.
-        if current.end == nil || current.next < (current.end ?? 0) {
-            endOfResource = current.next
-        }
+        // A request that ends early, or that had no end, tells where the resource ends; not one that was called off.
+        let isShort = current.end.map { current.next < $0 } ?? true
+        let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasBrought
+        if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }
         return wake()
     }
 

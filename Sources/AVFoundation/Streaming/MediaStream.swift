@@ -4,7 +4,7 @@ import Synchronization
 
 /// The bytes of one player item as its demuxer reads them: blocking reads on one side, loading requests on the other.
 ///
-/// Decisions are ``LoadingPattern``'s. Reads come from libmpv's threads, one at a time; bytes from the delegate's
+/// Decisions are a ``RequestPattern``'s. Reads come from libmpv's threads, one at a time; bytes from the delegate's
 /// queue; seeks and closing from anywhere.
 final class MediaStream: Sendable {
     /// The error that ended the stream, if one did.
@@ -12,17 +12,18 @@ final class MediaStream: Sendable {
 
     private let core: ResourceLoaderCore
     private let url: URL
+    private let requestTimeout: Double?
     private let state: Mutex<State>
     private let arrival = DispatchSemaphore(value: 0)
 
     private struct State {
-        var pattern: LoadingPattern
+        var pattern: any RequestPattern
         var records: [Int: LoadingRequestRecord] = [:]
         var failure: (any Error)?
     }
 
     private enum Step {
-        case start(LoadingRequestRecord)
+        case start(LoadingRequestRecord, token: Int)
         case cancel(LoadingRequestRecord)
         case wakeReader
     }
@@ -30,10 +31,20 @@ final class MediaStream: Sendable {
     init(core: ResourceLoaderCore, url: URL, policy: LoadingPolicy = .init()) {
         self.core = core
         self.url = url
-        state = Mutex(State(pattern: LoadingPattern(policy: policy)))
+        requestTimeout = policy.requestTimeout
+        let pattern: any RequestPattern =
+            policy.isConcurrent ? ConcurrentPattern(policy: policy) : LoadingPattern(policy: policy)
+        state = Mutex(State(pattern: pattern))
     }
 
     var contentInformation: ContentInformation? { state.withLock { $0.pattern.contentInformation } }
+    /// Whether the bytes have ended before the length that was told.
+    var endsEarly: Bool {
+        state.withLock { state in
+            guard let told = state.pattern.contentInformation?.contentLength else { return false }
+            return state.pattern.endOfResource.map { $0 < told } ?? false
+        }
+    }
     var length: Int64? { state.withLock { $0.pattern.endOfResource } }
 
     // MARK: The demuxer's side
@@ -92,21 +103,24 @@ final class MediaStream: Sendable {
     /// Loads the beginning before anyone reads it.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Makes every read fail and drops what still comes, without calling anything off.
-    func close() {
+    /// Makes every read fail and drops what still comes; calls off what is open only if `cancelling`.
+    func close(cancelling: Bool = false) {
         let records = state.withLock { state in
             defer { state.records = [:] }
             return Array(state.records.values)
         }
-        for record in records { record.abandon() }
+        for record in records {
+            record.abandon()
+            if cancelling { record.cancel() }
+        }
         feed { $0.close() }
     }
 
     // MARK: The shell
 
     private func wait(
-        for read: (inout LoadingPattern) -> (LoadingPattern.ReadResult, [LoadingPattern.Action])
-    ) -> LoadingPattern.ReadResult {
+        for read: (inout any RequestPattern) -> (LoadingReadResult, [LoadingAction])
+    ) -> LoadingReadResult {
         while true {
             let (result, steps) = state.withLock { state in
                 let (result, actions) = read(&state.pattern)
@@ -118,7 +132,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    private func feed(_ input: (inout LoadingPattern) -> [LoadingPattern.Action]) {
+    private func feed(_ input: (inout any RequestPattern) -> [LoadingAction]) {
         perform(
             state.withLock { state in
                 let actions = input(&state.pattern)
@@ -126,14 +140,15 @@ final class MediaStream: Sendable {
             })
     }
 
-    private func steps(for actions: [LoadingPattern.Action], _ state: inout State) -> [Step] {
+    private func steps(for actions: [LoadingAction], _ state: inout State) -> [Step] {
         actions.compactMap { action in
             switch action {
             case .askInformation(let token):
                 return .start(
-                    makeRecord(token, .contentInformation, offset: 0, length: 2, toEnd: false, &state))
+                    makeRecord(token, .contentInformation, offset: 0, length: 2, toEnd: false, &state), token: token)
             case .askData(let token, let offset, let length, let toEnd):
-                return .start(makeRecord(token, .data, offset: offset, length: length, toEnd: toEnd, &state))
+                return .start(
+                    makeRecord(token, .data, offset: offset, length: length, toEnd: toEnd, &state), token: token)
             case .cancel(let token):
                 return state.records.removeValue(forKey: token).map(Step.cancel)
             case .wakeReader:
@@ -171,10 +186,24 @@ final class MediaStream: Sendable {
         }
     }
 
+    /// Fails a request that brings nothing for so many seconds, as a player does.
+    private func watch(_ record: LoadingRequestRecord, token: Int, delivered: Int64, timeout: Double) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self, weak record] in
+            guard let self, let record, record.phase == .made || record.phase == .open else { return }
+            guard record.delivered == delivered else {
+                return watch(record, token: token, delivered: record.delivered, timeout: timeout)
+            }
+            record.abandon()
+            receive(.failed(URLError(.timedOut)), token: token)
+        }
+    }
+
     private func perform(_ steps: [Step]) {
         for step in steps {
             switch step {
-            case .start(let record): record.start()
+            case .start(let record, let token):
+                record.start()
+                if let requestTimeout { watch(record, token: token, delivered: 0, timeout: requestTimeout) }
             case .cancel(let record): record.cancel()
             case .wakeReader: arrival.signal()
             }

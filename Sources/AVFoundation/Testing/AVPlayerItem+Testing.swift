@@ -23,4 +23,37 @@ extension AVAssetResourceLoader {
         core.policy.requestBelow = requestBelow
         core.policy.secondsAhead = nil
     }
+
+    /// How a player asks for the asset's bytes. Heeded by items made from now on. Linux only, for tests.
+    @_spi(Testing) public enum PlayerPattern: String, Sendable, CaseIterable {
+        /// One request at a time, called off in time: AVPlayer's with a song.
+        case friendly
+        /// Several at once, called off late, time-outs, no word of a stall: whatever the documentation leaves open.
+        case hostile
+    }
+
+    /// How a player asks. Sets everything else that is set here back to what belongs to the pattern.
+    @_spi(Testing) public var playerPattern: PlayerPattern {
+        get { core.policy.isConcurrent ? .hostile : .friendly }
+        set { core.policy = newValue == .hostile ? .hostile : LoadingPolicy() }
+    }
+
+    /// After how many seconds without a byte a request fails its item; nil: never.
+    @_spi(Testing) public var requestTimeout: Double? {
+        get { core.policy.requestTimeout }
+        set { core.policy.requestTimeout = newValue }
+    }
+
+    /// Whether the rest is asked for again after a request that ended short of the length, instead of taking the resource
+    /// to end there, as is documented.
+    @_spi(Testing) public var asksAgainAfterShortFinish: Bool {
+        get { core.policy.shortFinish == .asksAgain }
+        set { core.policy.shortFinish = newValue ? .asksAgain : .endsResource }
+    }
+
+    /// Whether the probe's two bytes, handed over, make the player wait for ever.
+    @_spi(Testing) public var chokesOnProbe: Bool {
+        get { core.policy.chokesOnProbe }
+        set { core.policy.chokesOnProbe = newValue }
+    }
 }

@@ -1,0 +1,250 @@
+import Foundation
+
+/// The requests of a player that is hard to serve: everything that Apple's documentation allows and players of video
+/// have been seen to do, at once.
+///
+/// Several requests are open at different offsets: bounded ones for what is read now and for what comes next, one for the
+/// tail, one from further on to the end. Information is asked for again with each jump. A request that is of no use any
+/// more is called off only megabytes later, or never. Without byte ranges there is one request, as there has to be.
+struct ConcurrentPattern: RequestPattern {
+    /// One request and what it has brought.
+    private struct Stretch {
+        let token: Int
+        /// Nil: to the end of a resource whose length is not known.
+        let end: Int64?
+        let isTail: Bool
+        let isToEnd: Bool
+        var buffer = StreamBuffer()
+        var isOpen = true
+        var hasBrought = false
+        /// Called off once this many bytes in all have come, from whichever request.
+        var cancelAt: Int64?
+
+        /// Whether it holds the byte, or will bring it soon.
+        func brings(_ offset: Int64, within reach: Int64) -> Bool {
+            if buffer.contains(offset) { return true }
+            guard isOpen, offset >= buffer.end, offset - buffer.end <= reach else { return false }
+            return end.map { offset < $0 } ?? true
+        }
+    }
+
+    let policy: LoadingPolicy
+    private(set) var contentInformation: ContentInformation?
+    private(set) var endOfResource: Int64?
+    private(set) var hasFailed = false
+    private(set) var position: Int64 = 0
+    private var isOpen = false
+    private var stretches: [Stretch] = []
+    private var informationTokens: Set<Int> = []
+    private var lastToken = 0
+    private var receivedInAll: Int64 = 0
+    private var hasAskedAround = false
+    private var wantsPrebuffer = false
+    /// A delegate has handed over the two bytes of the probe, and the player that is played here chokes on them.
+    private var isChoked = false
+    private var isReaderWaiting = false
+    private var isReadInterrupted = false
+    private var hasSoughtSinceExpected = true
+
+    init(policy: LoadingPolicy = .hostile) { self.policy = policy }
+
+    var isReadWaiting: Bool { isReaderWaiting && isOpen }
+    var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
+    private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
+
+    // MARK: The player's side
+
+    mutating func open() -> [Action] {
+        isOpen = true
+        position = 0
+        isReadInterrupted = false
+        hasSoughtSinceExpected = true
+        return contentInformation == nil && informationTokens.isEmpty && !hasFailed ? [askInformation()] : []
+    }
+
+    mutating func opening() -> ReadResult {
+        if !isOpen || hasFailed { return .failed }
+        if contentInformation != nil, !isChoked { return .bytes(Data()) }
+        isReaderWaiting = true
+        return .wait
+    }
+
+    mutating func close() -> [Action] {
+        isOpen = false
+        wantsPrebuffer = false
+        informationTokens = []
+        for index in stretches.indices { stretches[index].isOpen = false }
+        return wake()
+    }
+
+    mutating func prebuffer() -> [Action] {
+        guard !isOpen, !wantsPrebuffer, stretches.isEmpty, !hasFailed else { return [] }
+        wantsPrebuffer = true
+        if contentInformation == nil { return informationTokens.isEmpty ? [askInformation()] : [] }
+        return isSeekable ? [ask(0..<min(policy.prebufferLength, endOfResource ?? .max))] : []
+    }
+
+    mutating func learned(bytesPerSecond: Double, secondsAhead: Double?) {}
+
+    mutating func seek(to offset: Int64) {
+        position = max(0, offset)
+        hasSoughtSinceExpected = true
+    }
+
+    mutating func expectSeek() { hasSoughtSinceExpected = false }
+
+    mutating func interrupt() -> (Bool, [Action]) {
+        guard isReadStuck else { return (false, []) }
+        isReadInterrupted = true
+        return (true, wake())
+    }
+
+    mutating func read(limit: Int) -> (ReadResult, [Action]) {
+        isReaderWaiting = false
+        defer { isReadInterrupted = false }
+        if !isChoked, let index = stretches.lastIndex(where: { $0.buffer.contains(position) }),
+            let data = stretches[index].buffer.bytes(at: position, limit: limit)
+        {
+            position += Int64(data.count)
+            letGo()
+            return (.bytes(data), isOpen && !hasFailed ? readAhead() : [])
+        }
+        if !isOpen || hasFailed { return (.failed, []) }
+        if let endOfResource, position >= endOfResource { return (.endOfResource, []) }
+        if isReadInterrupted { return (.interrupted, []) }
+        isReaderWaiting = true
+        if stretches.contains(where: { $0.brings(position, within: policy.cancelAbove) }) { return (.wait, []) }
+        return (.wait, askAround())
+    }
+
+    // MARK: The delegate's side
+
+    mutating func received(_ data: Data, token: Int) -> [Action] {
+        if informationTokens.contains(token) {
+            if policy.chokesOnProbe { isChoked = true }
+            return []
+        }
+        guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
+        receivedInAll += Int64(data.count)
+        stretches[index].buffer.append(data)
+        stretches[index].hasBrought = true
+        if stretches[index].isToEnd, isSeekable, stretches[index].cancelAt == nil,
+            stretches[index].buffer.end - max(position, stretches[index].buffer.start) > policy.cancelAbove
+        {
+            stretches[index].cancelAt = receivedInAll + policy.cancelsLateBy
+        }
+        let isAwaited = stretches[index].buffer.contains(position)
+        return lateCancels() + (isAwaited ? wake() : [])
+    }
+
+    mutating func finished(token: Int, information told: ContentInformation?) -> [Action] {
+        if informationTokens.remove(token) != nil {
+            guard let told else { return [] }
+            contentInformation = told
+            endOfResource = told.contentLength ?? endOfResource
+            let isWanted = wantsPrebuffer && !isOpen && isSeekable && stretches.isEmpty
+            return (isWanted ? [ask(0..<min(policy.prebufferLength, endOfResource ?? .max))] : []) + wake()
+        }
+        guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
+        stretches[index].isOpen = false
+        let stretch = stretches[index]
+        let isShort = stretch.end.map { stretch.buffer.end < $0 } ?? true
+        guard isShort, stretch.cancelAt == nil else { return wake() }
+        // Asked again, a delegate that brings nothing at all has nothing more.
+        if policy.shortFinish == .endsResource || !stretch.hasBrought || endOfResource == nil {
+            endOfResource = stretch.buffer.end
+        }
+        return wake()
+    }
+
+    mutating func failed(token: Int) -> [Action] {
+        if informationTokens.remove(token) == nil {
+            guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
+            stretches[index].isOpen = false
+            // What was of no use any more may fail.
+            guard stretches[index].cancelAt == nil else { return [] }
+        }
+        hasFailed = true
+        return wake()
+    }
+
+    // MARK: Decisions
+
+    /// Asks for what is read now and for what will be, with several requests.
+    private mutating func askAround() -> [Action] {
+        guard isSeekable else { return stretches.contains(where: \.isOpen) ? [] : [ask(0..<Int64.max)] }
+        for index in stretches.indices where stretches[index].isOpen && stretches[index].cancelAt == nil {
+            stretches[index].cancelAt = receivedInAll + policy.cancelsLateBy
+        }
+        guard let length = endOfResource else { return [ask(position..<Int64.max)] }
+        let step = policy.readLength
+        let near = min(length, position + step)
+        var actions = [ask(position..<near)]
+        if near < length { actions.append(ask(near..<min(length, near + step))) }
+        if !hasAskedAround, length > 4 * step { actions.append(ask(length - step..<length, isTail: true)) }
+        if near + step < length { actions.append(ask(near + step..<length, isToEnd: true)) }
+        if hasAskedAround { actions.append(askInformation()) }
+        hasAskedAround = true
+        return actions
+    }
+
+    /// Asks for the first gap a little ahead.
+    private mutating func readAhead() -> [Action] {
+        guard isSeekable, let length = endOfResource else { return [] }
+        var next = position
+        while let stretch = stretches.last(where: { $0.brings(next, within: .max) }) {
+            let end = stretch.isOpen ? stretch.end ?? length : stretch.buffer.end
+            guard end > next else { break }
+            next = end
+        }
+        guard next < length, next < position + 2 * policy.readLength else { return [] }
+        return [ask(next..<min(length, next + policy.readLength))]
+    }
+
+    private mutating func lateCancels() -> [Action] {
+        var actions: [Action] = []
+        for index in stretches.indices where stretches[index].isOpen {
+            guard let limit = stretches[index].cancelAt, receivedInAll >= limit else { continue }
+            stretches[index].isOpen = false
+            actions.append(.cancel(token: stretches[index].token))
+        }
+        return actions
+    }
+
+    /// Lets go of bytes behind the position, and of whole stretches that are over and far away.
+    private mutating func letGo() {
+        let behind = position - policy.keepBehind
+        for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {
+            stretches[index].buffer.drop(before: behind)
+        }
+        let far = position + 4 * policy.cancelAbove + policy.cancelsLateBy
+        stretches.removeAll { stretch in
+            !stretch.isOpen && !stretch.isTail && (stretch.buffer.end <= behind || stretch.buffer.start > far)
+        }
+    }
+
+    private mutating func ask(_ range: Range<Int64>, isTail: Bool = false, isToEnd: Bool = false) -> Action {
+        lastToken += 1
+        let length = range.upperBound == .max ? nil : Int64(range.count)
+        var stretch = Stretch(
+            token: lastToken, end: length == nil ? endOfResource : range.upperBound, isTail: isTail,
+            isToEnd: isToEnd || length == nil)
+        stretch.buffer.reset(at: range.lowerBound)
+        stretches.append(stretch)
+        return .askData(
+            token: lastToken, offset: range.lowerBound, length: length ?? endOfResource,
+            toEnd: isToEnd || length == nil)
+    }
+
+    private mutating func askInformation() -> Action {
+        lastToken += 1
+        informationTokens.insert(lastToken)
+        return .askInformation(token: lastToken)
+    }
+
+    private mutating func wake() -> [Action] {
+        guard isReaderWaiting else { return [] }
+        isReaderWaiting = false
+        return [.wakeReader]
+    }
+}

@@ -1,0 +1,125 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+import Testing
+
+@Suite("Players that are hard to serve", .timeLimit(.minutes(1)))
+@MainActor
+struct HostilePatternTests {
+    typealias Pattern = AVAssetResourceLoader.PlayerPattern
+
+    @Test(
+        "E80: a delegate that responds before it returns is played to the media's end",
+        arguments: TestMedia.allCases, Pattern.allCases)
+    func synchronous(media: TestMedia, pattern: Pattern) async throws {
+        let delegate = try SynchronousDelegate(media)
+        let playing = Playing(delegate, queue: delegate.queue, name: media.rawValue, speed: 20) {
+            $0.playerPattern = pattern
+            $0.setReadAhead(cancelAbove: 48 << 10, requestBelow: 16 << 10)
+        }
+        await playing.load()
+        #expect(await playing.player.seek(to: CMTime(seconds: 6, preferredTimescale: 600)))
+        #expect(await playing.player.seek(to: CMTime(seconds: 1, preferredTimescale: 600)))
+        #expect(await playing.playToEnd())
+        #expect(playing.item.currentTime().seconds > TestMedia.duration - 1)
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("E80: several requests are open at once, bounded and in the middle; information is asked for again")
+    func requests() async throws {
+        let playing = Playing(try MemoryDelegate(.mp4MoovAtEnd), name: "end.mp4", speed: 20) {
+            $0.playerPattern = .hostile
+        }
+        await playing.load()
+        #expect(await playing.player.seek(to: CMTime(seconds: 9, preferredTimescale: 600)))
+        #expect(await playing.playToEnd())
+        let log = playing.asset.requestLog
+        #expect(log.filter { $0.kind == .data && !$0.toEnd && $0.offset > 0 }.count > 2)
+        #expect(log.contains { $0.toEnd })
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("A well-behaved delegate is played with seeks", arguments: TestMedia.allCases)
+    func seeks(media: TestMedia) async throws {
+        let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
+            $0.playerPattern = .hostile
+        }
+        await playing.load()
+        for target in [9.0, 2.0, 6.5, 0.0, 10.0] {
+            #expect(await playing.player.seek(to: CMTime(seconds: target, preferredTimescale: 600)))
+            #expect(abs(playing.item.currentTime().seconds - target) < 0.5)
+        }
+        #expect(await playing.playToEnd())
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("A request that brings nothing for too long fails the item, as a time-out")
+    func timesOut() async {
+        let delegate = SilentDelegate()
+        let playing = Playing(delegate, queue: delegate.queue) {
+            $0.playerPattern = .hostile
+            $0.requestTimeout = 0.05
+        }
+        await playing.load()
+        #expect((playing.item.error as? URLError)?.code == .timedOut)
+    }
+
+    @Test(
+        "A finish short of the length ends the item with an error, or the rest is asked for again",
+        arguments: Pattern.allCases, [false, true])
+    func shortFinish(pattern: Pattern, asksAgain: Bool) async throws {
+        let delegate = try SynchronousDelegate(.mp3, stopsAt: 200_000)
+        let playing = Playing(delegate, queue: delegate.queue) {
+            $0.playerPattern = pattern
+            $0.asksAgainAfterShortFinish = asksAgain
+        }
+        await playing.load()
+        #expect(await playing.playToEnd() == asksAgain)
+        #expect((playing.item.error == nil) == asksAgain)
+        #expect(playing.asset.contractViolations.allSatisfy { $0.kind == .shortFinish })
+    }
+
+    @Test("The probe's two bytes, handed over, do no harm, or stall the player", arguments: [false, true])
+    func probe(chokes: Bool) async throws {
+        let delegate = try SynchronousDelegate(.mp3, answersProbe: true)
+        let playing = Playing(delegate, queue: delegate.queue) {
+            $0.playerPattern = .hostile
+            $0.chokesOnProbe = chokes
+        }
+        if chokes {
+            playing.player.replaceCurrentItem(with: playing.item)
+            #expect(playing.item.status == .unknown)
+        } else {
+            await playing.load()
+            #expect(await playing.playToEnd())
+        }
+    }
+
+    @Test("A redirect with a type that is not allowed breaks the contract", arguments: [nil, "public.mp3"])
+    func redirect(type: String?) async throws {
+        let delegate = RedirectingDelegate(contentType: type)
+        let asset = AVURLAsset(url: URL(string: "memory://test/a")!)  // a literal that is a URL
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        asset.resourceLoader.playerPattern = .hostile
+        asset.resourceLoader.allowedContentTypes = ["public.mp3"]
+        _ = await ResourceLoaderDriver(asset).requestContentInformation().outcome()
+        #expect(asset.contractViolations.map(\.kind) == (type == nil ? [.contentTypeNotAllowed] : []))
+    }
+}
+
+/// Sends every request elsewhere.
+final class RedirectingDelegate: NSObject, AVAssetResourceLoaderDelegate {
+    let queue = DispatchQueue(label: "RedirectingDelegate")
+    private let contentType: String?
+
+    init(contentType: String?) { self.contentType = contentType }
+
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+    ) -> Bool {
+        loadingRequest.redirect = URL(string: "https://origin.test/a").map { URLRequest(url: $0) }
+        loadingRequest.contentInformationRequest?.contentType = contentType
+        loadingRequest.finishLoading()
+        return true
+    }
+}
