@@ -15,13 +15,14 @@ public import Spool
 /// ```swift
 /// let asset = CachingURLAsset(url: url, cache: cache)
 /// let player = AVPlayer(playerItem: AVPlayerItem(asset: asset))
-/// let recovery = player.prepareForCaching()  // keep it as long as the player
+/// player.prepareForCaching()
 /// player.play()
 /// ```
 ///
 /// The asset holds its loader; releasing the asset ends what it still loads, and what has landed stays in the cache.
 ///
-/// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant and `Sendable`.
+/// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant, and `Sendable` but
+/// for the options, which are only handed on to another asset.
 public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// The URL that the asset was made with.
     public let originalURL: URL
@@ -29,6 +30,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public let cacheKey: CacheKey?
     /// Serves the player's loading requests; nil when the asset plays plainly.
     public let loader: CachingResourceLoader?
+    private let cache: MediaCache?
+    private let options: [String: Any]?
 
     /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.
     public var media: Media? { loader?.media }
@@ -39,11 +42,15 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     ///   - source: where the bytes come from; its `url` is what can be cached or not.
     ///   - cache: where they are kept.
     ///   - options: `AVURLAsset…Key`s. Those that concern HTTP (cookies, cellular access) have no effect on what goes
-    ///     through the cache, since its upstream makes the requests.
+    ///     through the cache, since its upstream makes the requests. `AVURLAssetOverrideMIMETypeKey` goes before what
+    ///     the origin says and before what the first bytes look like.
     public init(source: MediaSource, cache: MediaCache, options: [String: Any]? = nil) {
         originalURL = source.url
+        self.cache = cache
+        self.options = options
         if let cachingURL = CachingURL.caching(source.url) {
-            let loader = CachingResourceLoader(source: source, cache: cache)
+            let loader = CachingResourceLoader(
+                source: source, cache: cache, mimeType: options?[AVURLAssetOverrideMIMETypeKey] as? String)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)
@@ -65,12 +72,20 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         originalURL = CachingURL.original(URL) ?? URL
         loader = nil
         cacheKey = nil
+        cache = nil
+        self.options = options
         super.init(url: originalURL, options: options)
     }
 
     deinit {
         // The player may still hold requests of ours; what they read ends now, whoever else holds the loader.
         loader?.suspend()
+    }
+
+    /// Another asset of the same media, which has not failed yet; nil for one that plays plainly.
+    func fresh() -> CachingURLAsset? {
+        guard let cache, let media else { return nil }
+        return CachingURLAsset(source: media.source, cache: cache, options: options)
     }
 
     /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.

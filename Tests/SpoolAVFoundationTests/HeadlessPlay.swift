@@ -2,15 +2,15 @@
 import AVFoundation
 import Foundation
 
-/// Waits for what an item says of itself.
+/// Waits for what an item or a player says of itself.
 @MainActor enum Listening {
-    /// The first of some notifications of an item, after `action`.
+    /// The first of some notifications, after `action`.
     static func first(
-        of names: [Notification.Name], _ item: AVPlayerItem, after action: () -> Void = {}
+        of names: [Notification.Name], _ sender: NSObject, after action: () -> Void = {}
     ) async -> Notification.Name? {
         let (stream, continuation) = AsyncStream<Notification.Name>.makeStream()
         let tokens = names.map { name in
-            NotificationCenter.default.addObserver(forName: name, object: item, queue: nil) { _ in
+            NotificationCenter.default.addObserver(forName: name, object: sender, queue: nil) { _ in
                 continuation.yield(name)
             }
         }

@@ -16,11 +16,18 @@ struct LoadingRequestExhaustiveTests {
         case readEnded(isStale: Bool)
         case readFailed(isStale: Bool)
         case readPastEnd(isStale: Bool)
+        case networkLost(isStale: Bool)
+        case retry(isStale: Bool)
         case cancel
         case suspend
         case resume
 
         static let all: [Input] =
+            ofOneRead + [
+                .networkLost(isStale: false), .networkLost(isStale: true), .retry(isStale: false),
+                .retry(isStale: true),
+            ]
+        private static let ofOneRead: [Input] =
             [.informationLoaded(nil), .informationLoaded(3), .informationLoaded(6), .informationFailed, .mustRedirect]
             + [false, true].flatMap { stale in
                 [(0, 0), (0, 1), (0, 2), (0, 9), (1, 2), (2, 1), (-1, 1)].map {
@@ -38,6 +45,8 @@ struct LoadingRequestExhaustiveTests {
         var cursor: Int64
         var token = 0
         var isReading = false
+        /// The network is gone, and the request is to be read on later.
+        var isLost = false
     }
 
     struct Node: Hashable {
@@ -104,6 +113,10 @@ struct LoadingRequestExhaustiveTests {
         case .readPastEnd(let isStale):
             actions = node.machine.readPastEnd(token: isStale ? token - 1 : token)
             if !isStale { node.watch.isReading = false }
+        case .networkLost(let isStale):
+            actions = node.machine.readFailed(token: isStale ? token - 1 : token, isLossOfNetwork: true)
+            if !isStale { node.watch.isReading = false }
+        case .retry(let isStale): actions = node.machine.retry(token: isStale ? token - 1 : token)
         case .cancel: actions = node.machine.cancel()
         case .suspend:
             actions = node.machine.suspend()
@@ -119,8 +132,10 @@ struct LoadingRequestExhaustiveTests {
         #expect(node.machine.isOver == node.watch.isOver, note)
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
         #expect(!node.watch.isResting || !node.watch.isReading, note)
-        // Whoever is informed, awake and not over, is being read for: nobody waits for ever.
-        if node.machine.state == .responding, !node.watch.isResting { #expect(node.watch.isReading, note) }
+        // Whoever is informed, awake and not over, is being read for, or will be when the network is back: nobody waits for ever.
+        if node.machine.state == .responding, !node.watch.isResting {
+            #expect(node.watch.isReading || node.watch.isLost, note)
+        }
     }
 
     private func check(
@@ -137,6 +152,10 @@ struct LoadingRequestExhaustiveTests {
             #expect(token > watch.token && from == watch.cursor, note)
             watch.token = token
             watch.isReading = true
+            watch.isLost = false
+        case .readLater(let token):
+            #expect(token == watch.token && !watch.isReading && !watch.isOver && !watch.isResting, note)
+            watch.isLost = true
         case .stopReading:
             #expect(watch.isReading, note)
             watch.isReading = false

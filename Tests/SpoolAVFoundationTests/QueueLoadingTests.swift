@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Queues and stalls", .timeLimit(.minutes(1)))
+@Suite("Queues", .timeLimit(.minutes(1)))
 @MainActor
 struct QueueLoadingTests {
     private let folder: ScratchFolder
@@ -102,24 +102,6 @@ struct QueueLoadingTests {
         #expect(second.requestLog.dropFirst().first?.toEnd == false)
         #expect(items.allSatisfy { $0.cachingAsset?.contractViolations == [] })
         withExtendedLifetime(coordinator) {}
-        await cache.close()
-    }
-
-    @Test("An item that runs dry plays on when bytes come again")
-    func recovers() async throws {
-        let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
-        upstream.hold(from: 1_000_000)
-        let play = HeadlessPlay(AVPlayerItem(caching: address(), in: cache), speed: 50)
-        let recovery = play.player.prepareForCaching()
-        #expect(!play.player.automaticallyWaitsToMinimizeStalling)
-        await play.load()
-        let stall = await Listening.first(of: [.AVPlayerItemPlaybackStalled], play.item) { play.player.play() }
-        #expect(stall == .AVPlayerItemPlaybackStalled && play.player.rate == 0)
-        let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], play.item) { upstream.hold(from: .max) }
-        #expect(end == .AVPlayerItemDidPlayToEndTime)
-        #expect(!recovery.isWaiting)
-        #expect(play.item.cachingAsset?.contractViolations == [])
         await cache.close()
     }
 }

@@ -15,10 +15,9 @@ struct ReadmeTests {
         let cache = try await MediaCache(directory: folder, upstream: HTTPUpstream.standard())
         let item = AVPlayerItem(caching: url, in: cache)
         let player = AVPlayer(playerItem: item)
-        let recovery = player.prepareForCaching()  // keep it as long as the player: it plays on after a stall
+        player.prepareForCaching()  // plays on by itself after a stall
         player.play()
         // end
-        withExtendedLifetime(recovery) {}
     }
 
     @Test("Its example is the one that compiles here")

@@ -23,19 +23,38 @@ struct ResourceDescription: Sendable, Hashable {
 extension ResourceDescription {
     /// Asks the cache, and through it the origin if need be.
     ///
+    /// - Parameter mimeType: what the app says that it is, whatever the origin says and the bytes look like.
     /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
-    init(of media: Media, unknownLength: UnknownLengthPolicy) async throws {
+    init(of media: Media, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
         let information = try await media.contentInformation()
         length = information.length
-        isComplete = information.length.map { media.landed.contains(0..<$0) } ?? false
+        isComplete = Self.isComplete(media, length: information.length)
+        let declared = mimeType ?? information.contentType
         mustPlayPlainly =
-            UniformType.isPlaylist(mimeType: information.contentType)
-            || information.length == nil && unknownLength == .redirect
-        types = UniformType.candidates(
-            mimeType: information.contentType, pathExtension: media.source.url.pathExtension)
-        if types.isEmpty, !mustPlayPlainly, let start = try await media.reader(.bytes(0..<64)).next() {
-            types = UniformType.identifier(ofFileBeginning: start.data).map { [$0] } ?? []
+            UniformType.isPlaylist(mimeType: declared) || information.length == nil && unknownLength == .redirect
+        types = UniformType.candidates(mimeType: declared, pathExtension: media.source.url.pathExtension)
+        // What the app says is not doubted.
+        guard !mustPlayPlainly, mimeType == nil || types.isEmpty else { return }
+        do {
+            types = UniformType.ordered(
+                declared: types, found: try await Self.container(of: media, isNeeded: types.isEmpty))
+        } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
+            // An empty resource, or one whose beginning can't be had now: what was declared has to do.
         }
+    }
+
+    /// The container that the first bytes are of; nil if they are of none that is known.
+    ///
+    /// They are what landed first, or are on their way. If others landed and they did not, they are fetched only if needed.
+    private static func container(of media: Media, isNeeded: Bool) async throws -> String? {
+        let landed = media.landed
+        guard isNeeded || landed.isEmpty || landed.contains(0..<1) else { return nil }
+        let start = try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()
+        return start.flatMap { UniformType.identifier(ofFileBeginning: $0.data) }
+    }
+
+    static func isComplete(_ media: Media, length: Int64?) -> Bool {
+        length.map { media.landed.contains(0..<$0) } ?? false
     }
 }
 #endif

@@ -44,6 +44,9 @@ extension UniformType {
         "mkv": "org.matroska.mkv", "mka": "org.matroska.mka",
     ]
 
+    /// Families of one container: what was declared and what was found may differ within it.
+    static let containers = families.filter { !$0.contains("public.mp3") }
+
     /// Types that one demuxer reads, so that one may stand for another where a player allows only some.
     static let families: [[String]] = [
         [

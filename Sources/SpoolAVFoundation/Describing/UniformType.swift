@@ -27,6 +27,17 @@ enum UniformType {
         return found.filter { seen.insert($0).inserted }
     }
 
+    /// Types in the order in which they are to be believed: the container that the first bytes are of goes before what was
+    /// declared, unless both are read by one demuxer, where the declared type is the more exact.
+    static func ordered(declared: [String], found: String?) -> [String] {
+        guard let found else { return declared }
+        let agreeing = declared.filter { type in
+            type == found || containers.contains { $0.contains(type) && $0.contains(found) }
+        }
+        var seen: Set<String> = []
+        return (agreeing + [found] + declared).filter { seen.insert($0).inserted }
+    }
+
     /// The type to tell a player: the best that it allows, or else a near relative that it allows.
     ///
     /// - Parameter allowed: what the player accepts; nil or empty means anything. Telling it another is an exception

@@ -1,8 +1,8 @@
 #if canImport(AVFoundation) && !os(watchOS)
 /// How to serve a media file whose length the origin does not tell, such as a chunked response or a live stream.
 enum UnknownLengthPolicy: Sendable {
-    /// Hand over its bytes in order, with no way to seek.
-    case sequential
+    /// Hand over its bytes, whichever are asked for, up to where they end.
+    case serve
     /// Send the player to the origin itself, which plays it as if there were no cache.
     case redirect
 
@@ -12,7 +12,7 @@ enum UnknownLengthPolicy: Sendable {
         #if canImport(Darwin)
         .redirect
         #else
-        .sequential
+        .serve
         #endif
     }
 }

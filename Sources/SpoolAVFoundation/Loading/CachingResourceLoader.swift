@@ -19,6 +19,9 @@ public import Spool
 /// next are fetched when the former are handed over. Requests are told apart by identity, so a new one may come before
 /// the old one's cancel. What landed before a cancel stays. Releasing the loader ends all its readers.
 ///
+/// After a first burst, bytes are handed over at a few times the pace of playing, however fast they are there. A request
+/// whose network is gone stays open, and goes on when it is back; only an origin's refusal ends it, or the player.
+///
 /// A renewal request is served like any other: what a cache holds does not expire, and fresh URLs or credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
 /// for the same reason: requests to the origin are the upstream's.
 ///
@@ -38,15 +41,26 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var resource: ResourceDescription?
     private var describing: Task<Void, Never>?
     private var waiters = DeliveryWaiters()
+    private var pace = DeliveryPace()
+    private let clock: LoadingClock
+    private let mimeType: String?
+    private var path: NetworkPath?
 
     /// A loader of a media file in a cache. Costs nothing until the player asks.
-    public convenience init(source: MediaSource, cache: MediaCache) {
-        self.init(source: source, cache: cache, unknownLength: .platform)
+    ///
+    /// - Parameter mimeType: the media type to go by, whatever the origin says and the first bytes look like.
+    public convenience init(source: MediaSource, cache: MediaCache, mimeType: String? = nil) {
+        self.init(source: source, cache: cache, unknownLength: .platform, mimeType: mimeType)
     }
 
-    init(source: MediaSource, cache: MediaCache, unknownLength: UnknownLengthPolicy) {
+    init(
+        source: MediaSource, cache: MediaCache, unknownLength: UnknownLengthPolicy, mimeType: String? = nil,
+        clock: LoadingClock = LoadingClock(ContinuousClock())
+    ) {
         media = cache.media(for: source)
         self.unknownLength = unknownLength
+        self.mimeType = mimeType
+        self.clock = clock
         super.init()
     }
 
@@ -90,7 +104,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func begin(_ loadingRequest: AVAssetResourceLoadingRequest) {
         dispatchPrecondition(condition: .onQueue(queue))
         lastID += 1
-        requests[lastID] = LoadingRequest(loadingRequest, id: lastID)
+        requests[lastID] = LoadingRequest(loadingRequest, id: lastID, pace: pace)
         if let resource {
             describe(resource, to: lastID)
         } else {
@@ -107,7 +121,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
-            for waiter in self.waiters.removeAll() { waiter.resume() }
+            for waiter in self.waiters.removeAll() { waiter.resume(returning: false) }
         }
     }
 
@@ -118,11 +132,28 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Waits until `count` more bytes were handed over, or no open request could bring them.
-    func waitForDelivery(of count: Int64) async {
+    /// The media plays for so long, in seconds, and at this rate: how fast it is handed over follows. From any thread.
+    func plays(duration: Double?, rate: Float) {
+        queue.async {
+            self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
+            for request in self.requests.values {
+                request.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
+            }
+        }
+    }
+
+    /// The network may be back: what waits for it is tried now. From any thread.
+    func networkReturned() {
+        queue.async {
+            for id in self.requests.keys.sorted() { self.feed(id) { $0.networkReturned() } }
+        }
+    }
+
+    /// Waits until `count` more bytes were handed over; false if no open request could bring them.
+    func waitForDelivery(of count: Int64) async -> Bool {
         await withCheckedContinuation { continuation in
             queue.async {
-                guard self.isDelivering else { return continuation.resume() }
+                guard self.isDelivering else { return continuation.resume(returning: false) }
                 self.waiters.add(continuation, count: count)
             }
         }
@@ -137,11 +168,11 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// Finds out type and length: once for any number of requests.
     private func describeResource() {
         guard describing == nil else { return }
-        let (media, policy) = (media, unknownLength)
+        let (media, policy, mimeType) = (media, unknownLength, mimeType)
         describing = Task { [weak self, queue] in
             let result: Result<ResourceDescription, any Error>
             do {
-                result = .success(try await ResourceDescription(of: media, unknownLength: policy))
+                result = .success(try await ResourceDescription(of: media, unknownLength: policy, mimeType: mimeType))
             } catch {
                 result = .failure(error)
             }
@@ -172,14 +203,15 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         let reader = media.reader(range, chunkSize: Self.chunkSize)
         request.reader = reader
         let id = request.id
-        Task { [weak self, queue] in
+        Task { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
-                    // Nothing more is taken from the cache while bytes wait for the player's queue.
-                    let goesOn = await queue.run { [weak self] in
-                        self?.received(chunk, token: token, for: id) ?? false
+                    // Nothing more is taken from the cache while bytes wait for the player's queue, or for their time.
+                    let pause = await queue.run { [weak self] in
+                        self?.received(chunk, token: token, for: id)
                     }
-                    guard goesOn else { return reader.cancel() }
+                    guard let pause else { return reader.cancel() }
+                    if pause > .zero { try await clock.sleep(pause) }
                 }
                 queue.async { [weak self] in self?.feed(id) { $0.readEnded(token: token) } }
             } catch let error as CacheError where error.code == .unsatisfiableRange {
@@ -190,18 +222,34 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Hands bytes over; false when nobody wants more of this reader.
-    private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Bool {
+    /// Hands bytes over; how long to wait before the next, or nil when nobody wants more of this reader.
+    private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Duration? {
+        requests[id]?.losses = 0
         feed(id, bytes: chunk.data) {
             $0.received(offset: chunk.offset, count: chunk.data.count, token: token)
         }
-        return requests[id]?.machine.isReading(token) ?? false
+        guard let request = requests[id], request.machine.isReading(token) else { return nil }
+        return request.pace.handedOver(chunk.data.count, at: clock.now())
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
         // The description may be of a version that is gone.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
-        feed(id, cause: error) { $0.readFailed(token: token) }
+        let isLossOfNetwork = LoadingFailure.isLossOfNetwork(error)
+        feed(id, cause: error) { $0.readFailed(token: token, isLossOfNetwork: isLossOfNetwork) }
+    }
+
+    /// Reads on after a while, or when the system says that there is a network again.
+    private func readLater(_ request: LoadingRequest, token: Int) {
+        if path == nil { path = NetworkPath { [weak self] in self?.networkReturned() } }
+        request.reader = nil
+        request.losses += 1
+        let (id, delay) = (request.id, Duration.seconds(1 << min(request.losses - 1, 3)))
+        Task { [weak self, queue, clock] in
+            // Nobody cancels this task; a clock that fails only makes it earlier.
+            try? await clock.sleep(delay)
+            queue.async { [weak self] in self?.feed(id) { $0.retry(token: token) } }
+        }
     }
 
     // MARK: Carrying out
@@ -217,10 +265,15 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:
-                guard let resource, !request.fill(resource) else { continue }
+                guard var resource else { continue }
+                // More may have landed, or gone, since it was described.
+                resource.isComplete = ResourceDescription.isComplete(media, length: resource.length)
+                if request.fill(resource) { continue }
                 return give(up: request, LoadingFailure.noAllowedType(of: media.source.url))
             case .read(let token, let from, let to):
                 read(to.map { .bytes(from..<$0) } ?? .from(from), token: token, for: request)
+            case .readLater(let token):
+                readLater(request, token: token)
             case .stopReading:
                 request.reader?.cancel()
                 request.reader = nil
@@ -228,11 +281,11 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let start = bytes.startIndex + range.lowerBound
                 let part = range.count == bytes.count ? bytes : bytes[start..<start + range.count]
                 request.request.dataRequest?.respond(with: part)
-                for waiter in waiters.delivered(Int64(range.count)) { waiter.resume() }
+                for waiter in waiters.delivered(Int64(range.count)) { waiter.resume(returning: true) }
             case .finish:
                 request.request.finishLoading()
             case .redirect:
-                request.redirect(to: media.source.url)
+                request.redirect(to: media.source.url, resource)
             case .fail:
                 request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))
             case .failIncomplete:
@@ -253,7 +306,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func remove(_ request: LoadingRequest) {
         requests[request.id] = nil
         if !isDelivering {
-            for waiter in waiters.removeAll() { waiter.resume() }
+            for waiter in waiters.removeAll() { waiter.resume(returning: false) }
         }
     }
 }

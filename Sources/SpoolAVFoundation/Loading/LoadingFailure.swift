@@ -22,6 +22,15 @@ enum LoadingFailure {
         make(NSURLErrorCannotDecodeContentData, "the player allows none of the types that fit the resource", url)
     }
 
+    /// Whether nobody was reached, or the connection broke: what may be tried again as long as anyone waits. An origin
+    /// that has responded, whatever it was, has decided.
+    static func isLossOfNetwork(_ error: any Error) -> Bool {
+        guard let error = error as? CacheError, error.code == .originUnavailable, error.status == nil else {
+            return false
+        }
+        return (error.underlying as? UpstreamError)?.isTransient ?? false
+    }
+
     /// The code of `NSURLErrorDomain` that says it best.
     static func code(for cause: any Error) -> Int {
         if let cause = cause as? UpstreamError { return code(for: cause) }

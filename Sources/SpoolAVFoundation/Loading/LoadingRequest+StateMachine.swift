@@ -59,6 +59,8 @@ extension LoadingRequest {
             case fillInformation
             /// Begin to read from the cache; `to` nil reads to the end. What comes of it carries `token`.
             case read(token: Int, from: Int64, to: Int64?)
+            /// Read again when the network is back, or after a while, by `retry(token)`.
+            case readLater(token: Int)
             /// End what was begun last.
             case stopReading
             /// Hand over these bytes of the chunk, counted from its first.
@@ -148,12 +150,21 @@ extension LoadingRequest {
             return finish()
         }
 
-        /// Bytes could not be had.
-        mutating func readFailed(token: Int) -> [Action] {
+        /// Bytes could not be had. Where the network is gone, the request stays open: the player may wait for it.
+        mutating func readFailed(token: Int, isLossOfNetwork: Bool = false) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
-            return finish(.fail)
+            return isLossOfNetwork ? [.readLater(token: token)] : finish(.fail)
         }
+
+        /// The network may be back: what ended with this token is read on.
+        mutating func retry(token: Int) -> [Action] {
+            guard state == .responding, !isBeingRead, !isSuspended, token == lastToken else { return [] }
+            return read()
+        }
+
+        /// The network is back: what waits for it is read on.
+        mutating func networkReturned() -> [Action] { retry(token: lastToken) }
 
         /// The first byte asked for stands past the end of the resource: there is nothing to hand over.
         mutating func readPastEnd(token: Int) -> [Action] {

@@ -16,8 +16,12 @@ final class LoadingRequest {
     var machine: StateMachine
     /// The reader that it is served from now.
     var reader: Reader?
+    var pace: DeliveryPace
+    /// How often in a row the network was gone when it was read.
+    var losses = 0
 
-    init(_ request: AVAssetResourceLoadingRequest, id: ID) {
+    init(_ request: AVAssetResourceLoadingRequest, id: ID, pace: DeliveryPace) {
+        self.pace = pace
         self.id = id
         self.request = request
         let data = request.dataRequest.map { data in
@@ -40,13 +44,21 @@ final class LoadingRequest {
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        information.isByteRangeAccessSupported = description.length != nil
+        // Also without a length: a cache has ranges of what has landed, and brings the others by waiting.
+        information.isByteRangeAccessSupported = true
         information.isEntireLengthAvailableOnDemand = description.isComplete
         return true
     }
 
     /// Sends the player to the origin's URL, as an HTTP redirect would (RFC 9110 §15.4.3).
-    func redirect(to url: URL) {
+    ///
+    /// Where the player allows some types only, finishing with none of them would be an exception, also here.
+    func redirect(to url: URL, _ description: ResourceDescription?) {
+        if let information = request.contentInformationRequest, let allowed = information.allowedContentTypes,
+            let anyType = allowed.first
+        {
+            information.contentType = description?.contentType(allowed: allowed) ?? anyType
+        }
         request.redirect = URLRequest(url: url)
         if let asked = request.request.url {
             request.response = HTTPURLResponse(

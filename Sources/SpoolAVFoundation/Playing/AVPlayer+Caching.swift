@@ -2,22 +2,46 @@
 public import AVFoundation
 
 extension AVPlayer {
-    /// Sets the player up for items whose media comes from a resource loader, as a cache's does.
+    /// Sets the player up for items whose media comes from a resource loader, as a cache's does. Call it once.
     ///
     /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` asks for
     /// `automaticallyWaitsToMinimizeStalling = false` when the delegate loads media data: the player can't foresee how
     /// fast a delegate will be, and may wait long where all is there. The price: an item that runs dry pauses its
-    /// player (`rate` is 0), and nothing starts it again. What is returned does:
+    /// player (`rate` is 0), and nothing starts it again. So from now on the setting is false while an item plays through
+    /// a cache, and what it is now for others; and a cached item that runs dry plays on at its former rate when bytes
+    /// come, unless it is paused meanwhile.
     ///
     /// ```swift
-    /// let recovery = player.prepareForCaching()
+    /// player.prepareForCaching()
     /// ```
     ///
-    /// - Returns: Plays on after a stall, as long as it is kept; without it, listen to
-    ///   `AVPlayerItem.playbackStalledNotification` and call `play()`.
-    @MainActor public func prepareForCaching() -> StallRecovery {
-        automaticallyWaitsToMinimizeStalling = false
-        return StallRecovery(self)
+    /// - Returns: What plays on after a stall, for an app that shows it. It need not be kept.
+    @MainActor @discardableResult public func prepareForCaching() -> StallRecovery { .of(self) }
+
+    /// Puts a fresh item in the place of the current one, at the same time, and plays on at the same rate.
+    ///
+    /// For an item that has failed, which is for good: a player gives up a loading request that brings nothing for some
+    /// time (about 20 s, or two minutes, as is reported), even if the network comes back later. What has landed
+    /// is in the cache and is not fetched again.
+    ///
+    /// - Returns: Whether the new item stands where the former stood. False also if the current item plays
+    ///   without a cache.
+    @MainActor @discardableResult public func replaceCurrentItemWithFresh() async -> Bool {
+        guard let item = currentItem, let asset = item.cachingAsset?.fresh() else { return false }
+        let recovery = StallRecovery.existing(of: self)
+        let (time, rate) = (item.currentTime(), recovery?.intendedRate ?? self.rate)
+        let isMeantToPlay = recovery?.isMeantToPlay ?? (self.rate != 0)
+        let fresh = AVPlayerItem(asset: asset)
+        if let queue = self as? AVQueuePlayer {
+            queue.insert(fresh, after: item)
+            queue.remove(item)
+        } else {
+            replaceCurrentItem(with: fresh)
+        }
+        let hasArrived =
+            time.isNumeric && time > .zero ? await seek(to: time, toleranceBefore: .zero, toleranceAfter: .zero) : true
+        if isMeantToPlay, currentItem === fresh { self.rate = rate }
+        return hasArrived
     }
 }
 #endif

@@ -2,9 +2,8 @@
 import AVFoundation
 import Foundation
 
-/// Tells when a player's current item may have changed: by notifications, where there is no key-value observing.
-///
-/// An item that ends, fails or becomes ready says so. Replacing an item by nothing, or emptying a queue, is not told.
+/// Tells when a player's current item has changed, or a queue may have: by notifications, where there is no key-value
+/// observing.
 @MainActor final class CurrentItemObservation {
     private let tokens: [NotificationToken]
 
@@ -12,7 +11,7 @@ import Foundation
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         let names: [Notification.Name] = [
             .AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime, .AVPlayerItemStatusDidChange,
-            .AVPlayerItemTimeJumped,
+            .AVPlayerItemTimeJumped, AVPlayer.currentItemDidChangeNotification,
         ]
         tokens = names.map { name in
             NotificationToken(name) { _ in

@@ -1,0 +1,130 @@
+#if os(Linux)
+@_spi(Testing) import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("A network that is gone", .timeLimit(.minutes(1)))
+struct LostNetworkTests {
+    private static let length: Int64 = 3_000_000
+
+    /// An origin behind a line that can be cut.
+    private final class CutLine: Upstream {
+        private let upstream: MemoryUpstream
+        private let state = Mutex((isCut: false, asked: 0))
+
+        init(_ upstream: MemoryUpstream) { self.upstream = upstream }
+
+        var isCut: Bool {
+            get { state.withLock { $0.isCut } }
+            set { state.withLock { $0.isCut = newValue } }
+        }
+        /// Requests that met the cut.
+        var failures: Int { state.withLock { $0.asked } }
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            let isCut = state.withLock { state in
+                if state.isCut { state.asked += 1 }
+                return state.isCut
+            }
+            if isCut { throw UpstreamError(.unreachable, "no network") }
+            return try await upstream.open(request)
+        }
+    }
+
+    private struct Stage {
+        let folder: ScratchFolder
+        let line: CutLine
+        let cache: MediaCache
+        let clock = ManualClock()
+        let loader: CachingResourceLoader
+        let asset: AVURLAsset
+        let driver: ResourceLoaderDriver
+
+        init() async throws {
+            folder = try ScratchFolder()
+            line = CutLine(MemoryUpstream(["/song.mp3": .pattern(LostNetworkTests.length)]))
+            cache = try await folder.cache(line) { configuration in
+                cuttingAtOnce(&configuration)
+                configuration.readAhead.firstRequest = 64 << 10
+                configuration.readAhead.window = 64 << 10
+            }
+            loader = CachingResourceLoader(
+                source: MediaSource(url: address()), cache: cache, unknownLength: .platform, clock: LoadingClock(clock))
+            asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+            asset.resourceLoader.setDelegate(loader, queue: loader.queue)
+            driver = ResourceLoaderDriver(asset)
+            _ = await driver.requestContentInformation().ending()
+        }
+    }
+
+    @Test("E77: a request stays open while the network is gone, and goes on when it is back", arguments: [false, true])
+    func goesOn(isTold: Bool) async throws {
+        let stage = try await Stage()
+        stage.line.isCut = true
+        let request = stage.driver.requestData(offset: 2_000_000, knownLength: Self.length)
+        for tries in 1...4 {
+            try await stage.clock.waitForSleepers(1)
+            #expect(stage.line.failures == tries)
+            #expect(stage.asset.requestLog.last?.isFinished == false)
+            if tries < 4 { stage.clock.advance(by: .seconds(8)) }
+        }
+        stage.line.isCut = false
+        if isTold { stage.loader.networkReturned() } else { stage.clock.advance(by: .seconds(8)) }
+        _ = await request.ending()
+        let expected = Data(PatternBytes(seed: 7, length: Self.length).bytes(2_000_000..<Self.length))
+        #expect(request.data.mismatch(with: expected) == nil)
+        #expect(stage.asset.contractViolations == [])
+        await stage.cache.close()
+    }
+
+    @Test("E77: a request that is cancelled while the network is gone is not read on")
+    func cancelled() async throws {
+        let stage = try await Stage()
+        stage.line.isCut = true
+        let request = stage.driver.requestData(offset: 2_000_000, knownLength: Self.length)
+        try await stage.clock.waitForSleepers(1)
+        request.cancel()
+        await stage.loader.queue.run {}
+        stage.clock.advance(by: .seconds(8))
+        await stage.loader.queue.run {}
+        #expect(stage.line.failures == 1)
+        #expect(stage.asset.contractViolations == [])
+        await stage.cache.close()
+    }
+
+    @Test("E77: an origin that was never reached is an error at once")
+    func neverReached() async throws {
+        let folder = try ScratchFolder()
+        let line = CutLine(MemoryUpstream([:]))
+        line.isCut = true
+        let cache = try await folder.cache(line, cuttingAtOnce)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        guard case .failed(let error)? = await ResourceLoaderDriver(asset).requestContentInformation().ending()
+        else {
+            Issue.record("not failed")
+            return
+        }
+        #expect((error as NSError).code == NSURLErrorCannotConnectToHost)
+        await cache.close()
+    }
+
+    @Test(
+        "Only a lost network is waited for: a response, whatever it says, is the origin's decision",
+        arguments: [
+            (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true), (.untrusted, false),
+            (.redirects, false), (.failed, false),
+        ])
+    func kinds(code: UpstreamError.Code, isLoss: Bool) {
+        let error = CacheError(.originUnavailable, "a", underlying: UpstreamError(code, "b"))
+        #expect(LoadingFailure.isLossOfNetwork(error) == isLoss)
+        #expect(!LoadingFailure.isLossOfNetwork(CacheError(.originUnavailable, "a", status: 503)))
+        #expect(!LoadingFailure.isLossOfNetwork(CacheError(.originRefused, "a", status: 404)))
+        #expect(!LoadingFailure.isLossOfNetwork(CacheError(.resourceChanged, "a")))
+    }
+}
+#endif

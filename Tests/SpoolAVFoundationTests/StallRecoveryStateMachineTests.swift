@@ -1,0 +1,143 @@
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Playing on after a stall, decided")
+struct StallRecoveryStateMachineTests {
+    typealias Machine = StallRecovery.StateMachine
+    typealias Snapshot = Machine.Snapshot
+
+    private func now(
+        _ status: Snapshot.Status, rate: Float, dry: Bool = false, ready: Bool? = nil, atEnd: Bool = false
+    ) -> Snapshot {
+        Snapshot(status: status, rate: rate, isDry: dry, isReady: ready ?? !dry, isAtEnd: atEnd)
+    }
+
+    private func playing(_ rate: Float = 1) -> Machine {
+        var machine = Machine()
+        #expect(machine.handle(.rateChanged(.app), now(.playing, rate: rate)) == [])
+        return machine
+    }
+
+    @Test("E77: a stall that is announced is waited out, at the former rate", arguments: [1, 1.5] as [Float])
+    func announced(rate: Float) {
+        var machine = playing(rate)
+        #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: rate)])
+        #expect(machine.handle(.stallAnnounced, now(.waiting, rate: rate, dry: true)) == [])
+        #expect(machine.handle(.bytesCame, now(.waiting, rate: rate, dry: true)) == [.play(rate: rate)])
+        #expect(machine.handle(.tick, now(.playing, rate: rate)) == [.stopWaiting])
+        #expect(machine.state == .playing)
+    }
+
+    @Test("E77: a stall that nobody announces is seen by the player's state")
+    func silent() {
+        var machine = playing(1.5)
+        #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [.wait(rate: 1.5)])
+        #expect(machine.handle(.tick, now(.waiting, rate: 1.5, dry: true)) == [])
+        #expect(machine.handle(.tick, now(.waiting, rate: 1.5)) == [.play(rate: 1.5)])
+    }
+
+    @Test("E77: an offline minute with half a minute buffered: plays, waits for as long as it takes, plays on")
+    func offlineMinute() {
+        var machine = playing()
+        for _ in 0..<30 { #expect(machine.handle(.tick, now(.playing, rate: 1)) == []) }
+        #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: 1)])
+        for second in 1...30 {
+            let actions = machine.handle(.tick, now(.waiting, rate: 1, dry: true))
+            // A player that has stopped asking is made to ask again.
+            #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
+        }
+        #expect(machine.handle(.bytesCame, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
+        #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])
+    }
+
+    @Test("E77: a person's pause during a stall is heeded, and so is playing again")
+    func pausedDuringStall() {
+        var machine = playing()
+        _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
+        #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0, dry: true)) == [.stopWaiting])
+        #expect(machine.handle(.bytesCame, now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.tick, now(.paused, rate: 0)) == [] && machine.state == .paused)
+        #expect(machine.handle(.rateChanged(.app), now(.playing, rate: 2)) == [] && machine.rate == 2)
+    }
+
+    @Test("E77: a rate that is changed during a stall is the one to play on at")
+    func newRate() {
+        var machine = playing()
+        _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
+        _ = machine.handle(.rateChanged(.app), now(.waiting, rate: 1.25, dry: true))
+        #expect(machine.handle(.bytesCame, now(.waiting, rate: 1.25, dry: true)) == [.play(rate: 1.25)])
+    }
+
+    @Test(
+        "E77: a pause with no stall stays a pause, whoever it came from",
+        arguments: [Machine.Reason.app, .unknown, .system])
+    func paused(reason: Machine.Reason) {
+        var machine = playing()
+        #expect(machine.handle(.rateChanged(reason), now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.bytesCame, now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [] && machine.state == .paused)
+    }
+
+    @Test("E77: a stall whose pause looks like the app's is known by its announcement; an interruption is none")
+    func lateAnnouncement() {
+        var machine = playing(1.5)
+        #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])
+        #expect(machine.handle(.stallAnnounced, now(.paused, rate: 0, dry: true)) == [.wait(rate: 1.5)])
+        var interrupted = playing()
+        _ = interrupted.handle(.rateChanged(.system), now(.paused, rate: 0, dry: true))
+        #expect(interrupted.handle(.stallAnnounced, now(.paused, rate: 0, dry: true)) == [])
+    }
+
+    @Test("The end is no stall, in whatever order it is told")
+    func end() {
+        var machine = playing()
+        #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true, atEnd: true)) == [])
+        #expect(machine.handle(.ended, now(.paused, rate: 0, dry: true, atEnd: true)) == [])
+        #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true, atEnd: true)) == [])
+        var first = playing()
+        #expect(first.handle(.ended, now(.playing, rate: 1, atEnd: true)) == [])
+        #expect(first.state == .paused)
+    }
+
+    @Test("A new item begins anew; one in the place of a stalled one is to play")
+    func items() {
+        var machine = playing(1.5)
+        _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
+        #expect(machine.handle(.itemChanged, now(.paused, rate: 0)) == [.stopWaiting])
+        #expect(machine.state == .playing && machine.rate == 1.5)
+        #expect(machine.cancel() == [] && machine.state == .paused)
+    }
+
+    @Test("Whatever happens, nothing plays on after the last pause was the app's", arguments: 0..<50)
+    func random(seed: UInt64) {
+        var random = SplitMix64(seed)
+        var machine = playing()
+        let inputs: [Machine.Input] = [
+            .rateChanged(.unknown), .stallAnnounced, .bytesCame, .tick, .tick, .ended,
+        ]
+        for _ in 0..<30 {
+            let dry = random.next() & 1 == 0
+            let statuses: [(Snapshot.Status, Float)] = [(.paused, 0), (.waiting, 1), (.playing, 1)]
+            let (status, rate) = statuses[Int(random.next() % 3)]
+            _ = machine.handle(inputs[Int(random.next() % UInt64(inputs.count))], now(status, rate: rate, dry: dry))
+        }
+        _ = machine.handle(.rateChanged(.system), now(.paused, rate: 0, dry: true))
+        for input in inputs {
+            #expect(machine.handle(input, now(.paused, rate: 0, dry: true)) == [])
+        }
+    }
+}
+
+private struct SplitMix64 {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        return mixed ^ (mixed >> 31)
+    }
+}

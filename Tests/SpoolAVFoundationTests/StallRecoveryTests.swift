@@ -1,0 +1,120 @@
+#if os(Linux)
+@_spi(Testing) import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Stalls of a real player", .timeLimit(.minutes(1)))
+@MainActor
+struct StallRecoveryTests {
+    typealias Pattern = AVAssetResourceLoader.PlayerPattern
+
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    private func upstream() async throws -> MemoryUpstream {
+        MemoryUpstream(["/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60))])
+    }
+
+    /// Plays at a rate up to bytes that are held back, and waits for the stall.
+    private func stalled(
+        _ cache: MediaCache, _ pattern: Pattern, rate: Float
+    ) async -> (HeadlessPlay, StallRecovery) {
+        let item = AVPlayerItem(caching: address(), in: cache)
+        item.cachingAsset?.resourceLoader.playerPattern = pattern
+        // The pattern holds for items that are made from now on.
+        let asset = item.cachingAsset
+        let play = HeadlessPlay(asset.map { AVPlayerItem(asset: $0) } ?? item, speed: 50)
+        let recovery = play.player.prepareForCaching()
+        await play.load()
+        #expect(!play.player.automaticallyWaitsToMinimizeStalling)
+        play.player.rate = rate
+        while !recovery.isWaiting {
+            guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
+        }
+        return (play, recovery)
+    }
+
+    @Test(
+        "E77: an item that runs dry plays on at its rate when bytes come again, announced or not",
+        arguments: Pattern.allCases, [1, 1.5])
+    func recovers(pattern: Pattern, rate: Float) async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 600_000)
+        let (play, recovery) = await stalled(cache, pattern, rate: rate)
+        #expect(play.player.rate == rate && play.player.timeControlStatus == .waitingToPlayAtSpecifiedRate)
+        let ends: [Notification.Name] = [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime]
+        let end = await Listening.first(of: ends, play.item) { upstream.hold(from: .max) }
+        #expect(end == .AVPlayerItemDidPlayToEndTime, "\(String(describing: play.item.error))")
+        #expect(!recovery.isWaiting && recovery.intendedRate == rate)
+        #expect(play.item.cachingAsset?.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("E77: a person who pauses during a stall is heeded when bytes come", arguments: Pattern.allCases)
+    func pausedDuringStall(pattern: Pattern) async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 600_000)
+        let (play, recovery) = await stalled(cache, pattern, rate: 1)
+        play.player.pause()
+        #expect(!recovery.isWaiting)
+        upstream.hold(from: .max)
+        let asset = try #require(play.item.cachingAsset)
+        let byHand = ResourceLoaderDriver(asset).requestData(offset: 0)
+        _ = await byHand.ending()
+        #expect(play.player.rate == 0 && play.player.timeControlStatus == .paused && !recovery.isWaiting)
+        #expect(await play.playToEnd())
+        await cache.close()
+    }
+
+    @Test("E77: a plain item gets back the player's own way of waiting; nothing has to be kept")
+    func plainItems() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let player = AVPlayer()
+        player.headless = .untimed
+        player.prepareForCaching()
+        #expect(player.automaticallyWaitsToMinimizeStalling)
+        player.replaceCurrentItem(with: AVPlayerItem(caching: address(), in: cache))
+        await Task.yield()
+        _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], try #require(player.currentItem))
+        await Task.yield()
+        #expect(!player.automaticallyWaitsToMinimizeStalling)
+        let plain = AVPlayerItem(url: try await SampleMedia.mp3.file(seconds: 12))
+        _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], plain) { player.replaceCurrentItem(with: plain) }
+        await Task.yield()
+        #expect(player.automaticallyWaitsToMinimizeStalling)
+        await cache.close()
+    }
+
+    @Test("E77: a fresh item takes the place of one that timed out, at the same time and rate")
+    func freshItem() async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 600_000)
+        let asset = CachingURLAsset(url: address(), cache: cache)
+        asset.resourceLoader.playerPattern = .hostile
+        asset.resourceLoader.requestTimeout = 1
+        let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)
+        play.player.prepareForCaching()
+        await play.load()
+        let end = await Listening.first(of: [.AVPlayerItemFailedToPlayToEndTime], play.item) { play.player.rate = 1.5 }
+        #expect(end == .AVPlayerItemFailedToPlayToEndTime)
+        let time = play.item.currentTime().seconds
+        #expect(time > 1)
+        upstream.hold(from: .max)
+        #expect(await play.player.replaceCurrentItemWithFresh())
+        let fresh = try #require(play.player.currentItem)
+        #expect(fresh !== play.item && fresh.currentTime().seconds > time - 1 && play.player.rate == 1.5)
+        let last = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], fresh)
+        #expect(last == .AVPlayerItemDidPlayToEndTime)
+        await cache.close()
+    }
+}
+#endif
