@@ -8,6 +8,7 @@ struct SpoolCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "spool",
         abstract: "A media cache for players: play once, keep every byte.",
+        version: SpoolVersion.current,
         subcommands: [
             GetCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self, UnpinCommand.self,
             RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
@@ -23,7 +24,7 @@ struct SpoolCommand: AsyncParsableCommand {
         Foundation.exit(await Interruption.exitCode { await exitCode(of: Array(CommandLine.arguments.dropFirst())) })
     }
 
-    /// Runs one command line; 0 when it did what was asked, 64 when it could not be understood, else 1. Errors are
+    /// Runs one command line; 0 when it did what was asked, 64 when it could not be understood, else 1. Each error is
     /// told as one line on standard error.
     private static func exitCode(of arguments: [String]) async -> Int32 {
         do {
@@ -34,25 +35,17 @@ struct SpoolCommand: AsyncParsableCommand {
                 try command.run()
             }
             return 0
-        } catch let error as CacheError {
-            return fail(error.message)
-        } catch is CancellationError {
-            return fail("interrupted; what has landed is kept")
-        } catch let failure as CommandFailure {
-            return fail(failure.message)
         } catch {
-            let code = exitCode(for: error)
-            if code.isSuccess {
-                Output.line(fullMessage(for: error))
+            do {
+                // Help and the version come as errors, too.
+                guard exitCode(for: error).isSuccess else { throw error }
+                try Output.line(fullMessage(for: error))
                 return 0
+            } catch {
+                let report = ErrorReport(error, arguments: arguments)
+                for line in report.lines { Output.remark("error: " + line) }
+                return report.status
             }
-            _ = fail(message(for: error))
-            return code.rawValue
         }
-    }
-
-    private static func fail(_ message: String) -> Int32 {
-        Output.remark("error: " + message)
-        return 1
     }
 }

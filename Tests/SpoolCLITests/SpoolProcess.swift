@@ -50,6 +50,7 @@ struct SpoolProcess: Sendable {
         environment["SPOOL_CACHE"] = folder.appendingPathComponent("cache").path
         environment["HOME"] = folder.path
         environment["XDG_CACHE_HOME"] = nil
+        environment["SPOOL_HEADERS"] = nil
         self.environment = environment
     }
 
@@ -66,12 +67,19 @@ struct SpoolProcess: Sendable {
     /// Runs the command to its end.
     func run(_ arguments: [String]) async throws -> Result { try await start(arguments, [:]).end() }
 
+    /// Runs a line of the shell, with the command's cache and environment, to its end.
+    func shell(_ line: String) async throws -> Result {
+        try await start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")).end()
+    }
+
     /// Starts the command.
     func start(_ arguments: String...) throws -> Running { try start(arguments, [:]) }
 
-    private func start(_ arguments: [String], _ changes: [String: String?]) throws -> Running {
+    private func start(
+        _ arguments: [String], _ changes: [String: String?], _ executable: URL = Self.executable
+    ) throws -> Running {
         let process = Process()
-        process.executableURL = Self.executable
+        process.executableURL = executable
         process.arguments = arguments
         process.environment = environment.merging(changes.compactMapValues { $0 }) { $1 }
             .filter { changes[$0.key] != .some(nil) }

@@ -2,6 +2,12 @@ import Foundation
 
 /// Where the cache is.
 enum CacheLocation {
+    /// The person's home: what `HOME` says, else what the system's records say.
+    static func home(environment: [String: String]) -> URL {
+        if let home = environment["HOME"], home.hasPrefix("/") { return URL(fileURLWithPath: home, isDirectory: true) }
+        return FileManager.default.homeDirectoryForCurrentUser
+    }
+
     /// The option, else `SPOOL_CACHE`, else the platform's folder; empty texts count as none.
     static func directory(option: String?, environment: [String: String], home: URL) -> URL {
         func path(_ text: String?) -> URL? {

@@ -19,8 +19,8 @@ struct CacheOptions: ParsableArguments {
 
     /// The cache's directory.
     var directory: URL {
-        CacheLocation.directory(
-            option: cachePath, environment: ProcessInfo.processInfo.environment,
-            home: FileManager.default.homeDirectoryForCurrentUser)
+        let environment = ProcessInfo.processInfo.environment
+        return CacheLocation.directory(
+            option: cachePath, environment: environment, home: CacheLocation.home(environment: environment))
     }
 }

@@ -7,13 +7,41 @@ import Spool
 struct FetchOptions: ParsableArguments {
     @Option(
         name: .customLong("header"),
-        help: ArgumentHelp("A header field to send to the origin; any number of them.", valueName: "name: value"))
-    var headers: [HeaderArgument] = []
+        help: ArgumentHelp(
+            "A header field to send to the origin, or @FILE for a file with one on each line; any number of them.",
+            discussion: "Other users see a command line: a token belongs into a file. Fields of the file that "
+                + "$SPOOL_HEADERS names are sent as well, unless --header gives one of the same name.",
+            valueName: "name: value"))
+    var headers: [HeaderOption] = []
 
     @OptionGroup var room: RoomOptions
 
     /// A source of the media at `url`, asked for with these header fields.
-    func source(_ url: URL) -> MediaSource {
-        MediaSource(url: url, fields: HTTPFields(headers.map(\.field)))
+    ///
+    /// - Throws: ``CommandFailure`` with code `headerFile`.
+    func source(
+        _ url: URL, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws -> MediaSource {
+        guard !url.isFileURL else { return MediaSource(url: url) }
+        var fields = HTTPFields()
+        for header in headers {
+            switch header {
+            case .field(let header): fields.append(header.field)
+            case .file(let path): for field in try read(path) { fields.append(field) }
+            }
+        }
+        if let path = environment["SPOOL_HEADERS"], !path.isEmpty {
+            let given = fields
+            for field in try read(path) where given[field.name] == nil { fields.append(field) }
+        }
+        return MediaSource(url: url, fields: fields)
+    }
+
+    private func read(_ path: String) throws -> [HTTPField] {
+        let file = try HeaderFile(path: path)
+        if file.isReadableByOthers {
+            Warning.readableHeaders.tell("other users can read “\(path)”: “chmod 600” keeps what is in it private")
+        }
+        return file.fields
     }
 }

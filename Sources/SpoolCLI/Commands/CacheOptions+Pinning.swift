@@ -8,6 +8,8 @@ extension CacheOptions {
             return try await cache.contents(of: media.key)
         }
         guard case let kept?? = found else { throw media.notStored }
-        if json { try Output.json(MediaReport(kept)) }
+        if json { return try Output.json(MediaReport(kept)) }
+        try Output.line(
+            "\(isPinned ? "pinned" : "unpinned") \(kept.address), \(ByteCount(bytes: kept.cachedBytes).text) kept")
     }
 }

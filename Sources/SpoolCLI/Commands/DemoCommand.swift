@@ -19,9 +19,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let story = try await Demo(options: options, fetching: fetching, media: media).run()
-        if !options.json { Output.line(story.text) }
+        if !options.json { try Output.line(story.text) }
         try Output.json(Report(first: story.first, second: story.second))
         guard let broken = story.promises.first(where: { !$0.isKept }) else { return }
-        throw CommandFailure(message: "a promise was broken: \(broken.text)")
+        throw CommandFailure(.brokenPromise, "a promise was broken: \(broken.text)")
     }
 }

@@ -5,7 +5,9 @@ import Spool
 /// `spool export`: copy a complete resource out of the cache.
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Copy a complete resource into a file; every byte is checked on the way.")
+        commandName: "export",
+        abstract: "Copy a complete resource into a file; every byte is checked on the way.",
+        discussion: "Also while another process uses the cache.")
 
     struct Report: Encodable, Sendable {
         var url: String
@@ -19,14 +21,19 @@ struct ExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let target = URL(fileURLWithPath: file)
-        let media = try await options.withExistingCache { cache in
-            guard let media = try await cache.contents(of: url.key) else { throw url.notStored }
-            try await cache.export(url.key, to: target)
-            return media
+        guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
+        do {
+            let cache = try await options.openNow()
+            try await options.use(cache) { try await $0.export(url.key, to: target) }
+        } catch let error as CacheError where error.code == .directoryInUse {
+            let (key, path) = (url.key, options.directory.path)
+            let isDone = try await BlockingExecutor(threadLimit: 1).run {
+                try StoredReader(path: path, key: key)?.export(to: target) != nil
+            }
+            guard isDone else { throw url.notStored }
         }
-        guard let media else { throw url.notStored }
-        let report = Report(url: media.address, file: target.path, bytes: media.cachedBytes)
+        let report = Report(url: media.address, file: target.path, bytes: media.length ?? media.cachedBytes)
         if options.json { return try Output.json(report) }
-        Output.line("\(ByteCount(bytes: report.bytes).text) written to \(file)")
+        try Output.line("\(ByteCount(bytes: report.bytes).text) written to \(file)")
     }
 }

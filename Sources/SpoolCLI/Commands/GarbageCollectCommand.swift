@@ -24,7 +24,7 @@ struct GarbageCollectCommand: AsyncParsableCommand {
                 return Report(evicted: evicted, stored: cache.storedBytes, capacity: cache.capacity)
             } ?? Report(evicted: 0, stored: 0, capacity: nil)
         if options.json { return try Output.json(report) }
-        Output.line(
+        try Output.line(
             "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) are kept")
     }
 }

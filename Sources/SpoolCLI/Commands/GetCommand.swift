@@ -27,18 +27,38 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let source = fetching.source(url.url)
-        let (outcome, media, warnings) = try await options.withCache(capacity: fetching.room.capacity) { cache in
+        let source = try fetching.source(url.url)
+        let range = range?.range ?? .all
+        let cache: MediaCache
+        do {
+            cache = try await options.openNow()
+        } catch let error as CacheError where error.code == .directoryInUse {
+            // What is stored can be read beside the process that has it, unless there is something to be changed.
+            if fetching.room.capacity == nil,
+                let beside = try await FetchBeside(range, of: url.key, in: options.directory)
+            {
+                let outcome = try await beside.run(to: try OutputTarget(output))
+                var counts = Statistics()
+                counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
+                return try await report(outcome, of: source, counts: counts)
+            }
+            cache = try await options.openWhenFree()
+        }
+        let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
             let warnings = Warnings(of: cache)
             let media = cache.media(for: source)
-            let fetch = Fetch(media, range?.range ?? .all, to: try OutputTarget(output))
+            let fetch = Fetch(media, range, to: try OutputTarget(output))
             return (try await fetch.run(), media, warnings)
         }
         await warnings.end()
+        try await report(outcome, of: source, counts: media.statistics)
+    }
+
+    private func report(_ outcome: Fetch.Outcome, of source: MediaSource, counts: Statistics) async throws {
         // All bytes are delivered; a report without the stored ranges is better than none.
         let kept = try? await options.contents(of: url.key)?.first
-        let report = FetchReport(outcome, of: source, counts: media.statistics, kept: kept)
+        let report = FetchReport(outcome, of: source, counts: counts, kept: kept)
         if options.json { return try Output.json(report) }
-        if output != "-" { Output.line(report.text) } else if Output.isWatched { Output.remark(report.text) }
+        if output != "-" { try Output.line(report.text) } else if Output.isWatched { Output.remark(report.text) }
     }
 }

@@ -14,15 +14,15 @@ struct InfoCommand: AsyncParsableCommand {
         guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
         if options.json { return try Output.json(MediaReport(media)) }
         let length = media.length.map { ByteCount(bytes: $0).text } ?? "unknown"
-        Output.line("URL        \(media.address)")
-        Output.line("key        \(media.key)")
-        Output.line("length     \(length)")
-        Output.line("type       \(media.contentType ?? "unknown")")
-        Output.line("validator  \(media.validator ?? "none")")
-        Output.line("cached     \(ByteCount(bytes: media.cachedBytes).text), \(media.share)")
-        Output.line("           ▕\(RangeBar.text(media.ranges, length: media.length, cells: 60))▏")
-        Output.line("pinned     \(media.isPinned ? "yes" : "no")")
-        Output.line("last used  \(media.lastUsed.formatted(.iso8601))")
+        try Output.line("URL        \(media.address)")
+        try Output.line("key        \(media.key)")
+        try Output.line("length     \(length)")
+        try Output.line("type       \(media.contentType ?? "unknown")")
+        try Output.line("validator  \(media.validator ?? "none")")
+        try Output.line("cached     \(ByteCount(bytes: media.cachedBytes).text), \(media.share)")
+        try Output.line("           ▕\(RangeBar.text(media.ranges, length: media.length, cells: 60))▏")
+        try Output.line("pinned     \(media.isPinned ? "yes" : "no")")
+        try Output.line("last used  \(media.lastUsed.formatted(.iso8601))")
     }
 }
 

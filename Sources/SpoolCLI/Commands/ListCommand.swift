@@ -18,7 +18,7 @@ struct ListCommand: AsyncParsableCommand {
                 media.share.padded(to: 9), ByteCount(bytes: media.cachedBytes).text.padded(to: 9),
                 media.isPinned ? "pinned" : "      ", media.address,
             ]
-            Output.line(columns.joined(separator: "  "))
+            try Output.line(columns.joined(separator: "  "))
         }
     }
 }

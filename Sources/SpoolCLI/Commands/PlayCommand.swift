@@ -28,10 +28,11 @@ struct PlayCommand: AsyncParsableCommand {
 
     func run() async throws {
         let plan = PlayPlan(seeks: seek, until: until, rate: speed)
+        let source = try fetching.source(url.url)
         let report = try await Play(
-            options: options, capacity: fetching.room.capacity, source: fetching.source(url.url), isHeadless: headless,
+            options: options, capacity: fetching.room.capacity, source: source, isHeadless: headless,
             plan: { _ in plan }
         ).run()
-        if options.json { try Output.json(report) } else { Output.line(report.text) }
+        if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 }

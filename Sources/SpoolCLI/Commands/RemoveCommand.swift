@@ -1,11 +1,13 @@
 import ArgumentParser
+import ByteRanges
 import Foundation
 import Spool
 
 /// `spool rm`: remove resources from the cache, pinned or not.
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rm", abstract: "Remove resources from the cache, pinned or not.")
+        commandName: "rm", abstract: "Remove resources from the cache, pinned or not.",
+        discussion: "Where one of several can't be removed, the others are, and the exit status is 1.")
 
     struct Report: Encodable, Sendable {
         var removed: [String]
@@ -23,18 +25,35 @@ struct RemoveCommand: AsyncParsableCommand {
     func run() async throws {
         let urls = urls
         let all = all
-        let wanted = Set(urls.map(\.key))
-        let found: [CachedMedia]? = try await options.withExistingCache { cache in
-            let found = try await cache.contents().filter { all || wanted.contains($0.key) }
-            for media in found { try await cache.remove(media.key) }
-            return found
+        let outcome = try await options.withExistingCache { cache in
+            let contents = try await cache.contents()
+            let stored = Set(contents.map(\.key))
+            let wanted = Set(urls.map(\.key))
+            var removed: [CachedMedia] = []
+            var failures: [any Error] = urls.filter { !stored.contains($0.key) }.map(\.notStored)
+            for media in contents where all || wanted.contains(media.key) {
+                do {
+                    try await cache.remove(media.key)
+                    removed.append(media)
+                } catch let error as CacheError {
+                    failures.append(error)
+                }
+            }
+            return (removed: removed, failures: failures)
         }
-        let removed = found ?? []
-        let gone = Set(removed.map(\.key))
-        if let missing = urls.first(where: { !gone.contains($0.key) }) { throw missing.notStored }
-        let report = Report(
-            removed: removed.map(\.address), bytes: removed.reduce(0) { $0 + $1.cachedBytes })
-        if options.json { return try Output.json(report) }
-        Output.line("removed \(report.removed.count) resources, \(ByteCount(bytes: report.bytes).text)")
+        let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
+        let bytes = removed.reduce(0) { $0 + $1.cachedBytes }
+        if options.json {
+            try Output.json(Report(removed: removed.map(\.address), bytes: bytes))
+        } else {
+            for media in removed {
+                try Output.line("removed \(media.address), \(ByteCount(bytes: media.cachedBytes).text)")
+            }
+            if removed.count != 1 || all {
+                let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"
+                if failures.isEmpty || !removed.isEmpty { try Output.line("removed \(total)") }
+            }
+        }
+        if !failures.isEmpty { throw CommandFailures(all: failures) }
     }
 }

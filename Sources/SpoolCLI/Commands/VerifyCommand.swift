@@ -1,4 +1,5 @@
 import ArgumentParser
+import ByteRanges
 import Foundation
 import Spool
 import Synchronization
@@ -23,17 +24,20 @@ struct VerifyCommand: AsyncParsableCommand {
         if options.json {
             try Output.json(report)
         } else {
-            Output.line("\(report.blocks) blocks checked, \(report.bad) bad, \(report.dropped) dropped")
+            try Output.line("\(report.blocks.counted("block")) checked, \(report.bad) bad, \(report.dropped) dropped")
         }
         guard report.bad > report.dropped else { return }
-        throw CommandFailure(message: "\(report.bad - report.dropped) blocks are bad; --repair drops them")
+        let bad = report.bad - report.dropped
+        throw CommandFailure(
+            .damaged,
+            "\(bad.counted("block")) \(bad == 1 ? "is" : "are") damaged; --repair drops what is, to be fetched again")
     }
 
     private func check(_ cache: MediaCache) async throws -> Verification {
         let progress = Mutex((done: 0, of: 0))
         let line = LiveLine { _ in
             let (done, total) = progress.withLock { $0 }
-            return "checked \(done) of \(total) blocks"
+            return "checked \(done.grouped) of \(total.counted("block"))"
         }
         do {
             let result = try await cache.verify(repairing: repair) { done, total in

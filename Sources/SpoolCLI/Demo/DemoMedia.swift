@@ -34,7 +34,7 @@ enum DemoMedia {
         }
         guard status == 0 else {
             throw CommandFailure(
-                message: "ffmpeg could not make the film (status \(status)): install it, or name a file or an address")
+                .noFilm, "ffmpeg could not make the film (status \(status)): install it, or name a file or a URL")
         }
         return file
     }

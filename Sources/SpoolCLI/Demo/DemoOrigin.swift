@@ -16,7 +16,7 @@ struct DemoOrigin: Sendable {
     /// Serves a file from this machine.
     init(serving file: URL) async throws {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
-            throw CommandFailure(message: "\(file.path) can't be read")
+            throw CommandFailure(.unplayable, "“\(file.path)” can't be read: name a file that is there, or a URL")
         }
         let content = OriginContent.file(file)
         let bytesPerSecond = Int(max(4_000_000, content.length / 15))

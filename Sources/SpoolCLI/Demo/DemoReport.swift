@@ -36,8 +36,8 @@ struct DemoReport: Sendable {
         var promises = [
             Promise(text: "both plays reached the end", isKept: first.ended && second.ended),
             Promise(
-                text: "each byte once: \(first.bytesFromOrigin) bytes came from the origin, \(landed) different ones "
-                    + "landed",
+                text: "each byte once: \(first.bytesFromOrigin.counted("byte")) came from the origin, "
+                    + "\(landed.grouped) different ones landed",
                 isKept: first.bytesFromOrigin == landed),
             Promise(
                 text: "the second play heard nothing from the origin",
@@ -46,8 +46,8 @@ struct DemoReport: Sendable {
         if let sent {
             promises.append(
                 Promise(
-                    text: "the origin counted \(sent.bytes) bytes at its socket, \(sent.again) of them twice "
-                        + "(on their way at a jump)",
+                    text: "the origin counted \(sent.bytes.counted("byte")) at its socket, "
+                        + "\(sent.again.grouped) of them twice (on their way at a jump)",
                     isKept: sent.again <= allowance))
         }
         if let isIdentical {
@@ -83,7 +83,7 @@ struct DemoReport: Sendable {
     }
 
     private func sources(of play: PlayReport) -> String {
-        "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests) requests, "
+        "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests.counted("request")), "
             + "\(ByteCount(bytes: play.bytesFromCache).text) from the cache"
     }
 }

@@ -28,7 +28,7 @@ final class Fetch: Sendable {
         self.media = media
         self.range = range
         self.target = target
-        progress = Mutex((ProgressLine(name: media.source.url.lastPathComponent), RateEstimate()))
+        progress = Mutex((ProgressLine(name: media.source.url.lastPathComponent.shown), RateEstimate()))
     }
 
     /// Delivers every byte of the range.

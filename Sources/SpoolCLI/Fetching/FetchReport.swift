@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import Spool
 
@@ -33,7 +34,7 @@ struct FetchReport: Encodable, Sendable {
         let rate = seconds > 0 ? ", \(ByteCount(bytes: Int64(Double(bytes) / seconds)).text)/s" : ""
         return "\(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s\(rate): "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
-            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests) requests"
+            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"
             + (complete ? "; the cache has all of it" : "")
     }
 }

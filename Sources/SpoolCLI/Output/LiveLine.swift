@@ -12,11 +12,11 @@ struct LiveLine: Sendable {
         }
         task = Task {
             while !Task.isCancelled {
-                Output.draw("\r" + (await text(Output.columns)) + "\u{1B}[K")
+                Output.draw(await text(Output.columns))
                 // Cancelled, the loop ends by its condition.
                 try? await Task.sleep(for: .milliseconds(100))
             }
-            Output.draw("\r\u{1B}[K")
+            Output.draw("")
         }
     }
 

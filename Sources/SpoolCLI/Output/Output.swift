@@ -1,6 +1,10 @@
 import Foundation
+import Spool
 
 /// Standard output for what was asked for, standard error for everything said beside it.
+///
+/// Whatever is printed may hold text from elsewhere: a type, a tag, a path. So nothing gets to a terminal but as it is
+/// seen; see ``Swift/StringProtocol/shown``.
 enum Output {
     /// Whether a person watches standard error.
     static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
@@ -12,35 +16,66 @@ enum Output {
         return Int(size.ws_col)
     }
 
-    /// Prints one line of the response.
-    static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+    /// Prints lines of the response; a newline in `text` ends one.
+    ///
+    /// - Throws: ``CommandFailure``: `unwritable`, or `outputClosed` when nobody reads any more.
+    static func line(_ text: String) throws {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(\.shown)
+        try write(Array((lines.joined(separator: "\n") + "\n").utf8))
+    }
 
     /// Prints the response as one line of JSON.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
-        line(String(decoding: try encoder.encode(value), as: UTF8.self))
+        try write(Array((String(decoding: try encoder.encode(value), as: UTF8.self).shownInJSON + "\n").utf8))
+    }
+
+    /// Writes bytes to standard output.
+    ///
+    /// - Throws: As ``line(_:)`` does.
+    static func write(_ bytes: some ContiguousBytes) throws {
+        let code = bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
+        if code == EPIPE { throw CommandFailure(.outputClosed, "nobody reads standard output any more") }
+        if code != 0 { throw unwritable("standard output", code) }
     }
 
     /// Says something on standard error, on one line.
     static func remark(_ text: String) {
-        write(text.split(whereSeparator: \.isNewline).joined(separator: " ") + "\n", to: STDERR_FILENO)
+        tell(text.split(whereSeparator: \.isNewline).joined(separator: " ").shown + "\n")
     }
 
-    /// Writes to a terminal without ending the line.
-    static func draw(_ text: String) { write(text, to: STDERR_FILENO) }
+    /// Draws the last line of a terminal anew, without ending it.
+    static func draw(_ text: String) { tell("\r\(text.shown)\u{1B}[K") }
 
-    private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
+    /// The error of a failed write.
+    static func unwritable(_ name: String, _ code: Int32) -> CommandFailure {
+        CommandFailure(.unwritable, "\(name) can't be written: \(systemCause(code))")
+    }
+
+    private static func tell(_ text: String) {
+        // Nobody reads any more: there is nowhere left to report it.
+        _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
+    }
+
+    /// - Returns: The system's error; 0 if all was written.
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var bytes = bytes[...]
         while !bytes.isEmpty {
-            let written = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0 && errno == EINTR { continue }
-            // Nobody reads any more: there is nowhere left to report it.
-            guard written > 0 else { return }
+            let written = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, bytes.count)
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { return written < 0 ? errno : EIO }
             bytes = bytes.dropFirst(written)
         }
+        return 0
     }
+}
+
+/// The system's words for an `errno`.
+func systemCause(_ code: Int32) -> String {
+    // strerror responds from constant strings for known codes: no data race to fear.
+    strerror(code).map { String(cString: $0).lowercased() } ?? "the system gives no reason"
 }
 
 extension Range<Int64> {

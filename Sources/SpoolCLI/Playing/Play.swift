@@ -9,7 +9,7 @@ struct Play: Sendable {
     /// Which cache.
     var options: CacheOptions
     /// The most that the cache may keep from now on.
-    var capacity: ByteCount?
+    var capacity: RoomOptions.Capacity?
     /// The media to play.
     var source: MediaSource
     /// Where bytes come from; nil for the platform's HTTP client.
@@ -27,6 +27,12 @@ struct Play: Sendable {
     ///
     /// - Throws: The error of opening the cache, or of the play.
     func run() async throws -> PlayReport {
+        if source.url.isFileURL, access(source.url.path, R_OK) != 0 {
+            throw CommandFailure(.unplayable, "\(name) can't be played: \(systemCause(errno))")
+        }
+        if source.url.isFileURL, Self.isDirectory(source.url.path) {
+            throw CommandFailure(.unplayable, "\(name) can't be played: it is a directory")
+        }
         guard CachingURLAsset.canCache(source.url) else {
             return PlayReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)
         }
@@ -44,8 +50,15 @@ struct Play: Sendable {
         return report
     }
 
+    private static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    private var name: String { source.url.isFileURL ? "“\(source.url.path)”" : source.displayAddress }
+
     @MainActor private func play(_ asset: AVURLAsset, media: Media?) async throws -> PlaySession.Outcome {
-        let session = PlaySession(asset, isHeadless: isHeadless, plan: plan, jumped: jumped)
+        let session = PlaySession(asset, name: name, isHeadless: isHeadless, plan: plan, jumped: jumped)
         let line = LiveLine { columns in await Self.line(session, media, columns: columns) }
         do {
             let outcome = try await session.run()

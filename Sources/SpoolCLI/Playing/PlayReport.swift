@@ -1,4 +1,5 @@
 import AVFoundation
+import ByteRanges
 import Foundation
 import Spool
 
@@ -17,16 +18,23 @@ struct PlayReport: Encodable, Sendable {
     var url: String
     @OrNull var duration: Double?
     var ended: Bool
+    /// Where it was when it ended; not in JSON.
+    private var time = 0.0
     var bytesFromCache: Int64 = 0
     var bytesFromOrigin: Int64 = 0
     var originRequests = 0
     var cachedRanges: [[Int64]] = []
     var loadingRequests: [LoadingRequest] = []
 
+    private enum CodingKeys: String, CodingKey {
+        case url, duration, ended, bytesFromCache, bytesFromOrigin, originRequests, cachedRanges, loadingRequests
+    }
+
     init(_ outcome: PlaySession.Outcome, of url: URL) {
         self.url = url.isFileURL ? url.path : MediaSource(url: url).displayAddress
         _duration = OrNull(wrappedValue: outcome.duration)
         ended = outcome.ended
+        time = outcome.time
     }
 
     /// Takes in what was counted, after the cache was closed, when nothing is on its way any more.
@@ -51,10 +59,10 @@ struct PlayReport: Encodable, Sendable {
     /// A few words for a person.
     var text: String {
         let length = duration.map { " of \(ProgressLine.clock($0))" } ?? ""
-        let how = (ended ? "played to the end" : "stopped") + length
+        let how = (ended ? "played to the end" : "stopped at \(ProgressLine.clock(time))") + length
         if bytesFromCache == 0, originRequests == 0 { return how + ", without the cache" }
         return how + ": "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
-            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests) requests"
+            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"
     }
 }

@@ -10,18 +10,35 @@ import SpoolAVFoundation
         var duration: Double?
         /// Whether its end was reached; false when the plan stopped the play before.
         var ended: Bool
+        /// Where it was then, in seconds.
+        var time = 0.0
+
+        init(duration: Double?, ended: Bool, time: Double = 0) {
+            (self.duration, self.ended, self.time) = (duration, ended, time)
+        }
+
+        /// At what the player calls the end. That is where bytes end, which may be before the media does: of two
+        /// seconds, and of a fiftieth for formats that only estimate their duration, nothing is made.
+        init(duration: Double?, endedAt time: Double) {
+            let isEnd = duration.map { time >= $0 - max(2, $0 / 50) } ?? true
+            self.init(duration: duration, ended: isEnd, time: time)
+        }
     }
 
     private enum Event: Sendable {
         case time
         case tick
         case ended
+        /// A jump is over.
+        case arrived
         case failed
     }
 
     /// How long a headless play may stand still before it is given up.
     private static let patience: Duration = .seconds(60)
 
+    /// The media, as messages name it.
+    private let name: String
     private let player = AVPlayer()
     private let item: AVPlayerItem
     private let isHeadless: Bool
@@ -31,16 +48,20 @@ import SpoolAVFoundation
     private let send: AsyncStream<Event>.Continuation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
+    /// Whether what the player tells may be from before a jump.
+    private var isJumping = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
     /// - Parameters:
+    ///   - name: What messages call the media.
     ///   - isHeadless: Without picture and sound. Elsewhere than on Linux that means muted.
     ///   - plan: What to do, for a duration in seconds; asked once, when the item is ready.
     ///   - jumped: Told of each jump as it is made.
     init(
-        _ asset: AVURLAsset, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
+        _ asset: AVURLAsset, name: String, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
         jumped: @escaping @Sendable (SeekArgument) -> Void = { _ in }
     ) {
+        self.name = name
         self.isHeadless = isHeadless
         makePlan = plan
         self.jumped = jumped
@@ -109,7 +130,11 @@ import SpoolAVFoundation
     }
 
     private func react(to event: Event) async throws -> Outcome? {
-        if item.status == .failed { throw failure }
+        if item.status == .failed {
+            // Whoever closes the window has seen enough.
+            if plan != nil, isClosedByPerson { return Outcome(duration: duration, ended: false, time: time) }
+            throw failure
+        }
         guard item.status == .readyToPlay else { return try checkProgress() }
         if plan == nil {
             let plan = makePlan(duration)
@@ -119,29 +144,51 @@ import SpoolAVFoundation
         }
         switch event {
         case .failed: throw failure
-        case .ended: return Outcome(duration: duration, ended: true)
+        case .ended:
+            let outcome = Outcome(duration: duration, endedAt: time)
+            guard isJumping, !outcome.ended else { return outcome }
+            // It was reached before the jump away from it, and the player stopped there.
+            player.play()
+            return nil
+        case .arrived: isJumping = false
         case .time, .tick: break
         }
         switch plan?.step(at: time) ?? .goOn {
         case .goOn: return try checkProgress()
-        case .stop: return Outcome(duration: duration, ended: false)
+        case .stop: return Outcome(duration: duration, ended: false, time: time)
         case .jump(let jump):
             jumped(jump)
+            isJumping = true
+            // Behind what the player has told until then.
+            defer { send.yield(.arrived) }
             let target = CMTime(seconds: jump.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
             try Task.checkCancellation()
-            if !hasArrived { Output.remark("warning: the jump to \(ProgressLine.clock(jump.to)) was not possible") }
+            if !hasArrived { Warning.noJump.tell("the jump to \(ProgressLine.clock(jump.to)) was not possible") }
             return nil
         }
     }
 
+    private var isClosedByPerson: Bool {
+        #if os(Linux)
+        (item.error as? AVError)?.code == .mediaServicesWereReset
+        #else
+        false
+        #endif
+    }
+
     private var failure: any Error {
-        CommandFailure(message: "can't be played: \(item.error?.localizedDescription ?? "for no reason given")")
+        var cause = item.error?.localizedDescription ?? "the player gives no reason"
+        // The cache's own sentences name it already.
+        for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
+            cause = String(cause.dropFirst(name.count + separator.count))
+        }
+        return CommandFailure(.unplayable, "\(name) can't be played: \(cause)")
     }
 
     private func checkProgress() throws -> Outcome? {
         if time != lastProgress.time { lastProgress = (time, .now) }
         guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
-        throw CommandFailure(message: "the play has stood still at \(ProgressLine.clock(time)) for a minute")
+        throw CommandFailure(.stoodStill, "the play has stood still at \(ProgressLine.clock(time)) for a minute")
     }
 }

@@ -6,21 +6,32 @@ import SpoolHTTP
 extension CacheOptions {
     /// Opens the cache, lends it to `body`, and closes it, whether `body` returns or throws.
     ///
-    /// While another process has the directory, waits for it, up to ten seconds. Where nothing is to be fetched and no
-    /// cache is there yet, `body` is not called and nothing is made.
+    /// While another process has the directory, waits for it, up to ten seconds; see ``openWhenFree(_:)``.
     ///
     /// - Parameters:
     ///   - capacity: The most that the directory may keep from now on; nil leaves that as it is.
     ///   - upstream: Where bytes come from; nil for the platform's HTTP client.
     /// - Throws: The library's errors: `.directoryInUse` when the other process keeps the directory.
     func withCache<R: Sendable>(
-        capacity: ByteCount? = nil, upstream: (any Upstream)? = nil,
+        capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
     ) async throws -> R {
-        let cache = try await open(upstream ?? HTTPUpstream.standard())
+        try await use(try await openWhenFree(upstream), capacity: capacity, body)
+    }
+
+    /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.
+    func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
+        guard try await contents() != nil else { return nil }
+        return try await withCache(body)
+    }
+
+    /// Lends an open cache to `body` and closes it.
+    func use<R: Sendable>(
+        _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R
+    ) async throws -> R {
         do {
-            for notice in cache.notices { Output.remark("warning: " + notice) }
-            if let capacity { try await cache.setCapacity(capacity.bytes) }
+            for notice in cache.notices { Warning.opening.tell(notice) }
+            if let capacity { try await cache.setCapacity(capacity.limit) }
             let result = try await body(cache)
             await cache.close()
             return result
@@ -28,12 +39,6 @@ extension CacheOptions {
             await cache.close()
             throw error
         }
-    }
-
-    /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.
-    func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
-        guard try await contents() != nil else { return nil }
-        return try await withCache(body)
     }
 
     /// The stored resources, read also while another process has the cache; nil where there is no cache.
@@ -45,16 +50,26 @@ extension CacheOptions {
         }
     }
 
-    private func open(_ upstream: any Upstream) async throws -> MediaCache {
+    /// Opens the cache.
+    ///
+    /// - Throws: `CacheError`: `.directoryInUse` when another process has the directory.
+    func openNow(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.logger = logger
+        return try await MediaCache(
+            directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
+    }
+
+    /// Opens the cache; while another process has the directory, says at once which, and waits up to ten seconds.
+    func openWhenFree(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
+        let upstream = upstream ?? HTTPUpstream.standard()
         let deadline = ContinuousClock.now + .seconds(10)
         var hasSaidSo = false
         while true {
             do {
-                return try await MediaCache(directory: directory, upstream: upstream, configuration: configuration)
+                return try await openNow(upstream)
             } catch let error as CacheError where error.code == .directoryInUse && ContinuousClock.now < deadline {
-                if !hasSaidSo, verbose || Output.isWatched { Output.remark("waiting: \(error.message)") }
+                if !hasSaidSo { Output.remark("waiting for up to ten seconds: \(error.message)") }
                 hasSaidSo = true
                 try await Task.sleep(for: .milliseconds(50))
             }
@@ -64,8 +79,6 @@ extension CacheOptions {
     /// Writes to standard error if asked for, else nothing: what a person must know is said otherwise.
     private var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
-        var logger = Logger(label: "spool") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = .debug
-        return logger
+        return Logger(label: "spool") { _ in ErrorLog() }
     }
 }

@@ -8,21 +8,22 @@ struct Warnings: Sendable {
     ///
     /// - Parameter heard: Told of everything else, too.
     init(of cache: MediaCache, heard: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
-        task = Task { [events = cache.events] in
-            var told: Set<String> = []
+        task = Task { [events = cache.events, isReadOnly = cache.readOnlyReason != nil] in
+            // Where nothing at all is kept, that was told when the cache was opened.
+            var told: Set<Warning> = isReadOnly ? [.notKept] : []
             for await event in events {
                 heard(event)
                 guard let (kind, text) = Self.text(of: event), told.insert(kind).inserted else { continue }
-                Output.remark("warning: " + text)
+                kind.tell(text)
             }
         }
     }
 
-    private static func text(of event: CacheEvent) -> (kind: String, text: String)? {
+    private static func text(of event: CacheEvent) -> (kind: Warning, text: String)? {
         switch event.kind {
-        case .notKept(let cause): ("kept", "\(event.address) is not being kept: \(cause.message)")
-        case .changed(let reason): ("changed", "\(event.address) has changed at its origin: \(reason)")
-        case .blocksDropped: ("damaged", "stored bytes of \(event.address) were damaged; they are fetched again")
+        case .notKept(let cause): (.notKept, "\(event.address) is not being kept: \(cause.message)")
+        case .changed(let reason): (.changed, "\(event.address) has changed at its origin: \(reason)")
+        case .blocksDropped: (.damaged, "stored bytes of \(event.address) were damaged; they are fetched again")
         default: nil
         }
     }

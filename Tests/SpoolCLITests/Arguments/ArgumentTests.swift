@@ -83,6 +83,23 @@ struct ArgumentTests {
         #expect(PlayableURL(argument: "http://") == nil)
     }
 
+    @Test("E76: home is what HOME says, if that is an absolute path")
+    func home() {
+        let recorded = FileManager.default.homeDirectoryForCurrentUser
+        #expect(CacheLocation.home(environment: ["HOME": "/tmp/x"]).path == "/tmp/x")
+        #expect(CacheLocation.home(environment: ["HOME": "relative"]) == recorded)
+        #expect(CacheLocation.home(environment: [:]) == recorded)
+    }
+
+    @Test("--header takes a field or a file; --capacity a size or none")
+    func options() {
+        #expect(HeaderOption(argument: "@a b") == .file("a b"))
+        #expect(HeaderOption(argument: "A: b") == HeaderArgument(argument: "A: b").map { .field($0) })
+        #expect(HeaderOption(argument: "@") == nil && HeaderOption(argument: "A") == nil)
+        #expect(RoomOptions.Capacity(argument: "NONE")?.limit == .some(nil))
+        #expect(RoomOptions.Capacity(argument: "1KiB") == .bytes(1024) && RoomOptions.Capacity(argument: "x") == nil)
+    }
+
     @Test("The cache is where the option says, else SPOOL_CACHE, else the platform's folder")
     func location() {
         let home = URL(fileURLWithPath: "/home/ada")

@@ -49,6 +49,17 @@ struct PlayTests {
         }
     }
 
+    @Test("A file whose bytes end early has not been played to its end")
+    func cutShort() async throws {
+        let whole = try Data(contentsOf: try await SampleMedia.mp3.file())
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        try whole.prefix(whole.count / 2).write(to: spool.file("half.mp3"))
+        let result = try await spool.run("play", "half.mp3", "--headless", "--speed", "50", "--json")
+        let report: PlayOutput = try result.json()
+        #expect(result.status == 0 && !report.ended && (report.duration ?? 0) > 11, "\(result.text)")
+    }
+
     @Test("D48: a file plays without a cache")
     func plain() async throws {
         let file = try await SampleMedia.wav.file()

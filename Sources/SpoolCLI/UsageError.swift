@@ -1,0 +1,60 @@
+import Foundation
+
+/// Says in one line why a command line can't be understood, and what to type instead.
+///
+/// Never repeats what may be a secret: the query of a URL, or the value of a header field.
+struct UsageError {
+    /// The line.
+    let text: String
+
+    /// - Parameters:
+    ///   - message: What the parser says of it.
+    ///   - arguments: What was typed.
+    init(_ message: String, arguments: [String]) {
+        let verb = Verbs.verb(in: arguments)
+        let sentence = Verbs.correction(of: arguments) ?? Self.sentence(message, arguments)
+        let help = verb.flatMap { Verbs.all.contains($0) ? "spool \($0) --help" : nil } ?? "spool --help"
+        text = "\(sentence) (see “\(help)”)"
+    }
+
+    private static func sentence(_ message: String, _ arguments: [String]) -> String {
+        let line = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+            .joined(separator: " ")
+        if let match = line.wholeMatch(of: /The value '(.*)' is invalid for '(.*)'(: .*)?\.?/) {
+            return refusal(of: String(match.1), as: String(match.2))
+        }
+        if let match = line.wholeMatch(of: /Missing expected argument '(.*)'\.?/) {
+            return "\(match.1) is missing: give \(form(of: String(match.1)))"
+        }
+        if let match = line.wholeMatch(of: /Missing value for '(.*)'\.?/) {
+            return "\(match.1) lacks its value: give \(form(of: String(match.1)))"
+        }
+        var text = line
+        // The longest first: one may be part of another.
+        for (argument, shown) in ShownArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
+        where argument != shown {
+            text = text.replacingOccurrences(of: argument, with: shown)
+        }
+        return (text.first?.lowercased() ?? "") + text.dropFirst()
+    }
+
+    private static func refusal(of value: String, as place: String) -> String {
+        if place.contains("--header") { return "--header has a value that can't be used: give \(form(of: place))" }
+        return "“\(ShownArgument.text(value))” can't be used for \(place): give \(form(of: place))"
+    }
+
+    /// What is to be given in a place of the command line.
+    private static func form(of place: String) -> String {
+        let forms = [
+            ("--header", "“Name: value”, or @FILE for a file of such lines"),
+            ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
+            ("--capacity", "a size such as 500MB or 2GiB, or none"),
+            ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
+            ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
+            ("--output", "a file, or - for standard output"), ("--cache", "a directory"),
+            ("<file>", "the file to write"),
+            ("<url>", "a URL with a host, such as https://example.com/film.mp4"),
+        ]
+        return forms.first { place.contains($0.0) }?.1 ?? "a value"
+    }
+}

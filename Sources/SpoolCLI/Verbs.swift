@@ -1,0 +1,64 @@
+import ArgumentParser
+
+/// The command's verbs, and what was probably meant by a word that is none of them.
+enum Verbs {
+    /// The verbs, as they are typed.
+    static var all: [String] { SpoolCommand.configuration.subcommands.map { $0._commandName } + ["help"] }
+
+    private static let others = [
+        "list": "ls", "dir": "ls", "show": "info", "status": "info", "fetch": "get", "download": "get", "cat": "get",
+        "open": "play", "watch": "play", "delete": "rm", "remove": "rm", "del": "rm", "clean": "gc", "evict": "gc",
+        "prune": "gc", "copy": "export", "save": "export", "check": "verify", "fsck": "verify", "keep": "pin",
+        "release": "unpin",
+    ]
+
+    /// The first word that is neither an option nor an option's value; nil if there is none.
+    static func verb(in arguments: [String]) -> String? {
+        var isValue = false
+        for argument in arguments {
+            if isValue {
+                isValue = false
+            } else if argument == "--cache" {
+                isValue = true
+            } else if !argument.hasPrefix("-") {
+                return argument
+            }
+        }
+        return nil
+    }
+
+    /// What to type instead of a first word that is no verb; nil if it is one, or there is none.
+    static func correction(of arguments: [String]) -> String? {
+        guard let word = verb(in: arguments), !all.contains(word) else { return nil }
+        let shown = ShownArgument.text(word)
+        if word.contains("/") || word.contains(".") {
+            return "“\(shown)” is no verb: type one before it, such as “spool get URL” or “spool play URL”"
+        }
+        if let near = others[word.lowercased()] ?? nearest(to: word.lowercased()) {
+            return "“\(shown)” is no verb of spool; did you mean “\(near)”?"
+        }
+        return "“\(shown)” is no verb of spool: type one of \(all.joined(separator: ", "))"
+    }
+
+    private static func nearest(to word: String) -> String? {
+        let near = all.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
+        guard let near, near.distance <= 2, near.distance < word.count else { return nil }
+        return near.verb
+    }
+
+    /// How many letters to insert, leave out or change (Levenshtein).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right)
+        var row = Array(0...right.count)
+        for (i, a) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in right.enumerated() {
+                let next = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
+                diagonal = row[j + 1]
+                row[j + 1] = next
+            }
+        }
+        return row[right.count]
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@Suite("Files that commands write", .timeLimit(.minutes(1)))
+struct OutputFileTests {
+    private static let media = PatternBytes(seed: 5, length: 500_000)
+
+    private func withStored(_ body: (SpoolProcess, _ url: String) async throws -> Void) async throws {
+        try await withOrigin(["/a": OriginResource(.pattern(Self.media)), "/b": .pattern(1000)]) { origin, spool in
+            let url = origin.url("/a").absoluteString
+            #expect(try await spool.run("get", url).status == 0)
+            try await body(spool, url)
+        }
+    }
+
+    private func attributes(_ file: URL) throws -> [FileAttributeKey: Any] {
+        try FileManager.default.attributesOfItem(atPath: file.path)
+    }
+
+    @Test("E73: export onto a directory or a link is an error, and nothing is touched")
+    func exportOntoDirectory() async throws {
+        try await withStored { spool, url in
+            try FileManager.default.createDirectory(at: spool.file("folder"), withIntermediateDirectories: false)
+            try Data("mine".utf8).write(to: spool.file("victim"))
+            try FileManager.default.createSymbolicLink(
+                atPath: spool.file("link").path, withDestinationPath: "victim")
+            for name in ["folder", "link"] {
+                let result = try await spool.run("export", url, name)
+                #expect(result.status == 1 && result.complaints.count == 1 && result.errors.contains(name))
+            }
+            #expect(try await spool.run("get", url, "--output", "folder").status == 1)
+            #expect(
+                Set(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path))
+                    == ["cache", "folder", "link", "victim"])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.file("folder").path).isEmpty)
+            #expect(try Data(contentsOf: spool.file("victim")) == Data("mine".utf8))
+        }
+    }
+
+    @Test("E73: a partial file that is a link, a pipe or somebody else's bytes is an error, and stays as it is")
+    func partialInTheWay() async throws {
+        try await withStored { spool, url in
+            try Data("mine".utf8).write(to: spool.file("victim"))
+            try FileManager.default.createSymbolicLink(
+                atPath: spool.file("linked.partial").path, withDestinationPath: "victim")
+            try FileManager.default.linkItem(at: spool.file("victim"), to: spool.file("hard.partial"))
+            try Data("mine".utf8).write(to: spool.file("foreign.partial"))
+            // As the media begins, but longer than it.
+            try (Self.media.data + Data("more".utf8)).write(to: spool.file("longer.partial"))
+            #expect(mkfifo(spool.file("pipe.partial").path, 0o600) == 0)
+            let before = try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).sorted()
+            for name in ["linked", "hard", "foreign", "longer", "pipe"] {
+                let result = try await spool.run("get", url, "--output", name)
+                #expect(result.status == 1 && result.complaints.count == 1, "\(name): \(result.errors)")
+                #expect(result.errors.contains("\(name).partial") && result.errors.contains("in the way"))
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).sorted() == before)
+            for name in ["victim", "foreign.partial"] {
+                #expect(try Data(contentsOf: spool.file(name)) == Data("mine".utf8))
+            }
+            #expect(try Data(contentsOf: spool.file("longer.partial")).count == 500_004)
+        }
+    }
+
+    @Test("E73: what a killed command left of the same bytes is gone on with")
+    func leftover() async throws {
+        try await withStored { spool, url in
+            try Self.media.data.prefix(300_001).write(to: spool.file("a.partial"))
+            #expect(try await spool.run("get", url, "--output", "a").status == 0)
+            #expect(try Data(contentsOf: spool.file("a")) == Self.media.data)
+            #expect(!FileManager.default.fileExists(atPath: spool.file("a.partial").path))
+        }
+    }
+
+    @Test("E73: a file that is replaced keeps its mode; through a link, its target is replaced")
+    func mode() async throws {
+        try await withStored { spool, url in
+            for (name, arguments) in [
+                ("got", ["get", url, "--output", "got"]), ("exported", ["export", url, "exported"]),
+                ("target", ["get", url, "--output", "link"]),
+            ] {
+                try Data("old".utf8).write(to: spool.file(name))
+                try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: spool.file(name).path)
+                if name == "target" {
+                    try FileManager.default.createSymbolicLink(
+                        atPath: spool.file("link").path, withDestinationPath: name)
+                }
+                #expect(try await spool.run(arguments).status == 0)
+                #expect(try Data(contentsOf: spool.file(name)) == Self.media.data)
+                #expect(try attributes(spool.file(name))[.posixPermissions] as? Int == 0o640)
+            }
+            #expect(try attributes(spool.file("link"))[.type] as? FileAttributeType == .typeSymbolicLink)
+        }
+    }
+
+    @Test("E73: rm of several removes what is there, and reports each that is not")
+    func removesWhatItCan() async throws {
+        try await withStored { spool, url in
+            let result = try await spool.run("rm", "http://h/1?k=secret", url, "http://h/2", "--json")
+            struct Report: Decodable { var removed: [String], bytes: Int64 }
+            let report: Report = try result.json()
+            #expect(report.removed == [url] && report.bytes == 500_000)
+            #expect(result.status == 1 && result.complaints.count == 2)
+            for (line, name) in zip(result.complaints, ["http://h/1", "http://h/2"]) {
+                #expect(line.hasPrefix("error: ") && line.contains(name) && !line.contains("secret"))
+            }
+            #expect(try await spool.run("ls", "--json").text == "[]\n")
+        }
+    }
+
+    @Test("E73: a full disk behind standard output is an error in one line, whatever is printed")
+    func fullOutput() async throws {
+        guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
+        try await withStored { spool, url in
+            for arguments in [
+                "ls", "ls --json", "info \(url)", "get \(url)", "get \(url) --output -", "verify", "--help", "help get",
+                "--version", "pin \(url)", "rm --all",
+            ] {
+                let result = try await spool.shell("\(SpoolProcess.executable.path) \(arguments) >/dev/full")
+                #expect(result.status == 1, "\(arguments)")
+                let sentence = "error: standard output can't be written: no space left on device\n"
+                #expect(result.errors == sentence, "\(arguments)")
+            }
+        }
+    }
+
+    @Test("E73: a reader of standard output that has gone ends the command quietly")
+    func closedPipe() async throws {
+        try await withStored { spool, url in
+            for arguments in ["get \(url) --output -", "--help", "info \(url)"] {
+                let command = "{ \(SpoolProcess.executable.path) \(arguments); echo $? >status; } | true"
+                let result = try await spool.shell(
+                    "\(command); while ! test -s status; do :; done; cat status; rm status")
+                // A short text may get into the pipe before its reader has gone.
+                #expect(["0\n", "1\n"].contains(result.text), "\(arguments)")
+                #expect(result.errors.isEmpty, "\(arguments): \(result.errors)")
+            }
+        }
+    }
+}

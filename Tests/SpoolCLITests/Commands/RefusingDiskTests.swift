@@ -1,0 +1,98 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@Suite("Disks that take nothing, and directories of others", .timeLimit(.minutes(2)))
+struct RefusingDiskTests {
+    private static let song = PatternBytes(seed: 1, length: 3_000_000)
+    private static let other = PatternBytes(seed: 2, length: 2_000_000)
+
+    /// Whether this process may mount a file system where nobody else sees it.
+    private static let canMount: Bool = {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", "unshare -m sh -c 'mount -t tmpfs -o size=1m none /mnt' 2>/dev/null"]
+        do { try process.run() } catch { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
+
+    @Test(
+        "E59: a full disk, then a read-only one: get and play use what is complete, and the rest uncached, with one warning",
+        .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
+    func refusingDisk() async throws {
+        let film = try await SampleMedia.mp3.file()
+        try await withOrigin([
+            "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.other)),
+            "/c.mp3": OriginResource(.file(film)),
+        ]) { origin, spool in
+            try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)
+            let urls = ["/a", "/b", "/c.mp3"].map { origin.url($0).absoluteString }
+            let play = "$spool play \(urls[2]) --headless --speed 100 --json"
+            let script = """
+                set -e
+                spool='\(SpoolProcess.executable.path)'
+                mount -t tmpfs -o size=6m,mode=0755 none disk
+                export SPOOL_CACHE=$PWD/disk/cache
+                $spool get \(urls[0]) --output first >out 2>err
+                cat /dev/zero >disk/filler 2>/dev/null || true
+                for state in full read-only; do
+                    for n in 0 1; do
+                        set -- \(urls[0]) \(urls[1]); shift $n
+                        $spool get $1 --output $state-$n --json >$state-$n.json 2>$state-$n.err
+                    done
+                    \(play) >$state-play.json 2>$state-play.err
+                    mount -o remount,ro disk
+                done
+                """
+            try script.write(to: spool.file("script"), atomically: true, encoding: .utf8)
+            let result = try await spool.shell("unshare -m sh script")
+            #expect(result.status == 0, "\(result.errors)")
+            func text(_ name: String) throws -> String { try String(contentsOf: spool.file(name), encoding: .utf8) }
+            #expect(try text("err").isEmpty)
+            for state in ["full", "read-only"] {
+                #expect(try Data(contentsOf: spool.file("\(state)-0")) == Self.song.data)
+                #expect(try Data(contentsOf: spool.file("\(state)-1")) == Self.other.data)
+                let stored = try JSONDecoder().decode(
+                    GetOutput.self, from: try Data(contentsOf: spool.file("\(state)-0.json")))
+                #expect(stored.bytesFromOrigin == 0 && stored.complete)
+                let played = try JSONDecoder().decode(
+                    PlayOutput.self, from: try Data(contentsOf: spool.file("\(state)-play.json")))
+                #expect(played.ended)
+                for name in ["0", "1", "play"] {
+                    let lines = try text("\(state)-\(name).err").split(separator: "\n")
+                    #expect(lines.count == 1 && lines[0].hasPrefix("warning: "), "\(state) \(name): \(lines)")
+                    #expect(lines[0].lowercased().contains(state == "full" ? "no space" : "read-only"), "\(lines)")
+                }
+            }
+        }
+    }
+
+    @Test(
+        "E59: a directory that others may write to is refused with a sentence, whatever the command",
+        arguments: ["get", "export"])
+    func writableByOthers(verb: String) async throws {
+        try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
+            let url = origin.url("/a").absoluteString
+            #expect(try await spool.run("get", url).status == 0)
+            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: spool.file("cache").path)
+            let result = try await spool.run([verb, url] + (verb == "export" ? ["copy"] : []))
+            #expect(result.status == 1 && result.complaints.count == 1)
+            #expect(result.errors.contains("others than its owner may write to it"), "\(result.errors)")
+            #expect(!FileManager.default.fileExists(atPath: spool.file("copy").path))
+        }
+    }
+
+    @Test(
+        "E59: another user's directory is refused with a sentence",
+        .enabled(if: geteuid() == 0, "only root can give a directory to another user"))
+    func ownedByAnother() async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        try FileManager.default.createDirectory(at: spool.file("cache"), withIntermediateDirectories: false)
+        try FileManager.default.setAttributes([.ownerAccountID: 4711], ofItemAtPath: spool.file("cache").path)
+        let result = try await spool.run("get", "http://127.0.0.1:1/a")
+        #expect(result.status == 1 && result.complaints.count == 1)
+        #expect(result.errors.contains("it belongs to another user (number 4711)"), "\(result.errors)")
+    }
+}

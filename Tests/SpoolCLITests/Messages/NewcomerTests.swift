@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+@Suite("A newcomer who types each wrong thing", .timeLimit(.minutes(2)))
+struct NewcomerTests {
+    /// One wrong command line, the exit status, and words that the one line of the response holds: what to do instead.
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        var line: [String]
+        var status: Int32
+        var words: [String]
+
+        init(_ line: [String], _ status: Int32, _ words: String...) {
+            (self.line, self.status, self.words) = (line, status, words)
+        }
+
+        var testDescription: String { "spool " + line.joined(separator: " ") }
+    }
+
+    static let mistakes: [Mistake] = [
+        // Verbs.
+        Mistake(["gett", "http://h/a"], 64, "did you mean “get”", "spool --help"),
+        Mistake(["list"], 64, "did you mean “ls”"),
+        Mistake(["download", "http://h/a"], 64, "did you mean “get”"),
+        Mistake(["delete", "http://h/a"], 64, "did you mean “rm”"),
+        Mistake(["Get", "http://h/a"], 64, "did you mean “get”"),
+        Mistake(["plya", "http://h/a"], 64, "did you mean “play”"),
+        Mistake(["--cache", "x", "inf", "http://h/a"], 64, "did you mean “info”"),
+        Mistake(["frobnicate"], 64, "is no verb", "get, play, ls"),
+        Mistake(["http://h/a?token=secret"], 64, "“http://h/a…” is no verb", "spool get URL"),
+        Mistake(["film.mp4"], 64, "is no verb", "spool play URL"),
+        Mistake(["-x"], 64, "option '-x'", "spool --help"),
+        // URLs.
+        Mistake(["get"], 64, "<url> is missing", "https://example.com/film.mp4", "spool get --help"),
+        Mistake(["get", "film.mp4"], 64, "“film.mp4” can't be used", "https://example.com/film.mp4"),
+        Mistake(["get", "example.com/a?token=secret"], 64, "“example.com/a…”", "https://"),
+        Mistake(["get", "ftp://h/a"], 64, "“ftp://h/a” can't be used", "https://"),
+        Mistake(["get", "https://"], 64, "with a host"),
+        Mistake(["get", "http://u:secret@/a"], 64, "with a host"),
+        Mistake(["get", ""], 64, "with a host"),
+        Mistake(["get", "http://h/a", "http://h/b?sig=secret"], 64, "unexpected argument 'http://h/b…'"),
+        Mistake(["info"], 64, "<url> is missing", "spool info --help"),
+        Mistake(["pin", "a"], 64, "https://example.com/film.mp4"),
+        Mistake(["rm"], 64, "either URLs or --all"),
+        Mistake(["rm", "--all", "http://h/a"], 64, "either URLs or --all"),
+        Mistake(["export", "http://h/a"], 64, "<file> is missing", "the file to write"),
+        // Options.
+        Mistake(["get", "http://h/a", "--rang", "0-9"], 64, "Did you mean '--range'"),
+        Mistake(["get", "http://h/a", "--range", "5-2"], 64, "--range", "0-99, 100- or -500"),
+        Mistake(["get", "http://h/a", "--range", "first"], 64, "0-99, 100- or -500"),
+        Mistake(["get", "http://h/a", "--range"], 64, "lacks its value", "0-99"),
+        Mistake(["get", "http://h/a", "--output"], 64, "lacks its value", "a file, or - for standard output"),
+        Mistake(["get", "http://h/a", "--capacity", "much"], 64, "500MB", "none"),
+        Mistake(["get", "http://h/a", "--header", "Bearer secret"], 64, "“Name: value”", "@FILE"),
+        Mistake(["get", "http://h/a", "--header", "X-Key:", "secret"], 64, "unexpected argument '…'"),
+        Mistake(["get", "http://h/a", "-H", "Authorization: Bearer secret"], 64, "'-H'"),
+        Mistake(["get", "http://h/a", "--json", "--output", "-"], 64, "both want standard output"),
+        Mistake(["play", "http://h/a", "--speed", "fast"], 64, "a number from 0.01 to 100"),
+        Mistake(["play", "http://h/a", "--speed", "0"], 64, "--speed is from 0.01 to 100"),
+        Mistake(["play", "http://h/a", "--seek", "5"], 64, "two times in seconds, such as 5:40"),
+        Mistake(["play", "http://h/a", "--until", "-1"], 64, "--until"),
+        Mistake(["gc", "--to", "-1"], 64, "--to"),
+        Mistake(["gc", "--to", "half"], 64, "a size such as 500MB"),
+        // What is understood, but can't be done.
+        Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
+        Mistake(["play", "/", "--headless"], 1, "“/” can't be played: it is a directory"),
+        Mistake(["info", "http://h/a"], 1, "holds nothing of http://h/a", "spool ls"),
+        Mistake(["export", "http://h/a", "copy"], 1, "holds nothing of http://h/a", "spool ls"),
+        Mistake(["get", "http://127.0.0.1:1/a?token=secret"], 1, "http://127.0.0.1:1/a", "connection refused"),
+        Mistake(["get", "http://no.such.host.invalid/a"], 1, "http://no.such.host.invalid/a", "name not found"),
+        Mistake(["get", "http://127.0.0.1:1/a", "--output", "/no/such/folder/a"], 1, "no such file or directory"),
+        Mistake(["get", "http://127.0.0.1:1/a", "--header", "@none"], 1, "header file “none”", "no such file"),
+        Mistake(["ls", "--cache", "/dev/null"], 1, "“/dev/null” can't be a cache: it is no directory"),
+    ]
+
+    @Test("Each is one line that says what to do, without query or header value", arguments: mistakes)
+    func mistake(_ mistake: Mistake) async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let result = try await spool.run(mistake.line)
+        #expect(result.status == mistake.status, "\(result.errors)")
+        #expect(result.output.isEmpty)
+        #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
+        for word in mistake.words { #expect(result.errors.contains(word), "\(result.errors)") }
+        for word in ["secret", "/work/", ".swift", "errno", "..<", "Error Domain", "error -1"] {
+            #expect(!result.errors.contains(word), "\(result.errors)")
+        }
+    }
+}
