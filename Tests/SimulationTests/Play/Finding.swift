@@ -16,8 +16,14 @@ struct Finding: Sendable, CustomStringConvertible {
         case disk
         /// More was kept than may be.
         case capacity
+        /// More memory was used than may be.
+        case memory
         /// Bytes were sent again without need.
         case sentAgain
+        /// An origin was asked again before it had been left alone for long enough.
+        case askedTooEarly
+        /// An origin was asked for what nobody waits for while a player waited.
+        case preloadedFirst
         /// A transfer was in flight although nobody wanted anything.
         case transferAtRest
         /// Media files stayed of which nobody knows.

@@ -37,7 +37,7 @@ struct Housekeeper {
 
     private func explains(_ error: CacheError, _ chore: Chore) -> Bool {
         switch error.code {
-        case .storage: world.plan.diskFaults > 0
+        case .storage: world.plan.failsToStore
         case .notStored: chore == .export || chore == .pin || chore == .unpin
         case .incomplete: chore == .export
         case .closed: life.isClosing
@@ -47,7 +47,8 @@ struct Housekeeper {
 
     private mutating func perform(_ chore: Chore) async throws {
         let media = random.pick(world.plan.media)
-        let key = cache.key(for: media.url)
+        let viewer = Viewer(world.plan, &random)
+        let key = cache.key(for: MediaSource(url: media.url, fields: viewer.fields))
         switch chore {
         case .verify, .repair:
             let result = try await cache.verify(repairing: chore == .repair)
@@ -55,7 +56,7 @@ struct Housekeeper {
             if result.bad > 0, !world.plan.mayRepeat {
                 world.report(.operation, "\(chore) finds \(result.bad) bad blocks of \(result.blocks)", in: life)
             }
-        case .export: try await export(key, media)
+        case .export: try await export(key, media, viewer)
         case .remove:
             life.noteRemoved(media)
             world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
@@ -86,16 +87,25 @@ struct Housekeeper {
             life.setDiskFull(true)
             await world.sleep(.milliseconds(random.below(2_000)))
             life.setDiskFull(false)
+        case .busyCatalog:
+            life.setCatalogBusy(true)
+            await world.sleep(.milliseconds(random.below(2_000)))
+            life.setCatalogBusy(false)
+        case .deleteDirectory:
+            if !life.isDeleted { life.deleteDirectory() }
         }
     }
 
-    private func export(_ key: CacheKey, _ media: SimulatedMedia) async throws {
+    private func export(_ key: CacheKey, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
         let target = "\(world.root)/export"
         // Of a former one.
         try? FileManager.default.removeItem(atPath: target)
         try await cache.export(key, to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
-        let isRight = media.versions.contains { version in
+        // The first language that came has the key itself.
+        var (viewer, other) = (viewer, viewer)
+        (viewer.language, other.language) = (0, 1)
+        let isRight = (media.versions(for: viewer) + media.versions(for: other)).contains { version in
             version.length == bytes.count && bytes.withUnsafeBytes { version.firstMismatch(in: $0, at: 0) == nil }
         }
         if !isRight { world.report(.wrongBytes, "exported \(media.path), \(bytes.count) bytes", in: life) }

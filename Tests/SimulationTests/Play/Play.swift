@@ -1,8 +1,9 @@
 import ByteRanges
 import Foundation
-import Spool
 import SpoolTesting
 import Synchronization
+
+@testable import Spool
 
 /// One play: what follows from one seed, from an empty directory over some lives of a cache to the last checks.
 ///
@@ -129,6 +130,9 @@ final class Play: Sendable {
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
         world.log.add("life \(life.number)", "closed")
+        if life.isDeleted, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
+            world.report(.orphans, "files are in a directory that was deleted", in: life)
+        }
         if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
     }
 
@@ -136,13 +140,16 @@ final class Play: Sendable {
     private func finish(_ life: PlayLife) async {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
+            var isDone: Set<Viewer> = []
             // A reader that finds another version than the stored one ends with `resourceChanged`, once.
-            for attempt in 0..<2 as Range<Int> {
+            for (viewer, attempt) in world.plan.viewers.flatMap({ [($0, 0), ($0, 1)] }) where !isDone.contains(viewer) {
                 var random = SplitMix(UInt64(attempt))
-                var reading = Reading(whole: media, cache.media(for: media.url), &random)
+                let opened = cache.media(for: MediaSource(url: media.url, fields: viewer.fields))
+                var reading = Reading(whole: media, opened, viewer, &random)
                 while await reading.step("last player", life, cache) {}
-                if reading.isComplete { break }
-                if attempt == 1, media.failingPlace == nil {
+                if reading.isComplete {
+                    isDone.insert(viewer)
+                } else if attempt == 1, media.failingPlace == nil {
                     world.report(.unexpectedError, "\(media.path) does not play to its end", in: life)
                 }
             }
@@ -183,24 +190,42 @@ final class Play: Sendable {
                 world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
             }
             checkPages(contents, life)
-        } catch let error as CacheError where error.code == .storage && world.plan.diskFaults > 0 {
+        } catch let error as CacheError where error.code == .storage && world.plan.failsToStore {
             return
         } catch {
             world.report(.operation, "contents: \(error)", in: life)
         }
         life.checkCapacity(cache)
+        await checkLedger(life, cache)
+    }
+
+    private func hasLostPower(before life: PlayLife) -> Bool {
+        world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
+    }
+
+    /// The cache's own check, where nothing has come between it and the disk.
+    private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
+        guard !world.plan.failsToStore, !world.plan.damages, !hasLostPower(before: life) else { return }
+        do {
+            try await cache.store.checkLedger()
+        } catch {
+            world.report(.ledger, "\(error)", in: life)
+        }
     }
 
     /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
     private func checkPages(_ contents: [CachedMedia], _ life: PlayLife) {
-        guard !world.plan.damages else { return }
+        guard !world.plan.damages, !life.isDeleted else { return }
+        // A removal that was not written may leave a record of a file that is gone, which shows when it is read.
+        let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
+        guard isAllRead || !hasLostPower(before: life) else { return }
         let recorded = contents.reduce(0) { sum, kept in
             sum + kept.ranges.reduce(0) { $0 + Block.indices(touching: $1).count }
         }
         let pages = life.memory.paths.filter { $0.hasSuffix(".media") }
             .reduce(0) { $0 + (life.memory.with($1, \.pageCount) ?? 0) }
         let isSpoilt =
-            world.plan.diskFaults > 0
+            world.plan.failsToStore
             || world.plan.lives.prefix(life.number).contains { $0.isKilled }
         if pages < recorded || pages > recorded && !isSpoilt {
             world.report(.disk, "\(recorded) blocks are recorded, \(pages) are on disk", in: life)

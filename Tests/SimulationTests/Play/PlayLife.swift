@@ -1,8 +1,10 @@
 import Foundation
+import GRDBSQLite
 import Logging
-import Spool
 import SpoolTesting
 import Synchronization
+
+@testable import Spool
 
 /// One life of the cache in a play: from the opening of its directory to its closing, or its kill.
 final class PlayLife: Sendable {
@@ -13,6 +15,8 @@ final class PlayLife: Sendable {
         var isClosing = false
         var isDiskFull = false
         var isDiskSound = false
+        var isCatalogBusy = false
+        var isDeleted = false
         var random: SplitMix
         /// What the kill left.
         var remains: (files: MemoryFileSystem, directory: String)?
@@ -27,6 +31,7 @@ final class PlayLife: Sendable {
     let directory: String
     let memory: MemoryFileSystem
     let files: FaultyFileSystem
+    private let catalogFaults = Mutex<CatalogFaults?>(nil)
     private let state: Mutex<State>
 
     init(_ number: Int, _ plan: PlayPlan.Life, world: PlayWorld, memory: MemoryFileSystem, directory: String) {
@@ -38,7 +43,10 @@ final class PlayLife: Sendable {
         files = FaultyFileSystem(memory)
         state = Mutex(State(random: SplitMix(world.plan.seed &* 31 &+ UInt64(number))))
         files.decide { [weak self] call, path in self?.judge(call, path) }
+        catalogFaults.withLock { $0 = CatalogFaults(directory) { [weak self] in self?.judge($0) } }
     }
+
+    deinit { catalogFaults.withLock { $0 }?.end() }
 
     /// A file system for the first life of a play.
     static func newFiles() -> MemoryFileSystem {
@@ -62,11 +70,25 @@ final class PlayLife: Sendable {
     func noteRemoved(_ media: SimulatedMedia) { state.withLock { _ = $0.removed.insert(media.path) } }
     func wasRemoved(_ media: SimulatedMedia) -> Bool { state.withLock { $0.removed.contains(media.path) } }
     func setDiskFull(_ isFull: Bool) { state.withLock { $0.isDiskFull = isFull } }
+    func setCatalogBusy(_ isBusy: Bool) { state.withLock { $0.isCatalogBusy = isBusy } }
+
+    /// Whether somebody has deleted the directory.
+    var isDeleted: Bool { state.withLock { $0.isDeleted } }
+
+    /// Deletes the directory, whoever has it open.
+    func deleteDirectory() {
+        state.withLock { $0.isDeleted = true }
+        memory.delete(directory)
+        // There may be none, if the disk has refused it.
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
     /// From now on no call fails.
     func healDisk() {
         state.withLock { state in
             state.isDiskSound = true
             state.isDiskFull = false
+            state.isCatalogBusy = false
         }
     }
 
@@ -92,7 +114,7 @@ final class PlayLife: Sendable {
                 return cache
             } catch {
                 world.log.add("life \(number)", "did not open: \(world.withoutRoot("\(error)"))")
-                if world.plan.diskFaults == 0 || attempt == 3 {
+                if !world.plan.failsToStore || attempt == 3 {
                     world.report(.operation, "the directory could not be opened: \(error)", in: self)
                 }
             }
@@ -112,6 +134,12 @@ final class PlayLife: Sendable {
     /// The capacity was changed; more may be kept until evicted, if it is pinned or read, but no more than there is.
     func noteCapacity(_ cache: MediaCache) {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
+    }
+
+    /// Memory must not be more than its limit and a block for each request in flight.
+    func checkMemory(_ cache: MediaCache) {
+        let (used, bound) = (cache.store.usedMemory, world.plan.configuration.memoryLimit + 16 * 65_536)
+        if used > bound, !isDead { world.report(.memory, "\(used) bytes of memory are used", in: self) }
     }
 
     /// What is kept must not be more than the capacity, nor grow beyond it.
@@ -166,6 +194,26 @@ final class PlayLife: Sendable {
         return effect
     }
 
+    /// Says what happens to a call that the catalog makes of its disk.
+    private func judge(_ call: CatalogFaults.Call) -> Int32? {
+        let rate = world.plan.catalogFaults
+        guard rate > 0 else { return nil }
+        let code = state.withLock { state -> Int32? in
+            guard !state.isDead, !state.isDiskSound else { return nil }
+            if state.isCatalogBusy, call == .lock { return SQLITE_BUSY }
+            if state.isDiskFull, call == .write { return SQLITE_FULL }
+            guard call != .lock, state.random.chance(rate) else { return nil }
+            switch call {
+            case .open: return SQLITE_CANTOPEN
+            case .read: return SQLITE_IOERR | 1 << 8
+            case .write: return state.random.pick([SQLITE_FULL, SQLITE_IOERR | 3 << 8])
+            case .sync, .lock: return SQLITE_IOERR | 4 << 8
+            }
+        }
+        if let code { world.log.add("disk \(number)", "the catalog's \(call) fails: \(code)") }
+        return code
+    }
+
     /// The process ends here: what it leaves is copied, and what it does from now on concerns nobody.
     func kill() {
         guard !isDead else { return }
@@ -189,7 +237,8 @@ final class PlayLife: Sendable {
         }
     }
 
-    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal.
+    /// What had not reached the disk is not there: any page of a file, and the end of the catalog's journal, but for what
+    /// has been synchronized: the database has been written from that.
     private func losePower(_ copy: MemoryFileSystem, _ target: String) {
         var random = state.withLock { $0.random.fork() }
         for path in copy.paths where path.hasSuffix(".media") {
@@ -199,7 +248,9 @@ final class PlayLife: Sendable {
         }
         guard let journal = FileHandle(forUpdatingAtPath: "\(target)/catalog.sqlite-wal") else { return }
         let size = (try? journal.seekToEnd()) ?? 0
-        try? journal.truncate(atOffset: size - UInt64(random.below(Int(size / 3) + 1)))
+        let loose = catalogFaults.withLock { $0 }?.unsynchronizedJournal ?? 0..<0
+        let end = size - UInt64(random.below(Int(size / 3) + 1))
+        if !loose.isEmpty { try? journal.truncate(atOffset: max(min(end, size), UInt64(loose.lowerBound))) }
         try? journal.close()
     }
 }

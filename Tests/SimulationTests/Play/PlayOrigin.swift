@@ -26,6 +26,7 @@ final class PlayOrigin: Sendable {
         var inHand: Int64 = 0
         var inFlight = 0
         var requests = 0
+        var retries = RetryCheck()
     }
 
     let media: [String: SimulatedMedia]
@@ -85,33 +86,78 @@ final class PlayOrigin: Sendable {
         let path = request.url.path
         guard let media = media[path] else { return response(404, [:], request, nil) }
         log.add("origin", "\(path) asked for \(request.fields[.range] ?? "all")")
+        let viewer = Viewer(request.fields)
+        checkManners(request, media, viewer, life)
         if media.latency > .zero { try await sleep(media.latency) }
-        enum Mood { case unreachable, busy(after: String?), serving(PatternBytes) }
+        if viewer.isRefused { return response(401, [:], request, nil) }
+        enum Mood { case unreachable, busy(after: Int?), serving(PatternBytes) }
+        let (now, lower, name) = (clock.now.offset, Self.lower(of: request), media.name(for: viewer))
         let mood: Mood = state.withLock { state in
             state.requests += 1
-            if state.isDown || state.random.chance(state.faults.unreachable) { return .unreachable }
-            if state.random.chance(state.faults.busy) {
-                return .busy(after: state.random.pick([nil, "0", "2", "120"]))
+            if state.isDown || state.random.chance(state.faults.unreachable) {
+                state.retries.fail(name, in: life.number, at: lower, now: now)
+                return .unreachable
             }
-            return .serving(media.versions[state.current[path] ?? 0])
+            if state.random.chance(state.faults.busy) {
+                let after = state.random.pick([nil, 0, 2, 120])
+                state.retries.fail(name, in: life.number, at: lower, now: now, retryAfter: .seconds(after ?? 0))
+                return .busy(after: after)
+            }
+            return .serving(media.variant(of: media.versions[state.current[path] ?? 0], for: viewer))
         }
         switch mood {
         case .unreachable: throw UpstreamError(.unreachable, "no connection to \(path)")
-        case .busy(let after): return response(503, after.map { [.retryAfter: $0] } ?? [:], request, nil)
-        case .serving(let pattern): return serve(media, pattern, request, life)
+        case .busy(let after): return response(503, after.map { [.retryAfter: "\($0)"] } ?? [:], request, nil)
+        case .serving(let pattern): return serve(media, pattern, request, viewer, life)
         }
     }
 
+    /// Whether this is asked for when and by whom it may be.
+    private func checkManners(_ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: PlayLife) {
+        let (now, lower) = (clock.now.offset, Self.lower(of: request))
+        let early = state.withLock {
+            $0.retries.ask(media.name(for: viewer), in: life.number, at: lower, now: now)
+        }
+        // What turns out bad is asked for anew, whatever its former request was told.
+        let plan = life.world.plan
+        if let early, !plan.damages, !plan.failsToStore {
+            life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
+        }
+        // Of the last bytes only the head is taken, to learn how long the whole is.
+        let isQuestion = request.fields[.range]?.hasPrefix("bytes=-") ?? false
+        guard viewer.preloads, !isQuestion, life.world.isCalm else { return }
+        let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
+        guard !waits.isEmpty else { return }
+        // One that is about to take what has come waits no more.
+        _ = life.world.task {
+            await life.world.sleep(.milliseconds(5))
+            guard !waits.isDisjoint(with: life.world.playbackWaits(longerThan: .zero, in: life)) else { return }
+            life.world.report(.preloadedFirst, "\(media.path) at \(lower) while a player waits", in: life)
+        }
+    }
+
+    /// The first byte asked for; the first of all where the last ones are.
+    private static func lower(of request: UpstreamRequest) -> Int64 {
+        let text = request.fields[.range]?.dropFirst("bytes=".count).prefix { $0 != "-" } ?? ""
+        return Int64(text) ?? 0
+    }
+
     private func serve(
-        _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ life: PlayLife
+        _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ viewer: Viewer, _ life: PlayLife
     ) -> UpstreamResponse {
         let tag = "\"\(pattern.seed)-\(pattern.length)\""
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
+        if let control = media.cacheControl { fields[.cacheControl] = control }
+        if media.hasLanguages { fields[.vary] = "Accept-Language" }
         if request.fields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
         let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
         guard media.hasRanges, isCurrent, let asked = request.fields[.range] else {
             if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
-            return response(200, fields, request, Sending(life, media, pattern, 0..<pattern.length))
+            // Parts of the versions of an origin that goes on changing are not put together: after a cut the whole
+            // is asked for again.
+            let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
+            let body = Sending(life, media, viewer, pattern, 0..<pattern.length, mayComeAgain: mayComeAgain)
+            return response(200, fields, request, body)
         }
         let total = media.tellsLength ? "\(pattern.length)" : "*"
         let text = asked.dropFirst("bytes=".count)
@@ -130,7 +176,7 @@ final class PlayOrigin: Sendable {
         }
         fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(total)"
         fields[.contentLength] = "\(upper - lower)"
-        return response(206, fields, request, Sending(life, media, pattern, lower..<upper))
+        return response(206, fields, request, Sending(life, media, viewer, pattern, lower..<upper))
     }
 
     private func response(

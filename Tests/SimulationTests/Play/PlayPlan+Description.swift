@@ -8,6 +8,9 @@ extension PlayPlan: CustomStringConvertible {
             if !media.hasRanges { text += " without ranges" }
             if !media.tellsLength { text += " without length" }
             if let place = media.failingPlace { text += " fails at \(place)" }
+            if let control = media.cacheControl { text += " \(control)" }
+            if media.isPersonal { text += " by user" }
+            if media.hasLanguages { text += " by language" }
             return text
         }
         let lives = lives.map { life in
@@ -15,7 +18,8 @@ extension PlayPlan: CustomStringConvertible {
         }
         return """
             seed \(seed): \(media); capacity \(capacity.map(String.init) ?? "none"), \(freshness), \(faults), \
-            disk faults 1/\(diskFaults), damages \(damages), chores \(chores.map(\.rawValue)), lives \(lives)
+            disk faults 1/\(diskFaults), catalog faults 1/\(catalogFaults), damages \(damages), \
+            refuses \(refusesSome), preloads \(preloads), chores \(chores.map(\.rawValue)), lives \(lives)
             """
     }
 }

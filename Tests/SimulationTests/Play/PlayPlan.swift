@@ -36,8 +36,14 @@ struct PlayPlan: Sendable {
     var capacity: Int64?
     /// Of the calls of the file system, one in so many fails; 0: none.
     var diskFaults = 0
+    /// Of the calls that the catalog makes of its disk, one in so many fails; 0: none.
+    var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lives.
     var damages = false
+    /// Whether some players' credentials are refused.
+    var refusesSome = false
+    /// Whether some players only preload.
+    var preloads = false
     var chores: [Chore] = []
     var lives: [Life] = []
     var freshness = FreshnessPolicy.immutable
@@ -55,14 +61,20 @@ struct PlayPlan: Sendable {
         }
         if random.chance(2) { faults = OriginFaults(drawn: &random) }
         if random.chance(5) { diskFaults = random.pick([8, 30, 100, 300]) }
+        if random.chance(8) { catalogFaults = random.pick([10, 40, 150]) }
         damages = random.chance(6)
-        freshness = random.chance(6) ? .revalidate : .immutable
+        freshness = random.pick([.immutable, .immutable, .immutable, .immutable, .revalidate, .http])
+        if freshness == .http { media = media.map { $0.toldApart(&random) } }
+        refusesSome = freshness != .http && random.chance(5)
+        preloads = random.chance(3)
         chores = Chore.allCases.filter { chore in
             switch chore {
             case .changeVersion: changes
             case .setCapacity: capacity != nil
             case .outage: faults.isAny
-            case .fullDisk: diskFaults > 0
+            case .fullDisk: diskFaults + catalogFaults > 0
+            case .busyCatalog: catalogFaults > 0
+            case .deleteDirectory: random.chance(10)
             default: random.chance(3)
             }
         }
@@ -76,8 +88,19 @@ struct PlayPlan: Sendable {
 
     /// Whether bytes may be asked for again without bound: they were not kept, or spoilt.
     var mayRepeat: Bool {
-        capacity != nil || diskFaults > 0 || damages || lives.contains { $0.ending == .powerLost }
+        capacity != nil || failsToStore || damages || lives.contains { $0.ending == .powerLost } || freshness == .http
             || media.contains { !$0.hasRanges || !$0.tellsLength }
+    }
+
+    /// Whether the disk refuses what is to be kept, or takes it away.
+    var failsToStore: Bool { diskFaults + catalogFaults > 0 || chores.contains(.deleteDirectory) }
+
+    /// Those who may ask in the last life.
+    var viewers: [Viewer] {
+        var other = Viewer()
+        guard freshness == .http else { return [other] }
+        (other.user, other.language) = (1, 1)
+        return [Viewer(), other]
     }
 
     /// How the cache is configured.
@@ -96,5 +119,5 @@ struct PlayPlan: Sendable {
 /// What is done to a cache while players read.
 enum Chore: String, CaseIterable, Sendable {
     case verify, repair, export, remove, removeAll, evict, setCapacity, pin, unpin, list
-    case changeVersion, outage, jumpClock, fullDisk
+    case changeVersion, outage, jumpClock, fullDisk, busyCatalog, deleteDirectory
 }

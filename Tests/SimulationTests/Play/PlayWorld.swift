@@ -5,10 +5,18 @@ import Synchronization
 
 /// What everybody in one play shares: time, origin, log, and what was found wrong.
 final class PlayWorld: Sendable {
+    private struct Wait {
+        var label: @Sendable () -> String
+        var since: Duration
+        var life: PlayLife?
+        /// Whether a player waits for bytes.
+        var isPlayback: Bool
+    }
+
     private struct State {
         var findings: [Finding] = []
         var operations = 0
-        var waits: [Int: (label: @Sendable () -> String, since: Duration, life: PlayLife?)] = [:]
+        var waits: [Int: Wait] = [:]
         var lastWait = 0
         var isAborted = false
         /// What the wall clock is ahead of the virtual one, in seconds.
@@ -98,16 +106,31 @@ final class PlayWorld: Sendable {
     ///
     /// - Parameter label: What waits, for a report; made only if there is one.
     func timed<R>(
-        _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, _ body: () async throws -> R
+        _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, isPlayback: Bool = false,
+        _ body: () async throws -> R
     ) async rethrows -> R {
         let now = executor.clock.now.offset
         let id = state.withLock { state in
             state.lastWait += 1
-            state.waits[state.lastWait] = (label, now, life)
+            state.waits[state.lastWait] = Wait(label: label, since: now, life: life, isPlayback: isPlayback)
             return state.lastWait
         }
         defer { state.withLock { _ = $0.waits.removeValue(forKey: id) } }
         return try await body()
+    }
+
+    /// Whether origin and disk do all that they should: then a player that waits only waits for bytes on their way.
+    var isCalm: Bool {
+        !plan.faults.isAny && !plan.failsToStore && !plan.damages && !plan.refusesSome && plan.capacity == nil
+            && plan.media.allSatisfy { $0.failingPlace == nil } && !plan.lives.contains { $0.ending == .powerLost }
+    }
+
+    /// The players' waits for bytes that have lasted longer than `duration`.
+    func playbackWaits(longerThan duration: Duration, in life: PlayLife) -> Set<Int> {
+        let now = executor.clock.now.offset
+        return state.withLock { state in
+            Set(state.waits.filter { $1.isPlayback && $1.life === life && now - $1.since > duration }.keys)
+        }
     }
 
     /// Looks now and then for what waits too long; ends the play when something does.
@@ -124,8 +147,9 @@ final class PlayWorld: Sendable {
         let late = state.withLock { state in
             state.waits.sorted { $0.key < $1.key }.map(\.value).filter { now - $0.since > bound }
         }
-        for wait in late where wait.life.map({ !$0.isDead }) ?? true {
-            report(.hang, "\(wait.label()) waits since \(wait.since)", in: wait.life)
+        for wait in late {
+            // Also in a life that was killed: its disk works on, and its origin refuses.
+            report(.hang, "\(wait.label()) waits since \(wait.since)")
             state.withLock { $0.isAborted = true }
         }
     }

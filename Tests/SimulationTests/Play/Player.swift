@@ -7,6 +7,7 @@ struct Player {
     let life: PlayLife
     let cache: MediaCache
     var random: SplitMix
+    private let viewer: Viewer
     private var held: [Media] = []
     private var world: PlayWorld { life.world }
 
@@ -15,6 +16,7 @@ struct Player {
         self.life = life
         self.cache = cache
         self.random = random
+        viewer = Viewer(life.world.plan, &self.random)
     }
 
     mutating func play() async {
@@ -27,10 +29,11 @@ struct Player {
             case 1:
                 // Opened and let go at once.
                 world.log.add(
-                    name, "opens and lets go \(cache.media(for: random.pick(world.plan.media).url).key.hash.prefix(4))")
+                    name, "opens and lets go \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
             case 2: await askInformation()
             case 3: await readCancelled()
             case 4, 5: await readSeveral()
+            case 6...9 where world.plan.preloads: await preload()
             default: await read()
             }
         }
@@ -47,10 +50,14 @@ struct Player {
     private mutating func open() -> (SimulatedMedia, Media) {
         let media = random.pick(world.plan.media)
         if let known = held.first(where: { $0.source.url == media.url }), random.chance(2) { return (media, known) }
-        let opened = cache.media(for: media.url)
+        let opened = open(media, viewer)
         if random.chance(2) { held.append(opened) }
         if held.count > 3 { held.removeFirst() }
         return (media, opened)
+    }
+
+    private func open(_ media: SimulatedMedia, _ viewer: Viewer) -> Media {
+        cache.media(for: MediaSource(url: media.url, fields: viewer.fields))
     }
 
     private mutating func range(in media: SimulatedMedia) -> MediaRange {
@@ -69,10 +76,22 @@ struct Player {
 
     private mutating func read() async {
         let (media, opened) = open()
-        var reading = Reading(media, opened, range(in: media), &random)
+        var reading = Reading(media, opened, range(in: media), viewer, &random)
         world.log.add(name, "reads \(media.path) \(reading.check.range)")
         while !life.isOver, await reading.step(name, life, cache) { await pauseShortly() }
         if random.chance(2) { reading.reader.cancel() }
+    }
+
+    /// Takes in what nobody waits for.
+    private mutating func preload() async {
+        let media = random.pick(world.plan.media)
+        var viewer = viewer
+        // Under `http` another field might make another resource of it.
+        viewer.preloads = true
+        let source = world.plan.freshness == .http ? self.viewer : viewer
+        var reading = Reading(media, open(media, source), range(in: media), viewer, &random)
+        world.log.add(name, "preloads \(media.path) \(reading.check.range)")
+        while !life.isOver, await reading.step(name, life, cache) { await pauseShortly() }
     }
 
     /// Several readers of one medium by turns.
@@ -80,7 +99,7 @@ struct Player {
         let (media, opened) = open()
         var readings: [Reading] = []
         for _ in 0..<2 + random.below(3) as Range<Int> {
-            readings.append(Reading(media, opened, range(in: media), &random))
+            readings.append(Reading(media, opened, range(in: media), viewer, &random))
         }
         world.log.add(name, "reads \(media.path) \(readings.map(\.check.range))")
         while !life.isOver, !readings.isEmpty {
@@ -93,12 +112,13 @@ struct Player {
     /// A pull that is given up while it waits, by its task or its reader.
     private mutating func readCancelled() async {
         let (media, opened) = open()
-        let reading = Reading(media, opened, range(in: media), &random)
+        var reading = Reading(media, opened, range(in: media), viewer, &random)
         world.log.add(name, "reads \(media.path) \(reading.check.range) and cancels")
+        reading.isCancelled = true
+        reading.takePlace(world.origin)
         let (name, life, cache) = (name, life, cache)
-        let task = world.task {
+        let task = world.task { [reading] in
             var reading = reading
-            reading.isCancelled = true
             while !life.isOver, await reading.step(name, life, cache) {}
         }
         await world.sleep(.microseconds(random.below(random.chance(3) ? 400_000 : 3_000)))
@@ -109,6 +129,8 @@ struct Player {
     private mutating func askInformation() async {
         let (media, opened) = open()
         world.log.add(name, "asks about \(media.path)")
+        let place = PlaceAtOrigin(media, viewer, readers: 1, asksLength: true, world.origin)
+        defer { withExtendedLifetime(place) {} }
         do {
             let name = name
             let information = try await world.timed("\(name) information of \(media.path)", in: life) {
@@ -117,7 +139,7 @@ struct Player {
             if let length = information.length, !media.versions.contains(where: { $0.length == length }) {
                 world.report(.operation, "\(media.path) is said to have \(length) bytes", in: life)
             }
-        } catch let error as CacheError where ReadCheck(media, .bytes(0..<1)).explains(error, in: life) {
+        } catch let error as CacheError where ReadCheck(media, .bytes(0..<1), viewer).explains(error, in: life) {
             world.log.add(name, "\(error.code)")
         } catch {
             world.report(.unexpectedError, "information of \(media.path): \(error)", in: life)
@@ -138,19 +160,33 @@ struct Reading: Sendable {
     /// Whether it has come to its end.
     private(set) var isComplete = false
     private var chunksLeft: Int
+    private let isPlayback: Bool
+    private var place: PlaceAtOrigin?
 
     /// Reads all of it.
-    init(whole media: SimulatedMedia, _ opened: Media, _ random: inout SplitMix) {
-        self.init(media, opened, .all, &random)
+    init(whole media: SimulatedMedia, _ opened: Media, _ viewer: Viewer, _ random: inout SplitMix) {
+        self.init(media, opened, .all, viewer, &random)
         chunksLeft = .max
     }
 
-    init(_ media: SimulatedMedia, _ opened: Media, _ range: MediaRange, _ random: inout SplitMix) {
+    init(_ media: SimulatedMedia, _ opened: Media, _ range: MediaRange, _ viewer: Viewer, _ random: inout SplitMix) {
+        let isPreload = viewer.preloads
         let chunkSize = random.pick([700, 20_000, 65_536, 150_000, 262_144])
-        reader = opened.reader(range, chunkSize: chunkSize)
-        check = ReadCheck(media, range)
+        reader =
+            isPreload
+            ? opened.preloadReader(range, chunkSize: chunkSize) : opened.reader(range, chunkSize: chunkSize)
+        check = ReadCheck(media, range, viewer)
+        // Where the last bytes begin is asked by several requests, one after the other.
+        isPlayback = !isPreload && !check.isSuffix
         chunksLeft = random.chance(2) ? .max : 1 + random.below(8)
         if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }
+    }
+
+    /// From now on, until the last copy of it has gone, its reader may ask.
+    mutating func takePlace(_ origin: PlayOrigin) {
+        guard place == nil else { return }
+        let asksLength = check.isSuffix
+        place = PlaceAtOrigin(check.media, check.viewer, readers: asksLength ? 2 : 1, asksLength: asksLength, origin)
     }
 
     /// Pulls a chunk and checks it; false when the reading is over.
@@ -158,10 +194,13 @@ struct Reading: Sendable {
         let world = life.world
         guard chunksLeft > 0 else { return false }
         chunksLeft -= 1
+        takePlace(world.origin)
         do {
             let (reader, check) = (reader, check)
-            guard let chunk = try await world.timed("\(name) \(check.place)", in: life, { try await reader.next() })
-            else {
+            let next = try await world.timed("\(name) \(check.place)", in: life, isPlayback: isPlayback) {
+                try await reader.next()
+            }
+            guard let chunk = next else {
                 if !isCancelled, let finding = check.end() { world.report(finding.kind, finding.text, in: life) }
                 isComplete = true
                 world.log.add(name, "ends \(check.media.path)")
@@ -169,6 +208,7 @@ struct Reading: Sendable {
             }
             world.log.add(name, "gets \(check.media.path) \(chunk.range)")
             life.checkCapacity(cache)
+            life.checkMemory(cache)
             guard let finding = self.check.take(chunk) else { return true }
             world.report(finding.kind, finding.text, in: life)
         } catch let error as CacheError {

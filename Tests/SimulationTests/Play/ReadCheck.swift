@@ -9,10 +9,13 @@ struct ReadCheck {
     private var candidates: [PatternBytes]
     private var position: Int64?
 
-    init(_ media: SimulatedMedia, _ range: MediaRange) {
+    let viewer: Viewer
+
+    init(_ media: SimulatedMedia, _ range: MediaRange, _ viewer: Viewer) {
         self.media = media
         self.range = range
-        candidates = media.versions
+        self.viewer = viewer
+        candidates = media.versions(for: viewer)
     }
 
     /// Where the reader is, for messages.
@@ -66,16 +69,20 @@ struct ReadCheck {
         }
         switch error.code {
         case .closed: return life.isClosing
-        case .resourceChanged: return life.world.origin.hasChanged(media) || life.wasRemoved(media)
+        case .resourceChanged:
+            return life.world.origin.hasChanged(media) || life.wasRemoved(media)
         case .originUnavailable:
             return plan.faults.isAny || plan.chores.contains(.outage) || touchesFailingPlace ?? false
+        case .originRefused: return viewer.isRefused
         case .unsatisfiableRange:
             // The last bytes are counted from the end of the version that is known when the reader opens.
-            if isSuffix, !media.tellsLength || life.world.origin.hasChanged(media) { return true }
+            let changesLength = Set(media.versions.map(\.length)).count > 1 && life.world.origin.hasChanged(media)
+            let isUnknown = !media.tellsLength || changesLength
+            if isSuffix, isUnknown { return true }
             return media.versions.contains { start(in: $0) >= $0.length }
         default: return false
         }
     }
 
-    private var isSuffix: Bool { if case .suffix = range { true } else { false } }
+    var isSuffix: Bool { if case .suffix = range { true } else { false } }
 }

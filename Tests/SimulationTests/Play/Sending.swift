@@ -8,13 +8,21 @@ final class Sending: Sendable {
     private let life: PlayLife
     private var origin: PlayOrigin { life.world.origin }
     private let media: SimulatedMedia
+    private let viewer: Viewer
     private let pattern: PatternBytes
+    private let mayComeAgain: Bool
     private let rest: Mutex<Range<Int64>>
     private let largest = Mutex<Int64>(0)
 
-    init(_ life: PlayLife, _ media: SimulatedMedia, _ pattern: PatternBytes, _ range: Range<Int64>) {
+    /// - Parameter mayComeAgain: Whether all that it sends may be sent once more.
+    init(
+        _ life: PlayLife, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes, _ range: Range<Int64>,
+        mayComeAgain: Bool = false
+    ) {
+        self.mayComeAgain = mayComeAgain
         self.life = life
         self.media = media
+        self.viewer = viewer
         self.pattern = pattern
         rest = Mutex(range)
         origin.state.withLock { $0.inFlight += 1 }
@@ -22,7 +30,8 @@ final class Sending: Sendable {
 
     deinit {
         // The piece that was handed out last may have come to nothing.
-        let inHand = rest.withLock { $0.isEmpty } ? 0 : largest.withLock { $0 }
+        let rest = rest.withLock { $0 }
+        let inHand = mayComeAgain ? rest.lowerBound : rest.isEmpty ? 0 : largest.withLock { $0 }
         origin.state.withLock { state in
             state.inFlight -= 1
             state.inHand += inHand
@@ -51,6 +60,7 @@ final class Sending: Sendable {
             sent.bytes += piece.upperBound - piece.lowerBound
             sent.distinct.insert(piece)
             state.sent[pattern] = sent
+            state.retries.succeed(media.name(for: viewer), in: life.number, at: piece.lowerBound)
             state.recent.append((now, piece.upperBound - piece.lowerBound))
             if state.recent.count > 4096 { state.recent.removeFirst(2048) }
             return .sent(piece)
@@ -58,11 +68,20 @@ final class Sending: Sendable {
         switch fate {
         case .cut:
             origin.log.add("origin", "\(media.path) cut at \(rest.lowerBound)")
+            origin.state.withLock {
+                $0.retries.fail(media.name(for: viewer), in: life.number, at: rest.lowerBound, now: now)
+            }
             throw UpstreamError(.connectionLost, "the line to \(media.path) was cut")
         case .stalled:
             try await origin.sleep(.seconds(15))
             throw UpstreamError(.timedOut, "\(media.path) sent nothing for 15 s")
         case .sent(let piece):
+            let name = media.name(for: viewer)
+            let idle = origin.state.withLock { $0.retries.idleTime(of: name, now: now) }
+            // What nobody wants is cancelled after 50 ms, unless it is no more than sockets hold.
+            if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
+                life.world.report(.transferAtRest, "\(media.path) sends \(piece) to nobody since \(idle)", in: life)
+            }
             self.rest.withLock { $0 = piece.upperBound..<$0.upperBound }
             largest.withLock { $0 = max($0, piece.upperBound - piece.lowerBound) }
             origin.log.add("origin", "\(media.path) sends \(piece)")

@@ -4,8 +4,14 @@ import SpoolTesting
 /// A media file at the simulated origin: its versions, and how the origin serves it.
 struct SimulatedMedia: Sendable {
     let path: String
-    /// The versions that it has, one after the other.
+    /// The versions that it has, one after the other, as nobody in particular gets them.
     let versions: [PatternBytes]
+    /// Whether the cache is to tell users and variants apart.
+    private var isToldApart = false
+    /// Whether each user, and each language, gets other bytes.
+    var isPersonal = false
+    var hasLanguages = false
+    var cacheControl: String?
     var hasRanges = true
     var tellsLength = true
     /// The body is cut at this byte, whoever asks.
@@ -16,6 +22,32 @@ struct SimulatedMedia: Sendable {
     var pace: Duration
     /// Most bytes in a piece.
     var largestPiece: Int
+
+    /// The versions as `viewer` gets them.
+    func versions(for viewer: Viewer) -> [PatternBytes] { versions.map { variant(of: $0, for: viewer) } }
+
+    func variant(of version: PatternBytes, for viewer: Viewer) -> PatternBytes {
+        let number = (isPersonal ? viewer.user : 0) * 16 + (hasLanguages ? viewer.language : 0)
+        return PatternBytes(seed: version.seed &+ UInt64(number) << 32, length: version.length)
+    }
+
+    /// What a cache should take for one resource.
+    func name(for viewer: Viewer) -> String {
+        isToldApart ? "\(path) \(viewer.user) \(viewer.language)" : path
+    }
+
+    /// The same, for a cache that is to tell users and variants apart.
+    func toldApart(_ random: inout SplitMix) -> SimulatedMedia {
+        var media = self
+        media.isToldApart = true
+        media.isPersonal = random.chance(2)
+        media.hasLanguages = random.chance(2)
+        media.cacheControl = random.pick([
+            nil, "max-age=60", "public, max-age=100000", "no-cache", "no-store", "private, max-age=60",
+            "s-maxage=5, max-age=60", "must-revalidate, max-age=2",
+        ])
+        return media
+    }
 
     var url: URL { URL(string: "http://media.example\(path)")! }  // Made of letters and a digit.
 

@@ -1,0 +1,163 @@
+import Foundation
+import GRDBSQLite
+import Synchronization
+
+/// Decides which of SQLite's calls of the disk fail, for the databases in one folder.
+final class CatalogFaults: Sendable {
+    /// A call of the disk.
+    enum Call: String, Sendable {
+        case open, read, write, sync
+        /// For the right to write, which another program may have.
+        case lock
+    }
+
+    private static let folders = Mutex<[String: CatalogFaults]>([:])
+    private let folder: String
+    private let decide: @Sendable (Call) -> Int32?
+    /// Where the bytes of the write-ahead log end that were written here since it began anew, and those that have reached
+    /// the device for certain.
+    private let journalEnds = Mutex<(written: Int64, synchronized: Int64)>((0, 0))
+
+    /// Faults for databases that are opened in `folder` from now on, until ``end()`` or others take their place.
+    ///
+    /// - Parameter decide: Says with which of SQLite's codes a call fails; nil: it does not.
+    init(_ folder: String, _ decide: @escaping @Sendable (Call) -> Int32?) {
+        self.folder = folder
+        self.decide = decide
+        FaultyVFS.register()
+        Self.folders.withLock { $0[folder] = self }
+    }
+
+    func end() { Self.folders.withLock { if $0[folder] === self { $0[folder] = nil } } }
+
+    /// Bytes of the write-ahead log that a loss of power may take; the database relies on those before.
+    var unsynchronizedJournal: Range<Int64> { journalEnds.withLock { $0.synchronized..<$0.written } }
+
+    fileprivate func noteJournal(write: Range<Int64>) {
+        journalEnds.withLock { ends in
+            if write.lowerBound == 0 { ends = (0, 0) }
+            ends.written = max(ends.written, write.upperBound)
+        }
+    }
+
+    fileprivate func noteJournalSync() { journalEnds.withLock { $0.synchronized = $0.written } }
+
+    fileprivate static func faults(of path: String) -> CatalogFaults? {
+        folders.withLock { $0[(path as NSString).deletingLastPathComponent] }
+    }
+
+    fileprivate func code(_ call: Call) -> Int32? { decide(call) }
+}
+
+/// SQLite's files (https://www.sqlite.org/vfs.html) with faults before the real calls; the process's default from
+/// ``register()`` on. Databases in folders without faults pass through.
+private enum FaultyVFS {
+    /// Stands before the real file in the memory that SQLite allots for one.
+    struct Head {
+        var file: sqlite3_file
+        var faults: Unmanaged<CatalogFaults>?
+        var isJournal: Bool
+    }
+
+    typealias File = UnsafeMutablePointer<sqlite3_file>
+
+    // Set up once, before SQLite sees them, and never changed nor freed.
+    nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has one.
+    nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+    static let headSize = 32
+
+    static func register() { _ = registration }
+
+    private static let registration: Void = {
+        methods.initialize(to: makeMethods())
+        vfs.initialize(to: base.pointee)
+        vfs.pointee.pNext = nil
+        vfs.pointee.zName = UnsafePointer(strdup("faulty"))
+        vfs.pointee.szOsFile += Int32(headSize)
+        vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
+        // Who waits for a lock waits no real time.
+        // A hundredth of it: plays are not to wait, but the process's other tests use these calls, too.
+        vfs.pointee.xSleep = { _, microseconds in
+            usleep(UInt32(max(0, microseconds) / 100))
+            return microseconds
+        }
+        sqlite3_vfs_register(vfs, 1)
+    }()
+
+    private static func open(
+        _ name: UnsafePointer<CChar>?, _ file: File?, _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
+    ) -> Int32 {
+        guard let file else { return SQLITE_MISUSE }
+        // What has no methods is not closed.
+        file.pointee.pMethods = nil
+        let faults = name.flatMap { CatalogFaults.faults(of: String(cString: $0)) }
+        if let code = faults?.code(.open) { return code }
+        let code = base.pointee.xOpen(base, name, real(file), flags, outFlags)
+        guard code == SQLITE_OK else { return code }
+        let head = UnsafeMutableRawPointer(file).assumingMemoryBound(to: Head.self)
+        head.pointee.faults = faults.map { .passRetained($0) }
+        head.pointee.isJournal = flags & SQLITE_OPEN_WAL != 0
+        file.pointee.pMethods = UnsafePointer(methods)
+        return SQLITE_OK
+    }
+
+    static func real(_ file: File?) -> File {
+        UnsafeMutableRawPointer(file!).advanced(by: headSize).assumingMemoryBound(to: sqlite3_file.self)  // SQLite's.
+    }
+
+    static func call(_ file: File?) -> sqlite3_io_methods { real(file).pointee.pMethods.pointee }
+
+    static func faults(_ file: File?) -> Unmanaged<CatalogFaults>? {
+        UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self).pointee.faults  // SQLite's.
+    }
+
+    /// The faults of a write-ahead log.
+    static func journal(_ file: File?) -> CatalogFaults? {
+        let head = UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self)  // SQLite's.
+        return head.pointee.isJournal ? head.pointee.faults?.takeUnretainedValue() : nil
+    }
+
+    static func fault(_ call: CatalogFaults.Call, _ file: File?) -> Int32? {
+        faults(file)?.takeUnretainedValue().code(call)
+    }
+
+    private static func makeMethods() -> sqlite3_io_methods {
+        var methods = sqlite3_io_methods()
+        methods.iVersion = 2
+        methods.xClose = { file in
+            FaultyVFS.faults(file)?.release()
+            return FaultyVFS.call(file).xClose(FaultyVFS.real(file))
+        }
+        methods.xRead = { FaultyVFS.fault(.read, $0) ?? FaultyVFS.call($0).xRead(FaultyVFS.real($0), $1, $2, $3) }
+        methods.xWrite = { file, bytes, count, offset in
+            if let code = FaultyVFS.fault(.write, file) { return code }
+            let code = FaultyVFS.call(file).xWrite(FaultyVFS.real(file), bytes, count, offset)
+            if code == SQLITE_OK { FaultyVFS.journal(file)?.noteJournal(write: offset..<offset + Int64(count)) }
+            return code
+        }
+        methods.xTruncate = { FaultyVFS.fault(.write, $0) ?? FaultyVFS.call($0).xTruncate(FaultyVFS.real($0), $1) }
+        methods.xSync = { file, flags in
+            if let code = FaultyVFS.fault(.sync, file) { return code }
+            let code = FaultyVFS.call(file).xSync(FaultyVFS.real(file), flags)
+            if code == SQLITE_OK { FaultyVFS.journal(file)?.noteJournalSync() }
+            return code
+        }
+        methods.xFileSize = { FaultyVFS.call($0).xFileSize(FaultyVFS.real($0), $1) }
+        methods.xLock = { FaultyVFS.call($0).xLock(FaultyVFS.real($0), $1) }
+        methods.xUnlock = { FaultyVFS.call($0).xUnlock(FaultyVFS.real($0), $1) }
+        methods.xCheckReservedLock = { FaultyVFS.call($0).xCheckReservedLock(FaultyVFS.real($0), $1) }
+        methods.xFileControl = { FaultyVFS.call($0).xFileControl(FaultyVFS.real($0), $1, $2) }
+        methods.xSectorSize = { FaultyVFS.call($0).xSectorSize(FaultyVFS.real($0)) }
+        methods.xDeviceCharacteristics = { FaultyVFS.call($0).xDeviceCharacteristics(FaultyVFS.real($0)) }
+        methods.xShmMap = { FaultyVFS.call($0).xShmMap(FaultyVFS.real($0), $1, $2, $3, $4) }
+        methods.xShmLock = { file, offset, count, flags in
+            let wantsToWrite = offset == 0 && flags & SQLITE_SHM_EXCLUSIVE != 0 && flags & SQLITE_SHM_LOCK != 0
+            if wantsToWrite, let code = FaultyVFS.fault(.lock, file) { return code }
+            return FaultyVFS.call(file).xShmLock(FaultyVFS.real(file), offset, count, flags)
+        }
+        methods.xShmBarrier = { FaultyVFS.call($0).xShmBarrier(FaultyVFS.real($0)) }
+        methods.xShmUnmap = { FaultyVFS.call($0).xShmUnmap(FaultyVFS.real($0), $1) }
+        return methods
+    }
+}

@@ -1,0 +1,103 @@
+import SpoolTesting
+import Synchronization
+
+/// Knows for whom an origin sends, and holds when it is asked again after a failure against what it said, and against
+/// what is decent.
+///
+/// Only where one reader alone could want the bytes, or another may be the one that asks.
+struct RetryCheck: Sendable {
+    private struct Place: Hashable {
+        var resource: String
+        var life: Int
+        var block: Int64
+    }
+
+    private struct Rest {
+        var until: Duration
+        /// Whether the origin itself asked for it.
+        var isWanted: Bool
+        var early = 0
+    }
+
+    /// The first delay of a cache, less its jitter.
+    private static let shortest = Duration.milliseconds(150)
+
+    private var rests: [Place: Rest] = [:]
+    private var readers: [String: Int] = [:]
+    private var idleSince: [String: Duration] = [:]
+    /// Until when somebody may still wait for a first block: who asked how long the whole is knows that from the head.
+    private var lingering: [String: Duration] = [:]
+
+    /// Readers begin: they may ask anew.
+    mutating func begin(_ resource: String, readers count: Int) {
+        readers[resource, default: 0] += count
+        rests = rests.filter { $0.key.resource != resource }
+    }
+
+    mutating func end(_ resource: String, readers count: Int, mayLinger: Bool, now: Duration) {
+        readers[resource, default: 0] -= count
+        if mayLinger { lingering[resource] = now + PlayWorld.bound }
+        if readers[resource] == 0 { idleSince[resource] = now }
+    }
+
+    /// For how long the resource has had no reader.
+    func idleTime(of resource: String, now: Duration) -> Duration {
+        guard readers[resource] == 0, let start = idleSince[resource], lingering[resource] ?? .zero <= now else {
+            return .zero
+        }
+        return now - start
+    }
+
+    /// What was asked for, or sent, failed at `offset`.
+    mutating func fail(_ resource: String, in life: Int, at offset: Int64, now: Duration, retryAfter: Duration = .zero)
+    {
+        guard readers[resource] == 1 else { return }
+        let place = Place(resource: resource, life: life, block: offset / 65_536)
+        var rest = rests[place] ?? Rest(until: .zero, isWanted: false)
+        rest.until = max(rest.until, now + max(retryAfter, Self.shortest))
+        rest.isWanted = retryAfter > .zero
+        rests[place] = rest
+    }
+
+    /// Bytes came from there: what follows is no further try, unless the origin has asked for time.
+    mutating func succeed(_ resource: String, in life: Int, at offset: Int64) {
+        let place = Place(resource: resource, life: life, block: offset / 65_536)
+        if rests[place]?.isWanted == false { rests[place] = nil }
+    }
+
+    /// Bytes from `offset` on are asked for.
+    ///
+    /// - Returns: By how much that comes too early; nil if it does not. Nobody may have waited for what failed, so that
+    ///   one request more says nothing, unless the origin has asked for time.
+    mutating func ask(_ resource: String, in life: Int, at offset: Int64, now: Duration) -> Duration? {
+        let place = Place(resource: resource, life: life, block: offset / 65_536)
+        guard readers[resource] == 1, var rest = rests[place], rest.until > now else { return nil }
+        rest.early += 1
+        rests[place] = rest
+        return rest.isWanted || rest.early > 1 ? rest.until - now : nil
+    }
+}
+
+/// A reader's, for as long as it lives.
+final class PlaceAtOrigin: Sendable {
+    private let resource: String
+    private let readers: Int
+    private let asksLength: Bool
+    private let origin: PlayOrigin
+
+    /// - Parameters:
+    ///   - readers: How many readers of the cache stand behind it: where the last bytes begin is asked by another.
+    ///   - asksLength: Whether one of them asks how long the whole is.
+    init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, asksLength: Bool, _ origin: PlayOrigin) {
+        resource = media.name(for: viewer)
+        self.readers = readers
+        self.asksLength = asksLength
+        self.origin = origin
+        origin.state.withLock { $0.retries.begin(resource, readers: readers) }
+    }
+
+    deinit {
+        let now = origin.clock.now.offset
+        origin.state.withLock { $0.retries.end(resource, readers: readers, mayLinger: asksLength, now: now) }
+    }
+}
