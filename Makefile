@@ -4,6 +4,7 @@
 #   make demo MEDIA=…      the same with a file or a URL of yours
 #   make test              all tests
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
+#   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
 #   make lint              format, warnings, and what an app resolves
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
@@ -11,7 +12,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test soak lint build release clean setup setup-media setup-tests
+.PHONY: demo test soak sanitize lint build release clean setup setup-media setup-tests
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
@@ -33,6 +34,10 @@ test: setup-tests
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
+
+sanitize: setup-tests
+	@scripts/sanitize thread
+	@scripts/sanitize address
 
 lint: setup
 	@echo "— checking the format"

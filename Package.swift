@@ -50,6 +50,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.90.0"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.36.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
@@ -83,11 +84,14 @@ let package = Package(
         .target(
             name: "SpoolHTTP",
             dependencies: [
+                "HTTPRanges",
                 "Spool",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: asyncHTTPClient),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: asyncHTTPClient),
                 .product(name: "NIOPosix", package: "swift-nio", condition: asyncHTTPClient),
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
             ]
@@ -158,6 +162,11 @@ let package = Package(
                 "Spool", "SpoolHTTP", "SpoolTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOEmbedded", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: asyncHTTPClient),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
+                .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: asyncHTTPClient),
             ]
         ),
         .testTarget(
@@ -181,6 +190,7 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "ByteRanges", "Spool", "SpoolTesting",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -1,14 +1,23 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Coverage-guided fuzzing of what reads bytes from outside. Linux only: Apple's toolchains bring no libFuzzer.
-// See README.md for how to run it.
+// Fuzzing of what reads bytes from outside: coverage-guided for parsers (Linux only: Apple's toolchains bring no
+// libFuzzer), and whole responses over a socket. See README.md for how to run it.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
 let package = Package(
     name: "SpoolFuzz",
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(name: "Spool", path: ".."),
-        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
     ],
     targets: [
         .target(name: "CLibFuzzer"),
@@ -19,15 +28,19 @@ let package = Package(
                 .product(name: "HTTPRanges", package: "Spool"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
-            swiftSettings: [
-                .swiftLanguageMode(.v6),
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-                .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-            ],
+            swiftSettings: settings,
             // libFuzzer brings a main of its own; ours, which comes first, calls its loop.
             linkerSettings: [.unsafeFlags(["-use-ld=lld", "-Xlinker", "--allow-multiple-definition"])]
+        ),
+        .executableTarget(
+            name: "FuzzResponses",
+            dependencies: [
+                .product(name: "Spool", package: "Spool"),
+                .product(name: "SpoolHTTP", package: "Spool"),
+                .product(name: "SpoolTesting", package: "Spool"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
         ),
     ]
 )

@@ -1,0 +1,93 @@
+import Foundation
+import Logging
+import Spool
+import SpoolHTTP
+import Synchronization
+
+/// One case: a cache with nothing in it, a player or two, and a server that responds as the seed says.
+struct FuzzCase {
+    struct Totals: CustomStringConvertible {
+        var cases = 0
+        var reads = 0
+        var ended = 0
+        var bytes: Int64 = 0
+        var requests = 0
+        var findings = 0
+        var worst = Duration.seconds(-100)
+
+        var description: String {
+            "\(cases) cases, \(requests) requests, \(reads) reads of which \(ended) to their end, \(bytes) bytes, "
+                + "\(findings) findings; longest wait beyond a time-out \(worst)"
+        }
+    }
+
+    let seed: UInt64
+    let server: HostileServer
+
+    /// Requests that one read may cost: what is tried again, at each of the few places that a read comes to.
+    private static let mostRequests = 400
+
+    func run(_ totals: inout Totals) async throws {
+        var dice = Dice(seed)
+        server.begin(seed)
+        let upstream = Self.upstream
+        var configuration = MediaCache.Configuration()
+        configuration.logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
+        configuration.retry.retries = 2
+        configuration.retry.firstDelay = .milliseconds(1)
+        configuration.retry.longestDelay = .milliseconds(5)
+        configuration.retry.longestWait = .milliseconds(400)
+        configuration.freshness = dice.pick([.immutable, .http, .revalidate])
+        configuration.readAhead.firstRequest = Int64(dice.pick([65_536, 131_072, 1 << 20]))
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-fuzz-\(UUID().uuidString)")
+        let cache = try await MediaCache(directory: folder, upstream: upstream, configuration: configuration)
+        guard let url = URL(string: "http://127.0.0.1:\(server.port)/a\(seed)") else { return }
+        let start = ContinuousClock.now
+        for _ in 0..<1 + dice.below(2) {
+            let media = cache.media(for: url)
+            let first = Int64(dice.below(400_000))
+            let range: MediaRange = dice.pick([
+                .all, .all, .from(first), .bytes(first..<first + 100_000), .suffix(first),
+            ])
+            totals.reads += 1
+            do {
+                for try await chunk in media.reader(range) { totals.bytes += Int64(chunk.data.count) }
+                totals.ended += 1
+            } catch let error as CacheError {
+                if error.message.isEmpty { throw error }
+            }
+        }
+        await cache.close()
+        try FileManager.default.removeItem(at: folder)
+        totals.cases += 1
+        let requests = server.requests.withLock { $0 }
+        totals.requests += requests
+        if requests > Self.mostRequests { finding(&totals, "\(requests) requests") }
+        let worst = upstream.worst.withLock { worst in
+            defer { worst = (.seconds(-100), true) }
+            return worst
+        }
+        totals.worst = max(totals.worst, worst.excess)
+        if worst.excess > .seconds(1) {
+            finding(&totals, "waited \(worst.excess) beyond the time-out of a \(worst.isHead ? "head" : "body")")
+        }
+        let time = ContinuousClock.now - start
+        if time > .seconds(30) { finding(&totals, "took \(time)") }
+    }
+
+    private func finding(_ totals: inout Totals, _ text: String) {
+        totals.findings += 1
+        print("seed \(seed): \(text)")
+    }
+
+    /// One for all cases, so that a connection that one has spoilt is found out by the next.
+    private static let upstream: TimedUpstream = {
+        var configuration = HTTPUpstreamConfiguration()
+        configuration.headTimeout = .milliseconds(250)
+        configuration.idleTimeout = .milliseconds(250)
+        configuration.maximumRedirects = 3
+        // Four redirects, and each may take its time-out; silence is noticed by a tick of a quarter.
+        return TimedUpstream(
+            AsyncHTTPClientUpstream(configuration), head: .milliseconds(250) * 4, chunk: .milliseconds(400))
+    }()
+}

@@ -1,0 +1,55 @@
+import Foundation
+import Glibc
+import Logging
+import Spool
+import SpoolHTTP
+import Synchronization
+
+/// Serves mutated responses over a socket to the real HTTP client and the cache behind it, one seeded case after the
+/// other, until the time is over.
+///
+/// A trap ends the process: `Fuzz/responses` notes its seed and goes on. A request that takes more than a second beyond
+/// its time-out, or a case that never ends, is a finding, too.
+@main struct FuzzResponses {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        func option(_ name: String) -> String? {
+            arguments.firstIndex(of: name).flatMap { arguments.indices.contains($0 + 1) ? arguments[$0 + 1] : nil }
+        }
+        guard let folder = option("--corpus"), let first = option("--seed").flatMap({ UInt64($0) }) else {
+            print("usage: FuzzResponses --corpus FOLDER --seed N [--seconds N] [--note FILE]")
+            exit(2)
+        }
+        let seconds = option("--seconds").flatMap { Int($0) } ?? 0
+        let corpus = try Corpus(URL(fileURLWithPath: folder))
+        let server = try HostileServer(corpus)
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        var seed = first
+        watch()
+        var totals = FuzzCase.Totals()
+        repeat {
+            if let note = option("--note") { try String(seed).write(toFile: note, atomically: false, encoding: .utf8) }
+            current.withLock { $0 = (seed, .now) }
+            try await FuzzCase(seed: seed, server: server).run(&totals)
+            seed += 1
+        } while ContinuousClock.now < deadline
+        print("seeds \(first)..<\(seed): \(totals)")
+        exit(totals.findings == 0 ? 0 : 1)
+    }
+
+    /// The seed of the case that runs, and since when it does.
+    private static let current = Mutex((seed: UInt64(0), since: ContinuousClock.now))
+
+    /// Ends the process when a case never does.
+    private static func watch() {
+        Thread {
+            while true {
+                Thread.sleep(forTimeInterval: 5)
+                let (seed, since) = current.withLock { $0 }
+                guard ContinuousClock.now - since > .seconds(60) else { continue }
+                print("seed \(seed): never ends")
+                abort()
+            }
+        }.start()
+    }
+}

@@ -1,0 +1,63 @@
+// Shows ThreadSanitizer the contended half of Swift's `Mutex` on Linux. `scripts/sanitize thread` preloads it.
+//
+// What a `Mutex` does when nobody contends is compiled into its user, and so instrumented. When it has to wait, or to
+// wake another, it calls into libswiftSynchronization, which is not: the sanitizer sees neither that the lock was taken
+// nor that it was given back, and reports what it guards as a race. These three functions stand before the library's,
+// call them, and say it. Their names and signatures are those of Swift 6.3; a library without them ends the run.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context))
+
+#define LOCK_SLOW "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+#define TRY_LOCK_SLOW "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
+#define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+// Absent where the process is not instrumented, as in SwiftPM itself.
+extern __attribute__((weak)) void __tsan_acquire(void *address);
+extern __attribute__((weak)) void __tsan_release(void *address);
+
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK_SLOW);
+SWIFT bool try_lock_slow(SELF void *mutex) __asm__(TRY_LOCK_SLOW);
+SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK_SLOW);
+
+static void *next(const char *name) {
+    void *function = dlsym(RTLD_NEXT, name);
+    if (function == NULL) {
+        fprintf(stderr, "sanitize: this Swift's Mutex has no %s; scripts/sanitizers/mutex.c has to follow it\n", name);
+        exit(1);
+    }
+    return function;
+}
+
+// Before `main`, where the process can still be ended quietly.
+__attribute__((constructor)) static void check(void) {
+    if (__tsan_acquire == NULL) return;
+    next(LOCK_SLOW);
+    next(TRY_LOCK_SLOW);
+    next(UNLOCK_SLOW);
+}
+
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) {
+    SWIFT void (*lock)(uint32_t, SELF void *) = next(LOCK_SLOW);
+    lock(thread, mutex);
+    if (__tsan_acquire != NULL) __tsan_acquire(mutex);
+}
+
+SWIFT bool try_lock_slow(SELF void *mutex) {
+    SWIFT bool (*try_lock)(SELF void *) = next(TRY_LOCK_SLOW);
+    bool is_locked = try_lock(mutex);
+    if (is_locked && __tsan_acquire != NULL) __tsan_acquire(mutex);
+    return is_locked;
+}
+
+SWIFT void unlock_slow(SELF void *mutex) {
+    SWIFT void (*unlock)(SELF void *) = next(UNLOCK_SLOW);
+    if (__tsan_release != NULL) __tsan_release(mutex);
+    unlock(mutex);
+}
