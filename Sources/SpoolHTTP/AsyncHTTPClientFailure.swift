@@ -36,7 +36,10 @@ struct AsyncHTTPClientFailure {
         case let error as UpstreamError: (error.code, error.message)
         case let error as HTTPClientError: read(error)
         case let error as NIOConnectionError:
-            (.unreachable, "cannot be reached: \(error.connectionErrors.first.map { "\($0.error)" } ?? "no address")")
+            (
+                .unreachable,
+                "cannot be reached: " + (error.connectionErrors.first.map { words($0.error) } ?? "name not found")
+            )
         case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
         case let error as IOError: read(error)
         case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")
@@ -44,6 +47,8 @@ struct AsyncHTTPClientFailure {
         case is BoringSSLError: (.untrusted, "does not speak TLS as it should")
         case HTTPParserError.invalidEOFState:
             (.connectionLost, "closed the connection before its response was complete")
+        case is ImpossibleStatus: (.malformed, "responded with a status that means nothing")
+        case let error as HTTPParserError: (.malformed, "sent a response that is not HTTP: \(error)")
         case is ChannelError: (.connectionLost, "lost the connection")
         default: isInBody ? (.connectionLost, "broke off: \(error)") : (.failed, "failed: \(error)")
         }
@@ -62,12 +67,24 @@ struct AsyncHTTPClientFailure {
         }
     }
 
+    /// The cause alone, such as “connection refused”: SwiftNIO's own sentence is about its calls and their numbers.
+    private func words(_ error: any Error) -> String {
+        switch error {
+        case let error as IOError:
+            // strerror responds from constant strings for known codes: no data race to fear.
+            strerror(error.errnoCode).map { String(cString: $0).lowercased() } ?? "for no reason that the system gives"
+        case ChannelError.connectTimeout: "no response in time"
+        case is ChannelError: "no connection"
+        default: "\(error)"
+        }
+    }
+
     private func read(_ error: IOError) -> (UpstreamError.Code, String) {
         switch error.errnoCode {
         case ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EHOSTDOWN:
-            (.unreachable, "cannot be reached: \(error)")
+            (.unreachable, "cannot be reached: \(words(error))")
         case ETIMEDOUT: (.timedOut, "took too long")
-        default: (.connectionLost, "lost the connection: \(error)")
+        default: (.connectionLost, "lost the connection: \(words(error))")
         }
     }
 

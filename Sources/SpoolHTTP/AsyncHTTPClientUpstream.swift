@@ -12,11 +12,14 @@ import Synchronization
 /// Fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient: the upstream for Linux and servers.
 ///
 /// Bodies have back-pressure down to the socket and are handed on in the buffers that they were received into.
-/// Certificates are verified; nothing is decompressed. Connections are kept for reuse as long as the upstream lives.
+/// Certificates are verified, TLS is 1.2 at least; nothing is decompressed. Connections are kept for reuse as long as the
+/// upstream lives. Proxies are those of ``HTTPUpstreamConfiguration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let limiter: PerHostLimiter
-    private let client: Client
+    private let additionalTrustRoots: [URL]
+    private let proxies: ProxyEnvironment
+    /// One client for each way that requests go; there are as many as the environment names proxies.
+    private let clients = Mutex<[Way: Client]>([:])
 
     /// An upstream with connections of its own.
     ///
@@ -25,29 +28,63 @@ public final class AsyncHTTPClientUpstream: Upstream {
     ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), additionalTrustRoots: [URL] = []) {
         self.configuration = configuration
-        limiter = PerHostLimiter(limit: configuration.requestsPerHost)
-        client = Client(configuration, additionalTrustRoots)
+        self.additionalTrustRoots = additionalTrustRoots
+        proxies = ProxyEnvironment(configuration.proxyEnvironment)
     }
 
     /// Sends one `GET`; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-        let client = client
-        return try await SpoolHTTP.open(request, configuration, limiter) { request, exchange in
-            client.start(request, exchange)
+        try await SpoolHTTP.open(request, configuration) { [self] request, exchange in
+            do {
+                let way = Way(try proxies.proxy(for: request.url), isSecure: request.url.isSecure)
+                try client(way).start(request, exchange)
+            } catch {
+                let name = request.url.nameForMessages
+                exchange.finish(.failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(name)))
+            }
+        }
+    }
+
+    private func client(_ way: Way) -> Client {
+        clients.withLock { clients in
+            if let client = clients[way] { return client }
+            let client = Client(configuration, additionalTrustRoots, way)
+            clients[way] = client
+            return client
+        }
+    }
+
+    /// By which way requests go to their origin.
+    private enum Way: Hashable {
+        case direct
+        /// Through a connection that the proxy opens to the origin.
+        case tunnel(ProxyEnvironment.Proxy)
+        /// To the proxy, which asks the origin itself.
+        case forward(ProxyEnvironment.Proxy)
+
+        init(_ proxy: ProxyEnvironment.Proxy?, isSecure: Bool) {
+            guard let proxy else {
+                self = .direct
+                return
+            }
+            self = isSecure || proxy.kind == .socks ? .tunnel(proxy) : .forward(proxy)
         }
     }
 
     /// The client, which lives until the last exchange over it is over and must be shut down then.
     private final class Client: Sendable {
         private let http: HTTPClient
+        private let way: Way
 
-        init(_ configuration: HTTPUpstreamConfiguration, _ additionalTrustRoots: [URL]) {
+        init(_ configuration: HTTPUpstreamConfiguration, _ additionalTrustRoots: [URL], _ way: Way) {
+            self.way = way
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
                 // No read timeout: AsyncHTTPClient's also counts while a body is held by back-pressure.
                 timeout: .init(connect: .nanoseconds(configuration.connectTimeout.nanoseconds)),
                 decompression: .disabled)
-            settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(1, configuration.requestsPerHost)
+            // How many there are is for the cache to say; here, who waited would wait without a word.
+            settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // Retries are the engine's.
             settings.connectionPool.retryConnectionEstablishment = false
             // Up to a quarter of a megabyte a read in place of 64 KiB: what a chunk costs is paid less often.
@@ -55,32 +92,42 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 let sizes = AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 64 * 1024, maximum: 256 * 1024)
                 return channel.setOption(.recvAllocator, value: sizes)
             }
-            settings.http1_1ConnectionDebugInitializer = readsMuch
-            settings.http2ConnectionDebugInitializer = readsMuch
-            if !additionalTrustRoots.isEmpty {
-                var tls = TLSConfiguration.makeClientConfiguration()
-                tls.additionalTrustRoots = additionalTrustRoots.map { .file($0.path) }
-                settings.tlsConfiguration = tls
+            settings.http1_1ConnectionDebugInitializer = { channel in
+                readsMuch(channel).flatMapThrowing {
+                    try HeadGate.add(to: channel)
+                    if case .forward = way { try AbsoluteForm.add(to: channel) }
+                }
             }
+            settings.http2ConnectionDebugInitializer = readsMuch
+            settings.http2StreamChannelDebugInitializer = { channel in
+                channel.eventLoop.makeCompletedFuture { try FrameGate.add(to: channel) }
+            }
+            var tls = TLSConfiguration.makeClientConfiguration()
+            // NIOSSL would take 1.0 (RFC 8996).
+            tls.minimumTLSVersion = .tlsv12
+            if !additionalTrustRoots.isEmpty { tls.additionalTrustRoots = additionalTrustRoots.map { .file($0.path) } }
+            settings.tlsConfiguration = tls
+            if case .tunnel(let proxy) = way { settings.proxy = .init(proxy) }
             http = HTTPClient(
                 eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), configuration: settings)
         }
 
         deinit { http.shutdown { _ in } }
 
-        func start(_ request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>) {
+        func start(_ request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>) throws {
             var headers = HTTPHeaders()
             for field in request.fields { headers.add(name: field.name.rawName, value: field.value) }
-            do {
-                let message = try HTTPClient.Request(url: request.url, method: .GET, headers: headers)
-                let delegate = Delegate(exchange, request.url.nameForMessages, self)
-                let task = http.execute(request: message, delegate: delegate)
-                exchange.attach(
-                    .init(resume: { delegate.resume() }, cancel: { task.fail(reason: HTTPClientError.cancelled) }))
-            } catch {
-                exchange.finish(
-                    .failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(request.url.nameForMessages)))
+            var url = request.url
+            if case .forward(let proxy) = way {
+                let forwarded = try AbsoluteForm.request(for: request, over: proxy)
+                url = forwarded.url
+                headers.add(contentsOf: forwarded.headers)
             }
+            let message = try HTTPClient.Request(url: url, method: .GET, headers: headers)
+            let delegate = Delegate(exchange, request.url.nameForMessages, self)
+            let task = http.execute(request: message, delegate: delegate)
+            exchange.attach(
+                .init(resume: { delegate.resume() }, cancel: { task.fail(reason: HTTPClientError.cancelled) }))
         }
     }
 
@@ -147,6 +194,20 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 return state.held
             }
             held?.succeed()
+        }
+    }
+}
+
+extension HTTPClient.Configuration.Proxy {
+    /// A proxy that opens tunnels.
+    fileprivate init(_ proxy: ProxyEnvironment.Proxy) {
+        switch proxy.kind {
+        case .socks: self = .socksServer(host: proxy.host, port: proxy.port)
+        case .http:
+            let credentials = proxy.authorization.map {
+                HTTPClient.Authorization.basic(credentials: String($0.dropFirst("Basic ".count)))
+            }
+            self = .server(host: proxy.host, port: proxy.port, authorization: credentials)
         }
     }
 }

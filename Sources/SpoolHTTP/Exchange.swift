@@ -17,22 +17,24 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     }
 
     private struct Shell {
-        var machine = ExchangeState<Chunk>()
+        var machine: ExchangeState<Chunk>
         var transport: Transport?
         var watchdog: Task<Void, Never>?
-        var onEnd: (@Sendable () -> Void)?
     }
 
     private let name: String
     private let configuration: HTTPUpstreamConfiguration
     private let state: Mutex<Shell>
 
-    /// An exchange for the URL `name`; `onEnd` is called once, when nothing more will come.
-    init(_ name: String, _ configuration: HTTPUpstreamConfiguration, onEnd: @escaping @Sendable () -> Void) {
+    /// An exchange for the URL `name`.
+    init(_ name: String, _ configuration: HTTPUpstreamConfiguration) {
         self.name = name
         self.configuration = configuration
-        state = Mutex(Shell(onEnd: onEnd))
+        state = Mutex(Shell(machine: ExchangeState(configuration)))
     }
+
+    /// Bytes that have come and that nobody has taken.
+    var bufferedBytes: Int { state.withLock { $0.machine.bufferedBytes } }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "\(name) was given up") }
 
@@ -61,7 +63,7 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     /// The transport has ended.
     func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
 
-    /// Whoever waits is woken last, so that it finds the transport stopped and the place at the host free.
+    /// Whoever waits is woken last, so that it finds the transport stopped.
     private func finish(_ outcome: Result<Void, UpstreamError>, stopping transport: Transport?) {
         let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
         transport?.cancel()
@@ -77,12 +79,11 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     }
 
     private func end() {
-        let (watchdog, onEnd) = state.withLock { shell in
-            defer { (shell.watchdog, shell.onEnd, shell.transport) = (nil, nil, nil) }
-            return (shell.watchdog, shell.onEnd)
+        let watchdog = state.withLock { shell in
+            defer { (shell.watchdog, shell.transport) = (nil, nil) }
+            return shell.watchdog
         }
         watchdog?.cancel()
-        onEnd?()
     }
 
     // MARK: Consumer side
@@ -144,6 +145,15 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         end()
     }
 
+    /// Takes what has come of a body that nobody wants, so that the connection can be used again, and waits for no more
+    /// than a moment: a body that goes on, or is silent, is closed.
+    func discard() async {
+        leave()
+        // An error ends the body as its end does.
+        while (try? await next()) != nil {}
+        close()
+    }
+
     /// The consumer's task has been cancelled: gives up once nothing comes for a moment, or a few moments later anyway.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
@@ -168,8 +178,13 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
             // Cancelled, the exchange is over.
             while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
                 guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
-                if self.state.withLock({ $0.machine.tick() }) {
+                let (rate, time) = (configuration.minimumRate, configuration.minimumRateTime)
+                switch self.state.withLock({ $0.machine.tick() }) {
+                case .isSilent:
                     self.giveUp(UpstreamError(.timedOut, "\(name) sent nothing for \(configuration.idleTimeout)"))
+                case .isSlow:
+                    self.giveUp(UpstreamError(.timedOut, "\(name) sent fewer than \(rate) bytes a second for \(time)"))
+                case nil: break
                 }
             }
         }

@@ -22,9 +22,14 @@ struct ExchangeState<Chunk: Sendable> {
     /// How the transport ended; the chunks that came before it are still handed out.
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
-    private var silentTicks = 0
+    private var meter: StallMeter
     private var isDraining = false
     private var hasReceived = false
+
+    init(_ configuration: HTTPUpstreamConfiguration) { meter = StallMeter(configuration) }
+
+    /// Bytes that have come and that nobody has taken.
+    var bufferedBytes: Int { buffered }
 
     /// Whether the transport has ended or the consumer has left.
     var isOver: Bool { outcome != nil || isClosed }
@@ -42,7 +47,7 @@ struct ExchangeState<Chunk: Sendable> {
     /// Takes in a chunk: the waiter to wake with it, and whether the transport may go on at once.
     mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
         guard !isOver else { return (nil, true) }
-        silentTicks = 0
+        meter.receive(count)
         hasReceived = true
         if let waiter = chunkWaiter {
             chunkWaiter = nil
@@ -107,7 +112,7 @@ struct ExchangeState<Chunk: Sendable> {
         let taken = take(cancelled: cancelled)
         if case .nothing = taken {
             chunkWaiter = waiter
-            silentTicks = 0
+            meter.wait()
         }
         return taken
     }
@@ -142,14 +147,8 @@ struct ExchangeState<Chunk: Sendable> {
 
     // MARK: From the clock
 
-    /// A quarter of the idle timeout has passed. Returns whether the body counts as stalled: four ticks on end in which
-    /// the consumer waited and nothing came.
-    mutating func tick() -> Bool {
-        guard !isOver, chunkWaiter != nil else {
-            silentTicks = 0
-            return false
-        }
-        silentTicks += 1
-        return silentTicks > 4
+    /// A quarter of the idle timeout has passed. Returns how the body has stalled, if it has.
+    mutating func tick() -> StallMeter.Stall? {
+        meter.tick(isWaited: !isOver && chunkWaiter != nil)
     }
 }

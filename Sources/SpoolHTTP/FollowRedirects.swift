@@ -1,28 +1,27 @@
 import Foundation
+import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// Opens a request over a transport that knows nothing of redirects and of limits per host.
+/// Opens a request over a transport that knows nothing of redirects.
 ///
-/// Both upstreams are this function around a transport of their own.
+/// Both upstreams are this function around a transport of their own. How many requests there are at once is for the
+/// cache to say.
 func open<Chunk>(
-    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration, _ limiter: PerHostLimiter,
+    _ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration,
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {
-    var walk = RedirectWalk(request, limit: configuration.maximumRedirects)
+    var walk = try RedirectWalk(request, configuration)
     while true {
         let url = walk.request.url
-        let origin = url.httpOrigin
-        do {
-            try Task.checkCancellation()
-            try await limiter.acquire(origin)
-        } catch {
-            throw UpstreamError(.cancelled, "\(url.nameForMessages) was given up", underlying: error)
-        }
-        let exchange = Exchange<Chunk>(url.nameForMessages, configuration) { limiter.release(origin) }
+        guard !Task.isCancelled else { throw UpstreamError(.cancelled, "\(url.nameForMessages) was given up") }
+        let exchange = Exchange<Chunk>(url.nameForMessages, configuration)
         start(walk.request, exchange)
         let head = try await exchange.head()
         do {
+            if let problem = ResponseFraming.problem(head) {
+                throw UpstreamError(.malformed, "\(url.nameForMessages) \(problem)")
+            }
             guard try walk.follow(head) else {
                 return UpstreamResponse(head: head, url: url, body: UpstreamBody(ExchangeBody(exchange)))
             }
@@ -30,15 +29,6 @@ func open<Chunk>(
             exchange.close()
             throw error
         }
-        await discard(exchange, head)
+        await exchange.discard()
     }
-}
-
-/// Reads a redirect's short body to its end, so that the connection can be used again; closes one that is long.
-private func discard<Chunk>(_ exchange: Exchange<Chunk>, _ head: HTTPResponse) async {
-    if let length = head.headerFields[.contentLength].flatMap({ Int($0) }), length <= 16 * 1024 {
-        // An error ends the body as its end does: nobody wants it.
-        while (try? await exchange.next()) != nil {}
-    }
-    exchange.close()
 }

@@ -11,27 +11,43 @@ struct RedirectWalk {
     /// The request to send now.
     private(set) var request: UpstreamRequest
     private var remaining: Int
+    private let allowsDowngrade: Bool
     private var visited: Set<String>
 
-    init(_ request: UpstreamRequest, limit: Int) {
-        self.request = request
+    /// - Throws: ``UpstreamError`` with code `failed` when nobody can be asked at the request's URL.
+    init(_ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration) throws(UpstreamError) {
+        guard request.url.canBeAsked else {
+            throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
+        }
+        let (url, authorization) = request.url.separatingCredentials
+        self.request = UpstreamRequest(url: url, fields: request.fields)
         self.request.fields[.acceptEncoding] = request.fields[.acceptEncoding] ?? "identity"
-        remaining = limit
-        visited = [request.url.absoluteString]
+        self.request.fields[.userAgent] = request.fields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
+        self.request.fields[.authorization] = request.fields[.authorization] ?? authorization
+        remaining = configuration.maximumRedirects
+        allowsDowngrade = configuration.allowsRedirectsToHTTP
+        visited = [url.absoluteString]
     }
 
     /// Moves on to where `head` redirects, or returns false if it is not a redirect but the final response.
     ///
-    /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, or the target
-    ///   is no `http` or `https` URL.
+    /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, there is not one
+    ///   target, it is no `http` or `https` URL that can be asked, or TLS would be given up on the way.
     mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
-        guard [301, 302, 303, 307, 308].contains(head.status.code), let location = head.headerFields[.location] else {
-            return false
-        }
+        let locations = head.headerFields[values: .location]
+        guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
         let from = request.url
-        guard let target = URL(string: location, relativeTo: from)?.absoluteURL, target.host() != nil,
-            ["http", "https"].contains(target.scheme?.lowercased())
-        else { throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to something that is not HTTP") }
+        guard locations.count == 1 else {
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to \(locations.count) places at once")
+        }
+        // A user that an origin puts into a URL is nobody's word (RFC 9110 §4.2.4).
+        let absolute = URL(string: location, relativeTo: from)?.absoluteURL
+        guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to something that is not HTTP")
+        }
+        guard allowsDowngrade || target.isSecure || !from.isSecure else {
+            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects from https to http")
+        }
         guard remaining > 0 else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects once too often")
         }
@@ -48,11 +64,28 @@ struct RedirectWalk {
 
     /// The fields that may cross to another origin.
     private static let portable: Set<HTTPField.Name> = [
-        .range, .ifRange, .ifNoneMatch, .accept, .acceptEncoding, .acceptLanguage, .userAgent,
+        .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
+        .acceptLanguage, .userAgent,
     ]
 }
 
 extension URL {
+    /// Whether it is an `http` or `https` URL with a host and a port that exist; libraries below trap on others.
+    var canBeAsked: Bool {
+        guard let host = host(percentEncoded: true), !host.isEmpty, (1...65535).contains(port ?? 80) else {
+            return false
+        }
+        // Of an IPv6 zone only the percent sign is encoded (RFC 6874 §2); a name has no reason for any (RFC 3986 §3.2.2).
+        let isName = !host.contains(":")
+        guard !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || isName && $0 == UInt8(ascii: "%") }) else {
+            return false
+        }
+        return isSecure || scheme?.lowercased() == "http"
+    }
+
+    /// Whether it is an `https` URL.
+    var isSecure: Bool { scheme?.lowercased() == "https" }
+
     /// Scheme, host and port, the default port spelled out: what "same origin" compares (RFC 9110 §4.3.1).
     var httpOrigin: String {
         let scheme = scheme?.lowercased() ?? ""

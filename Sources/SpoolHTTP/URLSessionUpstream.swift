@@ -7,17 +7,18 @@ import Foundation
 public import FoundationNetworking
 #else
 public import Foundation
+import Security
 #endif
 
 /// Fetches media with URLSession: the upstream for Apple platforms, with the system's proxies, cellular policy and trust.
 ///
-/// On Apple platforms a body that nobody asks for is suspended at about 1 MiB. On Linux, FoundationNetworking cannot
-/// hold a body (`suspend()` repeats the request), always decompresses, and may report a connection that breaks off as
-/// complete when the length is unknown; use `AsyncHTTPClientUpstream` there. The upstream keeps no cookies, no cache and
-/// no credentials.
+/// On Apple platforms a body that nobody asks for is suspended at about 1 MiB. That is a request, not an order: where
+/// bytes come all the same, the body is ended at 8 MiB and its rest has to be asked for again, or at 64 MiB from an origin
+/// without ranges. On Linux, FoundationNetworking cannot hold a body at all (`suspend()` repeats the request), always
+/// decompresses, and may report a connection that breaks off as complete when the length is unknown; use
+/// `AsyncHTTPClientUpstream` there. The upstream keeps no cookies, no cache and no credentials.
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstreamConfiguration
-    private let limiter: PerHostLimiter
     private let session: URLSession
     private let delegate = SessionDelegate()
 
@@ -25,17 +26,29 @@ public final class URLSessionUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - session: What the system is told: cellular policy, proxies, TLS versions. Cookies, cache and credentials are
-    ///     switched off in it.
+    ///   - session: What the system is told beside: proxies, TLS versions, classes of service. It is copied; cookies,
+    ///     cache and credentials are switched off in the copy, TLS is 1.2 at least.
     public init(_ configuration: HTTPUpstreamConfiguration = .init(), session: URLSessionConfiguration = .ephemeral) {
         self.configuration = configuration
-        limiter = PerHostLimiter(limit: configuration.requestsPerHost)
+        // The caller's own object stays as it is.
+        let session = session.copy() as? URLSessionConfiguration ?? .ephemeral
         session.httpCookieStorage = nil
         session.httpShouldSetCookies = false
         session.urlCache = nil
         session.urlCredentialStorage = nil
         session.requestCachePolicy = .reloadIgnoringLocalCacheData
-        session.httpMaximumConnectionsPerHost = max(1, configuration.requestsPerHost)
+        // How many there are is for the cache to say; whoever waited here would wait until the head timeout.
+        session.httpMaximumConnectionsPerHost = 256
+        session.allowsCellularAccess = session.allowsCellularAccess && configuration.networkAccess.contains(.cellular)
+        #if canImport(Darwin)
+        session.allowsExpensiveNetworkAccess =
+            session.allowsExpensiveNetworkAccess && configuration.networkAccess.contains(.expensive)
+        session.allowsConstrainedNetworkAccess =
+            session.allowsConstrainedNetworkAccess && configuration.networkAccess.contains(.constrained)
+        if session.tlsMinimumSupportedProtocolVersion.rawValue < tls_protocol_version_t.TLSv12.rawValue {
+            session.tlsMinimumSupportedProtocolVersion = .TLSv12
+        }
+        #endif
         // The exchange's own timeouts count; URLSession's would also count while a body is suspended.
         session.timeoutIntervalForRequest = 7 * 86400
         self.session = URLSession(configuration: session, delegate: delegate, delegateQueue: nil)
@@ -46,7 +59,7 @@ public final class URLSessionUpstream: Upstream {
     /// Sends one `GET`; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let (session, delegate) = (session, delegate)
-        return try await SpoolHTTP.open(request, configuration, limiter) { request, exchange in
+        return try await SpoolHTTP.open(request, configuration) { request, exchange in
             var message = URLRequest(url: request.url)
             message.httpShouldHandleCookies = false
             for field in request.fields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
@@ -63,6 +76,8 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var name: String
         /// Bytes that `Content-Length` promised and that have not come; nil if it promised none.
         var missing: Int64?
+        /// Bytes that may lie here unread before the body is ended.
+        var heldLimit = 64 << 20
         /// Whether the task is suspended; touched on the session's serial delegate queue only.
         var isSuspended = false
         var hasHead = false
@@ -120,26 +135,43 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
                 fields.append(HTTPField(name: name, value: value))
             }
         }
-        let exchange = flights.withLock { flights in
+        let flight = flights.withLock { flights in
             // An encoded body is decoded on the way, so its length says nothing here.
             if fields[.contentEncoding] == nil {
                 flights[task.taskIdentifier]?.missing = fields[.contentLength].flatMap { Int64($0) }
             }
+            let hasRanges = response.statusCode == 206 || fields[.acceptRanges]?.lowercased() == "bytes"
+            if hasRanges { flights[task.taskIdentifier]?.heldLimit = 8 << 20 }
             flights[task.taskIdentifier]?.hasHead = true
-            return flights[task.taskIdentifier]?.exchange
+            return flights[task.taskIdentifier]
         }
-        exchange?.receiveHead(HTTPResponse(status: .init(code: response.statusCode), headerFields: fields))
+        guard let flight else { return }
+        // swift-http-types traps on more than three digits.
+        guard (0...999).contains(response.statusCode) else {
+            let message = "\(flight.name) responded with the status \(response.statusCode), which means nothing"
+            flight.exchange.finish(.failure(UpstreamError(.malformed, message)))
+            task.cancel()
+            return
+        }
+        flight.exchange.receiveHead(HTTPResponse(status: .init(code: response.statusCode), headerFields: fields))
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        let exchange = flights.withLock { flights in
+        let flight = flights.withLock { flights in
             if let missing = flights[dataTask.taskIdentifier]?.missing {
                 flights[dataTask.taskIdentifier]?.missing = missing - Int64(data.count)
             }
-            return flights[dataTask.taskIdentifier]?.exchange
+            return flights[dataTask.taskIdentifier]
         }
-        guard let exchange, !data.isEmpty else { return }
-        if !exchange.receive(data, count: data.count) { setSuspended(dataTask, true) }
+        guard let flight, !data.isEmpty, !flight.exchange.receive(data, count: data.count) else { return }
+        guard flight.exchange.bufferedBytes < flight.heldLimit else {
+            // What has come is handed out first; then whoever reads asks for the rest.
+            let message = "\(flight.name) was ended, since it went on while nobody asked for it"
+            flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
+            dataTask.cancel()
+            return
+        }
+        setSuspended(dataTask, true)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {

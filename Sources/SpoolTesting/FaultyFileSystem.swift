@@ -10,7 +10,7 @@ package final class FaultyFileSystem: FileSystem {
     /// A kind of call, of the file system or of a file that it opened.
     package enum Call: String, Hashable, Sendable, CaseIterable {
         case createDirectory, open, lock, attributes, remove, rename, list, availableBytes
-        case read, write, punchHole, size, mark, synchronize
+        case read, write, punchHole, size, mark, synchronize, nextData
     }
 
     /// The fault instead of the call.
@@ -209,6 +209,11 @@ private final class FaultyFile: StoredFile {
     func punchHole(_ range: Range<Int64>) throws(CacheError) {
         try fileSystem.check(.punchHole, path)
         try base.punchHole(range)
+    }
+
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
+        try fileSystem.check(.nextData, path)
+        return try base.nextData(from: offset)
     }
 
     func size() throws(CacheError) -> Int64 {

@@ -12,8 +12,53 @@ import Testing
         return HTTPResponse(status: .init(code: status), headerFields: fields)
     }
 
-    private func walk(_ url: String, _ fields: HTTPFields = [:], limit: Int = 5) throws -> RedirectWalk {
-        RedirectWalk(UpstreamRequest(url: try #require(URL(string: url)), fields: fields), limit: limit)
+    private func walk(
+        _ url: String, _ fields: HTTPFields = [:], limit: Int = 5, allowsHTTP: Bool = false
+    ) throws -> RedirectWalk {
+        var configuration = HTTPUpstreamConfiguration()
+        configuration.maximumRedirects = limit
+        configuration.allowsRedirectsToHTTP = allowsHTTP
+        return try RedirectWalk(UpstreamRequest(url: try #require(URL(string: url)), fields: fields), configuration)
+    }
+
+    @Test("E70: a redirect from https to http is refused unless it is allowed; one that adds TLS never is")
+    func downgrade() throws {
+        for (location, isDowngrade) in [("http://h/b", true), ("HTTP://g:81/", true), ("//g/b", false)] {
+            var strict = try walk("https://h/a?secret")
+            var lenient = try walk("https://h/a?secret", allowsHTTP: true)
+            #expect(try lenient.follow(head(302, location)))
+            guard isDowngrade else {
+                #expect(try strict.follow(head(302, location)))
+                continue
+            }
+            let error = #expect(throws: UpstreamError.self) { try strict.follow(head(302, location)) }
+            #expect(error?.code == .redirects)
+            #expect(error?.message == "https://h/a redirects from https to http")
+        }
+        var upgrade = try walk("http://h/a")
+        #expect(try upgrade.follow(head(302, "https://h/a")))
+        #expect(throws: UpstreamError.self) { try upgrade.follow(head(302, "http://h/b")) }
+    }
+
+    @Test(
+        "E63: a redirect to a port or a host that can't be is refused",
+        arguments: [
+            "http://h:0/b", "http://h:65536/b", "https://h:99999/b", "http://h:9223372036854775807/b",
+            "http://127.0.0.1:70000/",
+            "http://[::1]:70000/", "http://a%00b/", "http://a%20b/", "http://%0d%0a/", "http:///b", "http://:80/",
+        ])
+    func impossibleTargets(_ location: String) throws {
+        var walk = try walk("http://h/a")
+        let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, location)) }
+        #expect(error?.code == .redirects)
+    }
+
+    @Test(
+        "E63: a source at a port that can't be is refused",
+        arguments: ["http://h:0/b", "http://h:65536/b", "ftp://h/b"])
+    func impossibleSource(_ url: String) throws {
+        let error = #expect(throws: UpstreamError.self) { try self.walk(url) }
+        #expect(error?.code == .failed)
     }
 
     @Test(
@@ -43,13 +88,17 @@ import Testing
             ("http://h/a", "http://sub.h/b", false), ("http://h/a", "http://h.evil/b", false),
         ])
     func origins(_ from: String, _ to: String, isSame: Bool) throws {
-        let fields: HTTPFields = [.authorization: "x", .cookie: "y", .range: "bytes=0-", .userAgent: "p"]
+        let fields: HTTPFields = [
+            .authorization: "x", .cookie: "y", .range: "bytes=0-", .userAgent: "p", .ifNoneMatch: "\"v\"",
+            .ifModifiedSince: "d", .ifRange: "\"w\"",
+        ]
         var walk = try walk(from, fields)
         #expect(try walk.follow(head(307, to)))
         #expect((walk.request.fields[.authorization] != nil) == isSame)
         #expect((walk.request.fields[.cookie] != nil) == isSame)
-        #expect(walk.request.fields[.range] == "bytes=0-")
-        #expect(walk.request.fields[.userAgent] == "p")
+        for name in [.range, .userAgent, .ifNoneMatch, .ifModifiedSince, .ifRange] as [HTTPField.Name] {
+            #expect(walk.request.fields[name] == fields[name])
+        }
         #expect(walk.request.fields[.acceptEncoding] == "identity")
     }
 
@@ -66,6 +115,37 @@ import Testing
         let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, location)) }
         #expect(error?.code == .redirects)
         #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test("E70: two Location fields are refused")
+    func twoLocations() throws {
+        var walk = try walk("http://h/a")
+        var response = head(302, "/b")
+        response.headerFields.append(HTTPField(name: .location, value: "/c"))
+        let error = #expect(throws: UpstreamError.self) { try walk.follow(response) }
+        #expect(error?.code == .redirects)
+    }
+
+    @Test("A request says what sends it, unless it does so itself")
+    func userAgent() throws {
+        let agent = try #require(try walk("http://h/a").request.fields[.userAgent])
+        #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)
+        #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.fields[.userAgent] == "Player/1")
+    }
+
+    @Test("User and password in a URL are sent as Basic, and to their origin only; those of a redirect are not")
+    func credentials() throws {
+        var walk = try walk("http://user:p%40ss@h/a")
+        #expect(walk.request.url.absoluteString == "http://h/a")
+        #expect(walk.request.fields[.authorization] == "Basic dXNlcjpwQHNz")
+        #expect(try walk.follow(head(302, "http://evil:word@h/b")))
+        #expect(walk.request.url.absoluteString == "http://h/b")
+        #expect(walk.request.fields[.authorization] == "Basic dXNlcjpwQHNz")
+        #expect(try walk.follow(head(302, "http://other:word@g/b")))
+        #expect(walk.request.url.absoluteString == "http://g/b")
+        #expect(walk.request.fields[.authorization] == nil)
+        let given = try self.walk("http://user:pass@h/a", [.authorization: "Bearer x"])
+        #expect(given.request.fields[.authorization] == "Bearer x")
     }
 
     @Test func circlesAndLongChainsAreRefused() throws {

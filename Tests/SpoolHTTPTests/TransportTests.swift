@@ -29,6 +29,27 @@ import Testing
         }
     }
 
+    @Test("E70: TLS below 1.2 is refused")
+    func outdatedTLS() async throws {
+        let certificate = try TestCertificate.make()
+        defer { certificate.remove() }
+        var identity = certificate.identity
+        identity.isOutdated = true
+        try await OriginServer.run(["/a": .pattern(1000)], identity: identity) { origin in
+            let upstreams: [any Upstream] = [
+                AsyncHTTPClientUpstream(additionalTrustRoots: [identity.certificate]), URLSessionUpstream(),
+            ]
+            for upstream in upstreams {
+                let error = await #expect(throws: UpstreamError.self, "\(type(of: upstream))") {
+                    try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+                }
+                #expect(error?.isTransient == false)
+                if upstream is AsyncHTTPClientUpstream { #expect(error?.code == .untrusted) }
+            }
+            #expect(origin.log.exchanges.isEmpty)
+        }
+    }
+
     @Test func aCertificateForAnotherNameIsUntrusted() async throws {
         let certificate = try TestCertificate.make(name: "DNS:elsewhere.example")
         defer { certificate.remove() }

@@ -36,6 +36,5 @@ struct UpstreamContractTests {
 private func configuration(_ settings: UpstreamContract.Settings) -> HTTPUpstreamConfiguration {
     var configuration = HTTPUpstreamConfiguration()
     configuration.clock = settings.clock
-    configuration.requestsPerHost = settings.requestsPerHost
     return configuration
 }

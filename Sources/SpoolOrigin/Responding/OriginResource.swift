@@ -23,6 +23,20 @@ public struct OriginResource: Sendable {
     public var rules: [OriginRule]
     /// The response in place of the bytes, such as a redirect; nil for the bytes.
     package var refusal: OriginRefusal?
+    /// The bytes that go out in place of a response, head and all; nil for a response.
+    package var raw: RawResponse?
+
+    /// Bytes in place of a response.
+    package struct RawResponse: Sendable {
+        package var bytes: [UInt8]
+        /// Whether the connection closes after them.
+        package var closes: Bool
+
+        package init(_ bytes: [UInt8], closes: Bool) {
+            self.bytes = bytes
+            self.closes = closes
+        }
+    }
 
     /// A URL with `content`.
     public init(

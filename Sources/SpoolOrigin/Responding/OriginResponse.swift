@@ -40,6 +40,8 @@ package struct OriginResponse: Sendable {
         }
     }
 
+    /// How many requests to the same URL came before the one that it responds to.
+    package let index: Int
     package var status = 200
     /// Names and values of the head's fields, also ones that HTTP does not allow.
     package private(set) var lines: [(name: String, value: String)] = []
@@ -56,12 +58,15 @@ package struct OriginResponse: Sendable {
     /// The incident before the end, if there is one.
     package var incident: Incident?
     package var pace: OriginPace?
+    /// What goes out in place of head and body.
+    private(set) var raw: [UInt8]?
     /// Whether the body goes out in chunks.
     private(set) var isChunked = false
     private var version = "1.1"
 
     /// Decides the response of a resource to a request; nil is a URL where nothing is.
     init(to request: OriginRequest, from resource: OriginResource?, now: Date) {
+        index = request.index
         var request = request
         var resource = resource
         let rules = (resource?.rules ?? []).filter { $0.requests.contains(request.index) }
@@ -71,6 +76,11 @@ package struct OriginResponse: Sendable {
         }
         content = resource?.content ?? .data(Data())
         pace = resource?.pace
+        if let raw = resource?.raw {
+            self.raw = raw.bytes
+            closes = raw.closes
+            return
+        }
         decide(request, resource)
         for rule in rules { rule.revise(&self) }
         frame(request, now: now)
@@ -93,7 +103,9 @@ package struct OriginResponse: Sendable {
     }
 
     /// Status line and fields with the empty line after them, as they go over the wire.
-    var head: String {
+    var head: [UInt8] { raw ?? Array(headText.utf8) }
+
+    private var headText: String {
         let reason = HTTPResponse.Status(code: status).reasonPhrase
         return "HTTP/\(version) \(status) \(reason)\r\n" + lines.map { "\($0): \($1)\r\n" }.joined() + "\r\n"
     }

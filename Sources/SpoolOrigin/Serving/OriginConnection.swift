@@ -93,7 +93,7 @@ final class OriginConnection: ChannelInboundHandler {
             $0.status = current.response.status
             $0.body = current.response.body
         }
-        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: current.response.head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: current.response.head)), promise: nil)
         pump(context)
     }
 

@@ -26,6 +26,8 @@ public final class OriginServer: Sendable {
         public var certificate: URL
         /// The private key.
         public var key: URL
+        /// Whether TLS 1.1 is the newest that is spoken, as RFC 8996 forbids.
+        package var isOutdated = false
 
         /// An identity from two PEM files.
         public init(certificate: URL, key: URL) {
@@ -76,8 +78,10 @@ public final class OriginServer: Sendable {
                 NIOSSLCertificateSource.certificate($0)
             }
             let key = try NIOSSLPrivateKey(file: identity.key.path, format: .pem)
-            return try NIOSSLContext(
-                configuration: .makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key)))
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain, privateKey: .privateKey(key))
+            if identity.isOutdated { configuration.maximumTLSVersion = .tlsv11 }
+            return try NIOSSLContext(configuration: configuration)
         }
         let channel = try await ServerBootstrap(group: group)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)

@@ -178,6 +178,22 @@ package enum FileSystemContract {
             try file.punchHole(0..<Int64.max)
             try expect(try file.size() == 0, "it is not empty")
         },
+        Case(description: "what was written takes space, and no more is told behind it; a hole may take none") {
+            files, folder in
+            let file = try files.openFile(folder + "/file", .create)
+            try expect(try file.nextData(from: 0) == nil, "an empty file takes space")
+            try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
+            let end = 2 * Block.size + 1000
+            // Not every file system can tell a hole, but each has to tell what is none.
+            let first = try file.nextData(from: 0)
+            try expect(
+                first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
+            try expect(try file.nextData(from: end - 1) == end - 1..<end, "not its last byte")
+            try expect(try file.nextData(from: end) == nil, "something at its end")
+            try expect(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
+            try file.punchHole(0..<Int64.max)
+            try expect(try file.nextData(from: 0) == nil, "what was given back takes space")
+        },
     ]
 
     // MARK: - Helpers

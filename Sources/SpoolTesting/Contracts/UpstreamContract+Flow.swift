@@ -92,35 +92,6 @@ extension UpstreamContract {
             }
             try checkEqual(it.connectionCount(), 1, "connections")
         },
-        Case(
-            "no more requests go to a host at once than allowed", needs: [.connections], requestsPerHost: 2,
-            ["/a": .pattern(100, .stall(after: 50))]
-        ) { it, _ in
-            let tasks = (0..<6).map { _ in Task { try await it.fetch("/a").bytes.count } }
-            for count in [2, 4, 6] {
-                try await it.log.until { $0.count(where: \.isStalled) == 2 }
-                try checkEqual(it.log.exchanges.count, count, "requests")
-                it.release("/a")
-            }
-            for task in tasks { try checkEqual(try await task.value, 100, "bytes") }
-        },
-        Case(
-            "a request that waits for its turn can be cancelled, and others come in", needs: [.connections],
-            requestsPerHost: 1, ["/a": .pattern(100, .stall(after: 50))]
-        ) { it, _ in
-            let first = Task { try await it.fetch("/a").bytes.count }
-            _ = try await it.log.first { $0.isStalled }
-            let second = Task { try await it.fetch("/a").bytes.count }
-            let third = Task { try await it.fetch("/a").bytes.count }
-            second.cancel()
-            try await checkThrows([.cancelled]) { _ = try await second.value }
-            it.release("/a")
-            _ = try await it.log.first { $0.isStalled }
-            it.release("/a")
-            try checkEqual(try await first.value, 100, "bytes")
-            try checkEqual(try await third.value, 100, "bytes")
-            try checkEqual(it.log.exchanges.count, 2, "requests")
-        },
     ]
 
     private static func verify(_ bytes: UnsafeRawBufferPointer, _ media: PatternBytes, at offset: Int64) throws {

@@ -10,7 +10,7 @@ public import SpoolOrigin
 /// ```swift
 /// @Test(arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
 /// func contract(_ contractCase: UpstreamContract.Case) async throws {
-///     try await contractCase.run(over: .sockets { MyUpstream(clock: $0.clock, requestsPerHost: $0.requestsPerHost) })
+///     try await contractCase.run(over: .sockets { MyUpstream(clock: $0.clock) })
 /// }
 /// ```
 public enum UpstreamContract {
@@ -26,7 +26,7 @@ public enum UpstreamContract {
         case redirects
         /// Gives up on an origin that is silent.
         case timeouts
-        /// Keeps to a limit of requests per host, and uses connections again.
+        /// Uses connections again.
         case connections
         /// Hands out the response's bytes as soon as they come, however few they are.
         case promptness
@@ -39,8 +39,6 @@ public enum UpstreamContract {
     public struct Settings: Sendable {
         /// The clock of its timeouts; it stands still unless the case moves it.
         public var clock = ManualClock()
-        /// Requests to one host at once.
-        public var requestsPerHost = 8
     }
 
     /// An upstream and the origin behind it.
@@ -95,12 +93,12 @@ public enum UpstreamContract {
         let body: @Sendable (Fixture, Settings) async throws -> Void
 
         init(
-            _ description: String, needs: Set<Ability> = [], requestsPerHost: Int = 8,
-            _ resources: [String: OriginResource], _ body: @escaping @Sendable (Fixture, Settings) async throws -> Void
+            _ description: String, needs: Set<Ability> = [], _ resources: [String: OriginResource],
+            _ body: @escaping @Sendable (Fixture, Settings) async throws -> Void
         ) {
             self.description = description
             self.needs = needs
-            self.settings = Settings(requestsPerHost: requestsPerHost)
+            self.settings = Settings()
             self.resources = resources
             self.body = body
         }

@@ -10,6 +10,9 @@ extension OriginBehaviour {
         case .ignoresIfRange: request.fields[.ifRange] = nil
         case .partialToEverything where request.fields[.range] == nil: ask(&request, 0...)
         case .rangeNotSatisfiable: ask(&request, resource.content.length...)
+        case .refusesRanges(let contentRange):
+            guard request.fields[.range] != nil else { return }
+            resource.refusal = OriginRefusal(416, contentRange.map { ["Content-Range": $0] } ?? [:])
         case .rangeLimit(let bytes): limit(&request, to: bytes, of: resource.content.length)
         case .etag(let text): resource.etag = text
         case .noValidators: (resource.etag, resource.lastModified) = (nil, nil)
@@ -19,6 +22,7 @@ extension OriginBehaviour {
             resource.fields[.contentEncoding] = "gzip"
         case .status(let status, let fields): resource.refusal = OriginRefusal(status, fields)
         case .redirect(let location, let status): resource.refusal = OriginRefusal(status, ["Location": location])
+        case .raw(let text, let closes): resource.raw = .init(Array(text.utf8), closes: closes)
         case .requiresField(let name, let value, let status):
             let given = HTTPField.Name(name).flatMap { request.fields[$0] }
             guard given != value else { return }

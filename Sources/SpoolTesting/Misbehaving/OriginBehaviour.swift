@@ -26,6 +26,8 @@ public enum OriginBehaviour: Sendable {
     case rangeLimit(Int64)
     /// Responds 416 with the media's length, whatever is asked.
     case rangeNotSatisfiable
+    /// Responds 416 to every range, with this `Content-Range` or none, and 200 where no range is asked.
+    case refusesRanges(contentRange: String? = nil)
 
     // MARK: Length and framing
 
@@ -72,6 +74,9 @@ public enum OriginBehaviour: Sendable {
     case drip(Int, every: Duration)
     /// Closes the connection after a complete response, and says so.
     case closes
+    /// Sends these bytes in place of a response, head and all, and then closes the connection, or keeps it open and
+    /// silent. Only an ``OriginServer`` can; in memory there is no wire.
+    case raw(String, closes: Bool = true)
 
     /// How the end of a body without length is marked.
     public enum Framing: Sendable {

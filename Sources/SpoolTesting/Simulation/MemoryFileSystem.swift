@@ -56,6 +56,15 @@ package final class MemoryFileSystem: FileSystem {
         state.withLock { $0.files[path] }?.bytes.withLock { body(&$0) }
     }
 
+    /// Deletes a folder with all that is in it; who has a file of it open keeps that.
+    package func delete(_ folder: String) {
+        state.withLock { state in
+            func isInside(_ path: String) -> Bool { path == folder || path.hasPrefix(folder + "/") }
+            state.files = state.files.filter { !isInside($0.key) }
+            state.folders = state.folders.filter { !isInside($0) }
+        }
+    }
+
     // MARK: - FileSystem
 
     package func createDirectory(_ path: String) throws(CacheError) {

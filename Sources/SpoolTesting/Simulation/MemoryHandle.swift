@@ -81,6 +81,10 @@ final class MemoryHandle: StoredFile {
 
     func punchHole(_ range: Range<Int64>) throws(CacheError) { node.bytes.withLock { $0.punchHole(range) } }
 
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
+        node.bytes.withLock { $0.nextData(from: offset) }
+    }
+
     func size() throws(CacheError) -> Int64 { node.bytes.withLock { $0.count } }
 
     func synchronize() throws(CacheError) {}

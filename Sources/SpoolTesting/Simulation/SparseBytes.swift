@@ -15,6 +15,14 @@ package struct SparseBytes: Sendable {
     /// The numbers of the pages that are there, ascending.
     package var pageNumbers: [Int64] { pages.keys.sorted() }
 
+    /// The rest of the first page at or after `offset` that is there; nil if there is none.
+    package func nextData(from offset: Int64) -> Range<Int64>? {
+        guard offset < count else { return nil }
+        let first = Block.index(of: max(offset, 0))
+        guard let page = pages.keys.filter({ $0 >= first }).min() else { return nil }
+        return max(offset, Block.start(of: page))..<min(Block.range(of: page).upperBound, count)
+    }
+
     /// Reads up to the end; holes read as zeros.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
         guard offset >= 0, offset < count else { return 0 }

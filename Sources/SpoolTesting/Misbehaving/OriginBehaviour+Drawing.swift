@@ -1,0 +1,104 @@
+import Foundation
+import SpoolOrigin
+
+extension OriginRule {
+    /// Draws what goes wrong anew for each request; the same seed draws the same for the same number of request.
+    package static func drawn(
+        _ seed: UInt64, _ draw: @escaping @Sendable (inout SplitMix) -> [OriginBehaviour]
+    ) -> OriginRule {
+        @Sendable func behaviours(_ index: Int) -> [OriginBehaviour] {
+            var random = SplitMix(seed &+ UInt64(index) &* 0x9E37_79B9)
+            return draw(&random)
+        }
+        return OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                for behaviour in behaviours(request.index) { behaviour.prepare(&request, &resource) }
+            },
+            revise: { response in
+                for behaviour in behaviours(response.index) { behaviour.revise(&response) }
+            })
+    }
+}
+
+extension OriginBehaviour {
+    /// Nothing, or up to three ways to go wrong, from among all that a reader can notice: each leads to the right bytes or
+    /// to an error.
+    ///
+    /// What nobody can notice is not drawn: a range moved with its label, a length that is told wrong from the first
+    /// response on, a body without any framing that is cut, one that is encoded and says that it is not.
+    ///
+    /// - Parameters:
+    ///   - length: The media's length.
+    ///   - other: Another version of the media; nil if it never changes. Where it does, every response says which it is.
+    ///   - isWire: Whether the origin is on sockets, so that bytes that are no HTTP can be sent.
+    package static func draw(
+        _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool
+    ) -> [OriginBehaviour] {
+        var behaviours: [OriginBehaviour] = []
+        if let other, random.chance(6) { behaviours.append(.version(other, etag: "\"v2\"")) }
+        if random.chance(2) { return behaviours }
+        for _ in 0...random.below(3) {
+            let place = Int64(random.below(Int(length)))
+            let drawn: [OriginBehaviour] =
+                switch random.below(isWire ? 7 : 6) {
+                case 0: range(&random, length)
+                case 1:
+                    random.pick([
+                        [.noLength(.chunked)], [.closes], [.contentLength(2 * length), .field("Content-Range", nil)],
+                    ])
+                case 2: random.pick(refusals)
+                case 3:
+                    random.pick([
+                        [.cut(after: place)], [.cut(after: nil)], [.reset(after: place)], [.reset(after: nil)],
+                    ])
+                case 4:
+                    random.pick([
+                        [.stall(after: nil)], [.stall(after: place)], [.drip(20_000, every: .milliseconds(1))],
+                    ])
+                case 5: random.pick(other == nil ? fields + unproven : fields)
+                default: [OriginBehaviour.raw(random.pick(wires))]
+                }
+            behaviours += drawn
+        }
+        return behaviours
+    }
+
+    private static func range(_ random: inout SplitMix, _ length: Int64) -> [OriginBehaviour] {
+        random.pick([
+            [.ignoresRanges()], [.ignoresRanges(acceptRanges: nil)], [.partialToEverything], [.ignoresIfRange],
+            [.contentRange(nil)], [.contentRange("bytes 5-4/3")], [.rangeLimit(1)], [.rangeLimit(70_000)],
+            [.rangeNotSatisfiable], [.refusesRanges(contentRange: "bytes */\(length)")],
+        ])
+    }
+
+    private static let refusals: [[OriginBehaviour]] =
+        [204, 300, 400, 401, 403, 404, 408, 410, 425, 429, 500, 501, 502, 503, 504, 505, 599].map { [.status($0)] }
+        + [
+            [.status(503, ["Retry-After": "0"])], [.status(429, ["Retry-After": "1"])],
+            [.status(503, ["Retry-After": "x"])],
+        ]
+        + ["/a", "/b", "//", "ftp://h/", "http://127.0.0.1:0/", "http://127.0.0.1:65536/"].map { [.redirect($0)] }
+
+    private static let fields: [[OriginBehaviour]] = [
+        [.gzip], [.field("Content-Type", "text/html")], [.field("Content-Type", nil)], [.field("Vary", "*")],
+        [.field("Vary", "Accept-Language")], [.field("Cache-Control", "no-store")],
+        [.field("Cache-Control", "private, max-age=0")], [.field("Cache-Control", "s-maxage=9999999999999999999")],
+        [.field("Expires", "0")], [.field("Age", "-1")], [.field("Transfer-Encoding", "gzip")],
+        [.field("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")],
+    ]
+
+    /// What leaves it open which version a response is of.
+    private static let unproven: [[OriginBehaviour]] = [
+        [.noValidators], [.etag("W/\"v1\"")], [.contentRangeTotal(nil)],
+    ]
+
+    private static let wires = [
+        "", "\r\n", "HTTP/1.1 099 Odd\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 999 Odd\r\n\r\nhello",
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "HTTP/1.1 206 OK\r\nContent-Range: bytes 0-4/5\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", "\u{0}\u{1}",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+    ]
+}

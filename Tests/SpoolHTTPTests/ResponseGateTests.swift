@@ -1,0 +1,68 @@
+#if AsyncHTTPClient
+import NIOCore
+import NIOEmbedded
+import NIOHPACK
+import NIOHTTP1
+import NIOHTTP2
+import Testing
+
+@testable import SpoolHTTP
+
+/// The gates by themselves: which heads get through to the client.
+@Suite struct ResponseGateTests {
+    private static let good = ["100", "103", "200", "206", "304", "416", "599"]
+    private static let bad = [
+        "0", "99", "099", "101", "600", "1000", "-5", "+20", "", " 200", "2 0", "1e2", "\u{661}00", "20\u{0}",
+    ]
+
+    private func frame(_ statuses: [String], ends: Bool = false) -> HTTP2Frame.FramePayload {
+        .headers(.init(headers: HPACKHeaders(statuses.map { (":status", $0) } + [("a", "b")]), endStream: ends))
+    }
+
+    /// Whether a stream that gets these frames hands on the last of them.
+    private func passes(_ frames: [HTTP2Frame.FramePayload]) throws -> Bool {
+        let channel = EmbeddedChannel(handler: FrameGate())
+        var hasFailed = false
+        for frame in frames {
+            do { _ = try channel.writeInbound(frame) } catch is ImpossibleStatus { hasFailed = true }
+        }
+        var count = 0
+        while try channel.readInbound(as: HTTP2Frame.FramePayload.self) != nil { count += 1 }
+        #expect(hasFailed == (count < frames.count))
+        return count == frames.count
+    }
+
+    @Test("E63: over HTTP/2, what is no status from 100 to 599 goes no further", arguments: good + bad)
+    func frames(_ status: String) throws {
+        #expect(try passes([frame([status])]) == Self.good.contains(status))
+    }
+
+    @Test(
+        "E63: over HTTP/2, nothing follows a head that was refused; trailers have no status; an interim head ends nothing"
+    )
+    func sequences() throws {
+        #expect(try passes([frame(["103"]), frame(["200"]), frame([], ends: true)]))
+        #expect(try !passes([frame(["103"], ends: true)]))
+        #expect(try !passes([frame(["200", "99"])]))
+        let channel = EmbeddedChannel(handler: FrameGate())
+        #expect(throws: ImpossibleStatus.self) { try channel.writeInbound(frame(["-5"])) }
+        try channel.writeInbound(frame(["200"]))
+        #expect(try channel.readInbound(as: HTTP2Frame.FramePayload.self) == nil)
+    }
+
+    @Test("E63: over HTTP/1, the same", arguments: [0, 99, 100, 101, 103, 199, 200, 599, 600, 999])
+    func heads(_ status: Int) throws {
+        let channel = EmbeddedChannel(handler: HeadGate())
+        let isGood = (100...599).contains(status) && status != 101
+        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: status))
+        do {
+            try channel.writeInbound(HTTPClientResponsePart.head(head))
+            #expect(isGood)
+        } catch is ImpossibleStatus {
+            #expect(!isGood)
+        }
+        try channel.writeInbound(HTTPClientResponsePart.end(nil))
+        #expect((try channel.readInbound(as: HTTPClientResponsePart.self) != nil) == isGood)
+    }
+}
+#endif
