@@ -91,8 +91,6 @@ struct StoreFaultTests {
         try await fixture.store("a", length: 3 * block, in: first)
         try await first.close()
         let store = try await fixture.open()
-        // What is done after opening writes to the catalog, too.
-        await store.waitUntilIdle()
         try alterCatalog("ALTER TABLE generation RENAME TO away")
         await #expect(throws: CacheError.self) { try await store.lease(key) }
         try alterCatalog("ALTER TABLE away RENAME TO generation")
@@ -312,7 +310,7 @@ struct StoreFaultTests {
 
     private func alterCatalog(_ sql: String) throws {
         var configuration = GRDB.Configuration()
-        configuration.busyMode = .timeout(1000)
+        configuration.busyMode = .timeout(60)
         let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite", configuration: configuration)
         try queue.write { db in
             try db.execute(sql: "PRAGMA legacy_alter_table = ON")

@@ -354,19 +354,6 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Memory of a block that was begun and never ended is given back with the last lease")
-    func unendedInMemory() async throws {
-        let store = try await fixture.open()
-        let lease = try fixture.begin("m", in: store, isKept: false)
-        try await fixture.land(0..<block + 1000, of: "m", in: lease.generation, ending: false)
-        #expect(store.usedMemory == 2 * block)
-        lease.end()
-        await store.waitUntilIdle()
-        #expect(store.usedMemory == 0)
-        try await store.checkLedger()
-        try await store.close()
-    }
-
     @Test("Draining a film by eviction costs the same for each step")
     func drain() async throws {
         let store = try await fixture.open()

@@ -15,8 +15,9 @@ public enum AVKeyValueStatus: Int, Sendable {
 }
 
 /// A value of an asset that has to be loaded, whatever its type.
+///
+/// `@unchecked`, since a class that may have subclasses can't be checked; it stores nothing, and they are of this module.
 open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
-    // Unchecked for subclasses: there is nothing to guard.
     init() {}
 }
 

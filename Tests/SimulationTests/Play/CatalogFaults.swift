@@ -66,6 +66,8 @@ private enum FaultyVFS {
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
+    /// Threads whose last lock was refused by a fault: SQLite sleeps next, on the same thread, before it tries again.
+    static let refusedThreads = Mutex<Set<pthread_t>>([])
 
     static func register() { _ = registration }
 
@@ -76,11 +78,10 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // Who waits for a lock waits no real time.
-        // A hundredth of it: plays are not to wait, but the process's other tests use these calls, too.
+        // Plays wait no real time for a lock that they are refused; the process's other tests wait for theirs.
         vfs.pointee.xSleep = { _, microseconds in
-            usleep(UInt32(max(0, microseconds) / 100))
-            return microseconds
+            refusedThreads.withLock { $0.remove(pthread_self()) } == nil
+                ? base.pointee.xSleep(base, microseconds) : microseconds
         }
         sqlite3_vfs_register(vfs, 1)
     }()
@@ -153,7 +154,10 @@ private enum FaultyVFS {
         methods.xShmMap = { FaultyVFS.call($0).xShmMap(FaultyVFS.real($0), $1, $2, $3, $4) }
         methods.xShmLock = { file, offset, count, flags in
             let wantsToWrite = offset == 0 && flags & SQLITE_SHM_EXCLUSIVE != 0 && flags & SQLITE_SHM_LOCK != 0
-            if wantsToWrite, let code = FaultyVFS.fault(.lock, file) { return code }
+            if wantsToWrite, let code = FaultyVFS.fault(.lock, file) {
+                _ = FaultyVFS.refusedThreads.withLock { $0.insert(pthread_self()) }
+                return code
+            }
             return FaultyVFS.call(file).xShmLock(FaultyVFS.real(file), offset, count, flags)
         }
         methods.xShmBarrier = { FaultyVFS.call($0).xShmBarrier(FaultyVFS.real($0)) }

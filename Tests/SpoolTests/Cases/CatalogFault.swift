@@ -14,14 +14,7 @@ final class CatalogFault: Sendable {
 
     /// Holds the write lock until ``unlock()``: what wants to write finds the catalog busy.
     func lock() async throws {
-        while true {
-            do {
-                return try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-                // The cache is writing; where it has just been opened, SQLite says so without waiting.
-                await Task.yield()
-            }
-        }
+        try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
     }
 
     func unlock() async throws {
