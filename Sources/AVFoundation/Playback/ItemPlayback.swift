@@ -80,8 +80,9 @@ final class ItemPlayback: Sendable {
 
     func setRate(_ rate: Float) {
         let isPlaying = rate != 0
-        state.withLock { $0.isPlaying = isPlaying }
-        set((isPlaying ? [("speed", String(options.speed(rate: rate)))] : []) + [("pause", isPlaying ? "no" : "yes")])
+        let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
+        // Known and sent as one: between the two, a change that was told would be taken for the person's.
+        set(speed + [("pause", isPlaying ? "no" : "yes")]) { $0.isPlaying = isPlaying }
     }
 
     func setVolume(_ volume: Float, isMuted: Bool) {
@@ -120,8 +121,9 @@ final class ItemPlayback: Sendable {
         call(evenWhenShutDown: true) { $0.wakeUp() }
     }
 
-    private func set(_ properties: [(name: String, value: String)]) {
+    private func set(_ properties: [(name: String, value: String)], noting note: (inout State) -> Void = { _ in }) {
         state.withLock { state in
+            note(&state)
             guard let handle = state.handle, !state.isShutDown else { return }
             for property in properties where handle.set(property.name, property.value) { state.unansweredSets += 1 }
         }

@@ -4,7 +4,8 @@
 struct Demand: Equatable {
     /// Where the reader's block begins.
     var lower: Int64
-    /// A hole that begins before this is asked for; reading ahead waits for a good piece, half a window.
+    /// A hole that begins before this is asked for: none behind the reader's range, which only would fill its last block,
+    /// and reading ahead waits for a good piece, half a window.
     var asks: Int64
     /// Bytes before this may land.
     var takes: Int64

@@ -141,10 +141,10 @@ extension Scheduler.StateMachine {
             if rangeSupport == .unsupported {
                 // One such transfer serves all readers, unless one waits for what is behind it and no longer there.
                 guard isNeeded || !transfers.values.contains(where: \.isLive) else { return true }
-            } else if hole.lowerBound >= demand.asks {
-                // Reading ahead waits until a good piece fits into the window, rather than asking block by block.
-                return true
             }
+            // Reading ahead waits until a good piece fits into the window, rather than asking block by block; what would
+            // only fill the last block of a range is not worth a request.
+            if hole.lowerBound >= demand.asks, rangeSupport != .unsupported || !demand.isWindowed { return true }
             guard makePlace(for: reader.priority, isNeeded: isNeeded, &actions) else {
                 // A second request may follow later; the first is on its way.
                 return cursor > demand.lower

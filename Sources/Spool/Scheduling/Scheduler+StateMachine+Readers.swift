@@ -271,7 +271,7 @@ extension Scheduler.StateMachine {
         let ahead = reader.position.adding(window)
         guard ahead < bound else {
             let upper = min(Block.roundUp(bound), length ?? .max)
-            return Demand(lower: lower, asks: upper, takes: upper, keeps: upper, keepsBody: upper)
+            return Demand(lower: lower, asks: bound, takes: upper, keeps: upper, keepsBody: upper)
         }
         let takes = min(max(Block.roundDown(ahead), Block.end(at: reader.position)), length ?? .max)
         return Demand(

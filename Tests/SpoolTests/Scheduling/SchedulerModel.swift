@@ -158,9 +158,8 @@ struct SchedulerModel {
             }
             if isUnsupported {
                 if !reader.isWaiting, transfers.contains(where: \.state.isLive) { continue }
-            } else if hole.lowerBound >= demand.asks {
-                continue
             }
+            if hole.lowerBound >= demand.asks, !isUnsupported || !demand.isWindowed { continue }
             if reader.queued == nil { return "\(id.number) has nothing under way at \(hole.lowerBound)" }
             if !isFull, !(mustYield && reader.priority == .preload) {
                 return "\(id.number) is kept waiting although there is a place"

@@ -25,6 +25,21 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == brings.map { [$0] })
     }
 
+    @Test("A range that has landed is read without a request, although the last block of it has not; with ranges or not")
+    func landedRange() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
+        let reader = bench.open(at: 0, end: 100 * kib)
+        #expect(bench.found(reader) == 0..<100 * kib)
+        #expect(bench.live == [])
+        bench.perform(bench.machine.rangesUnsupported())
+        #expect(bench.found(bench.open(at: 70 * kib, end: 80 * kib)) == 70 * kib..<80 * kib)
+        #expect(bench.live == [])
+        // A request that has to be sent brings the block.
+        let other = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
+        other.open(at: 0, end: 100 * kib + 1)
+        #expect(other.live == [100 * kib..<128 * kib])
+    }
+
     @Test("Validation: readers wait for it, one small request asks, and then all go on")
     func validation() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * mib), needsValidation: true)
