@@ -66,14 +66,35 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(10..<20, from: reopened) == fixture.bytes(10..<20))
         reopened.endHold(hold)
     }
+
+    @Test("E58: a descriptor counts against the limit until it has been closed, not until that begins")
+    func countedWhileClosing() throws {
+        let pool = FilePool(limit: 1)
+        let pooled = PooledFile(
+            pool: pool, openExisting: { () throws(CacheError) in MemoryFile() },
+            create: { () throws(CacheError) in MemoryFile() })
+        let closing = Mutex<Int?>(nil)
+        let isAdopted = pooled.adopt(HookedFile(MemoryFile()) { closing.withLock { $0 = pool.openCount } })
+        #expect(isAdopted)
+        pooled.close()
+        #expect(closing.withLock { $0 } == 1)
+        #expect(pool.openCount == 0)
+    }
 }
 
-/// A file that calls the test back around its next read.
+/// A file that calls the test back around its next read, and when it closes.
 private final class HookedFile: StoredFile {
     private let base: any StoredFile
     private let hooks = Mutex<(before: (@Sendable () -> Void)?, after: (@Sendable () -> Void)?)>((nil, nil))
 
-    init(_ base: any StoredFile) { self.base = base }
+    private let onClose: @Sendable () -> Void
+
+    init(_ base: any StoredFile, onClose: @escaping @Sendable () -> Void = {}) {
+        self.base = base
+        self.onClose = onClose
+    }
+
+    deinit { onClose() }
 
     func beforeNextRead(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.before = hook } }
     func afterNextRead(_ hook: @escaping @Sendable () -> Void) { hooks.withLock { $0.after = hook } }

@@ -103,12 +103,20 @@ package final class FilePool: Sendable {
 package final class OpenFile: Sendable {
     /// The file.
     package let file: any StoredFile
-    private let pool: FilePool?
+    // After the file: stored properties go in the order in which they are declared, and a descriptor counts until it has
+    // been closed. The pool's test would see it otherwise.
+    private let place: Place?
 
     init(_ file: any StoredFile, pool: FilePool?) {
         self.file = file
-        self.pool = pool
+        self.place = pool.map { Place(pool: $0) }
     }
 
-    deinit { pool?.noteClosed() }
+    private final class Place: Sendable {
+        let pool: FilePool
+
+        init(pool: FilePool) { self.pool = pool }
+
+        deinit { pool.noteClosed() }
+    }
 }
