@@ -37,6 +37,6 @@ public struct RetryPolicy: Sendable, Hashable {
         return policy
     }
 
-    /// What an origin asks for, as far as it can be added to a time.
-    static func bounded(_ retryAfter: Duration) -> Duration { min(max(retryAfter, .zero), .seconds(1 << 33)) }
+    /// What an origin asks for, a day at most: who names more would be left alone for the life of the process.
+    static func bounded(_ retryAfter: Duration) -> Duration { min(max(retryAfter, .zero), .seconds(86_400)) }
 }

@@ -178,7 +178,7 @@ struct Transfer {
             return isFresh ? .restart : .refused(error, isPersonal: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
-            if let delay { origin.rest(until: clock.elapsed() + delay) }
+            if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
             return .interrupted(CacheError(.originUnavailable, text, status: refusal.status), retryAfter: delay)
         case .status:
             return .refused(CacheError(.originRefused, text, status: refusal.status))

@@ -100,6 +100,23 @@ struct FailingPlaceCases {
         }
     }
 
+    @Test("E66: an origin that asks for centuries is asked again after a day, by players and preloads")
+    func retryAfterCenturies() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "99999999999"]))])
+        ])
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            #expect(try await media.failure(.bytes(0..<100))?.status == 503)
+            #expect(try await media.failure(.bytes(0..<100))?.status == 503)
+            #expect(stage.origin.log.exchanges.count == 1)
+            stage.clock.advance(by: .seconds(86_402))
+            let preload = media.preloadReader(.bytes(200_000..<200_100))
+            #expect(try await preload.next() != nil)
+            try await media.check(.bytes(0..<100), Self.song)
+        }
+    }
+
     @Test("E66: 501 and 505 are not tried again", arguments: [501, 505])
     func notImplemented(_ status: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
