@@ -130,6 +130,8 @@ final class SimulatedPlay: Sendable {
 
     private func close(_ cache: MediaCache) async {
         await cache.resources.closeAll()
+        // A version that was replaced counts until its file has gone, in the background.
+        await cache.store.waitUntilIdle()
         await checkStored(in: cache)
         await cache.close()
     }
