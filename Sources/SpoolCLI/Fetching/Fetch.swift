@@ -49,7 +49,8 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        let reader = media.reader(range, chunkSize: 256 << 10)
+        // What goes nowhere but into the cache need not be read again: a slice tells that it is there, and proven.
+        let reader = target.isCacheOnly ? media.sliceReader(range) : media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
         let length = try await media.contentInformation().length
         let start = next?.offset ?? range.start(in: length ?? 0)
@@ -57,9 +58,13 @@ final class Fetch: Sendable {
         progress.withLock { ($0.line.length, $0.line.goal) = (length, goal) }
         var end = start
         while let chunk = next {
-            async let written: Void = target.write(chunk.data)
-            next = try await reader.next()
-            try await written
+            if target.isCacheOnly {
+                next = try await reader.next()
+            } else {
+                async let written: Void = target.write(chunk.data)
+                next = try await reader.next()
+                try await written
+            }
             end = chunk.range.upperBound
             progress.withLock { $0.line.done = end - start }
         }

@@ -35,6 +35,11 @@ final class OutputTarget: Sendable {
         }
     }
 
+    /// Whether bytes go nowhere but into the cache.
+    var isCacheOnly: Bool {
+        if case .nowhere = place { true } else { false }
+    }
+
     /// Writes the next bytes.
     ///
     /// - Throws: ``CommandFailure``: `unwritable`, `outputClosed`.
