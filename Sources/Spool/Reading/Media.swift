@@ -84,6 +84,13 @@ public final class Media: Sendable {
             ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
+    /// Whether ``contentInformation()`` has no need to ask the origin.
+    ///
+    /// - Throws: `CacheError` with code `closed`; `CancellationError`.
+    package var isKnown: Bool {
+        get async throws { try await opened().contentInformation != nil }
+    }
+
     /// The number of bytes, asking the origin if need be; if it tells no total, for the last `count` of them.
     func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
         if let length = try await contentInformation(for: priority).length { return length }

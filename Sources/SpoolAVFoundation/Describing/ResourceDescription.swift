@@ -26,6 +26,8 @@ extension ResourceDescription {
     /// - Parameter mimeType: what the app says that it is, whatever the origin says and the bytes look like.
     /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
     init(of media: Media, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
+        // Where nothing is known, one request brings all: the head of its response and the first bytes.
+        let start = try await media.isKnown ? nil : Self.start(of: media)
         let information = try await media.contentInformation()
         length = information.length
         isComplete = Self.isComplete(media, length: information.length)
@@ -36,21 +38,28 @@ extension ResourceDescription {
         // What the app says is not doubted.
         guard !mustPlayPlainly, mimeType == nil || types.isEmpty else { return }
         do {
-            types = UniformType.ordered(
-                declared: types, found: try await Self.container(of: media, isNeeded: types.isEmpty))
+            let bytes = if let start { start } else { try await Self.storedStart(of: media, isNeeded: types.isEmpty) }
+            let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }
+            types = UniformType.ordered(declared: types, found: found)
         } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
             // An empty resource, or one whose beginning can't be had now: what was declared has to do.
         }
     }
 
-    /// The container that the first bytes are of; nil if they are of none that is known.
-    ///
-    /// They are what landed first, or are on their way. If others landed and they did not, they are fetched only if needed.
-    private static func container(of media: Media, isNeeded: Bool) async throws -> String? {
+    /// The first bytes, fetched if need be; nil if there are none.
+    private static func start(of media: Media) async throws -> Data? {
+        do {
+            return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
+        } catch let error as CacheError where error.code == .unsatisfiableRange {
+            return nil
+        }
+    }
+
+    /// The first bytes of what is known already. If others landed and they did not, they are fetched only if needed.
+    private static func storedStart(of media: Media, isNeeded: Bool) async throws -> Data? {
         let landed = media.landed
         guard isNeeded || landed.isEmpty || landed.contains(0..<1) else { return nil }
-        let start = try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()
-        return start.flatMap { UniformType.identifier(ofFileBeginning: $0.data) }
+        return try await start(of: media)
     }
 
     static func isComplete(_ media: Media, length: Int64?) -> Bool {

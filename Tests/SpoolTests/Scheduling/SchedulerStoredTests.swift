@@ -25,7 +25,8 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == brings.map { [$0] })
     }
 
-    @Test("A range that has landed is read without a request, although the last block of it has not; with ranges or not")
+    @Test(
+        "A range that has landed is read without a request, although the last block of it has not; with ranges or not")
     func landedRange() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<100 * kib))
         let reader = bench.open(at: 0, end: 100 * kib)
