@@ -36,6 +36,10 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.
     public var media: Media? { loader?.media }
 
+    /// `AVURLAssetOverrideMIMETypeKey`, by its value: SDKs before iOS 17's don't declare it, and these sources are also
+    /// checked with one of them. The value of each of AVFoundation's option keys is its name.
+    static let overrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
+
     /// An asset of a media file whose URL or credentials are found anew when needed.
     ///
     /// - Parameters:
@@ -50,7 +54,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         self.options = options
         if let cachingURL = CachingURL.caching(source.url) {
             let loader = CachingResourceLoader(
-                source: source, cache: cache, mimeType: options?[AVURLAssetOverrideMIMETypeKey] as? String)
+                source: source, cache: cache, mimeType: options?[Self.overrideMIMETypeKey] as? String)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)

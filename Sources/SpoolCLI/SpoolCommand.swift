@@ -21,7 +21,8 @@ struct SpoolCommand: AsyncParsableCommand {
         // A reader of standard output that goes away is an error to report, not a reason to die before the cache is
         // closed.
         signal(SIGPIPE, SIG_IGN)
-        Foundation.exit(await Interruption.exitCode { await exitCode(of: Array(CommandLine.arguments.dropFirst())) })
+        let arguments = Array(ProcessInfo.processInfo.arguments.dropFirst())
+        Foundation.exit(await Interruption.exitCode { await exitCode(of: arguments) })
     }
 
     /// Runs one command line; 0 when it did what was asked, 64 when it could not be understood, else 1. Each error is

@@ -14,7 +14,9 @@ package final class FaultyFileSystem: FileSystem {
     }
 
     /// The fault instead of the call.
-    package enum Effect: Hashable, Sendable {
+    ///
+    /// `@unchecked`: a `POSIXErrorCode` is a number, which older SDKs of Apple's don't mark as sendable.
+    package enum Effect: Hashable, @unchecked Sendable {
         /// It fails with a system error, having done nothing.
         case error(POSIXErrorCode)
         /// A write that puts this many bytes to the file, then fails.

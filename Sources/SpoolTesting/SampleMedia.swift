@@ -20,6 +20,10 @@ public enum SampleMedia: String, CaseIterable, Sendable {
     case ogg = "sound.ogg"
     /// Uncompressed.
     case wav = "sound.wav"
+    /// H.264 and AAC in an MPEG transport stream, which has no index.
+    case ts = "picture.ts"
+    /// MPEG-2 video and audio in an MPEG program stream, as on a DVD, which has no index.
+    case mpg = "picture.mpg"
 
     /// The media type that an origin says.
     public var mediaType: String {
@@ -30,6 +34,8 @@ public enum SampleMedia: String, CaseIterable, Sendable {
         case .webm: "video/webm"
         case .ogg: "audio/ogg"
         case .wav: "audio/wav"
+        case .ts: "video/mp2t"
+        case .mpg: "video/mpeg"
         }
     }
 
@@ -68,15 +74,9 @@ public enum SampleMedia: String, CaseIterable, Sendable {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         // Made under another name: what stands under its own is whole, also after a kill and beside other processes.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(rawValue)")
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["ffmpeg", "-y", "-loglevel", "error"] + recipe(seconds: seconds) + [draft.path]
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw MakingFailed(
-                description: "ffmpeg could not make \(rawValue): it ended with status \(process.terminationStatus)")
+        let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe(seconds: seconds) + [draft.path])
+        guard status == 0 else {
+            throw MakingFailed(description: "ffmpeg could not make \(rawValue): it ended with status \(status)")
         }
         guard rename(draft.path, file.path) == 0 else {
             throw MakingFailed(description: "\(draft.path) could not be renamed")
@@ -97,6 +97,11 @@ public enum SampleMedia: String, CaseIterable, Sendable {
             picture + ["-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-b:v", "1M", "-c:a", "libvorbis"]
         case .ogg: sound + ["-c:a", "libvorbis", "-q:a", "6"]
         case .wav: sound + ["-c:a", "pcm_s16le"]
+        case .ts: picture + h264
+        case .mpg:
+            picture + [
+                "-r", "25", "-c:v", "mpeg2video", "-g", "25", "-b:v", "1M", "-c:a", "mp2", "-b:a", "192k", "-f", "vob",
+            ]
         }
     }
 }

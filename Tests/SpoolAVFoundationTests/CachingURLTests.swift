@@ -3,6 +3,10 @@ import Testing
 
 @testable import SpoolAVFoundation
 
+#if os(Linux)
+import AVFoundation
+#endif
+
 @Suite("Addresses")
 struct CachingURLTests {
     @Test(
@@ -43,4 +47,11 @@ struct CachingURLTests {
         #expect(CachingURL.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
         #expect(CachingURL.prefix.first?.isLetter == true)
     }
+
+    #if os(Linux)
+    @Test("The key of a media type that goes before all others is AVFoundation's")
+    func overrideKey() {
+        #expect(CachingURLAsset.overrideMIMETypeKey == AVURLAssetOverrideMIMETypeKey)
+    }
+    #endif
 }

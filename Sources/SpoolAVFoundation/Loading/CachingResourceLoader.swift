@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 public import AVFoundation
 public import Dispatch
-public import Foundation
+import Foundation
 public import Spool
 
 /// Serves an asset's loading requests from a cache, and through the cache from the origin.

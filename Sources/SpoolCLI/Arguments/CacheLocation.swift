@@ -5,7 +5,7 @@ enum CacheLocation {
     /// The person's home: what `HOME` says, else what the system's records say.
     static func home(environment: [String: String]) -> URL {
         if let home = environment["HOME"], home.hasPrefix("/") { return URL(fileURLWithPath: home, isDirectory: true) }
-        return FileManager.default.homeDirectoryForCurrentUser
+        return URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true)
     }
 
     /// The option, else `SPOOL_CACHE`, else the platform's folder; empty texts count as none.

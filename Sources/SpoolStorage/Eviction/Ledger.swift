@@ -33,7 +33,7 @@ package final class Ledger: Sendable {
     package var reserved: Int64 { state.withLock { $0.reserved } }
 
     /// Sets `count` bytes aside if they fit.
-    package func reserve(_ count: Int64) -> Reservation? {
+    package func reserve(_ count: Int64) -> ReservationResult {
         let fits = state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(count)
             guard !overflow, sum <= state.limit ?? .max else { return false }
@@ -41,7 +41,7 @@ package final class Ledger: Sendable {
             state.reserved += count
             return true
         }
-        return fits ? Reservation(count, of: self) : nil
+        return fits ? .reserved(Reservation(count, of: self)) : .full
     }
 
     /// Sets `count` bytes aside whether they fit or not, since somebody would wait for ever.
@@ -68,6 +68,16 @@ package final class Ledger: Sendable {
             state.used -= unused
         }
     }
+}
+
+/// Whether bytes could be set aside.
+///
+/// Not an optional: standard libraries before Swift 6's have none of what can't be copied.
+package enum ReservationResult: ~Copyable, Sendable {
+    /// They were.
+    case reserved(Reservation)
+    /// There is no room for them.
+    case full
 }
 
 /// Bytes of a ledger, set aside for what is about to land; what has not landed goes back at its end.

@@ -45,7 +45,7 @@ package final class FilePool: Sendable {
             count.add(1, ordering: .relaxed)
             return (true, closing)
         }
-        _ = consume closing
+        withExtendedLifetime(closing) {}
         return isAllowed
     }
 

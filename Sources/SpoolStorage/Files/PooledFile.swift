@@ -80,7 +80,7 @@ package final class PooledFile: Sendable {
             defer { state.open = nil }
             return state.open
         }
-        _ = consume open
+        withExtendedLifetime(open) {}
     }
 
     private func keep(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> OpenFile {

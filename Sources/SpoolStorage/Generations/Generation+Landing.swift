@@ -24,8 +24,8 @@ extension Generation {
         guard !isRetired.load(ordering: .acquiring), let owner else { return Room(range, .retired) }
         guard let disk, !mustLandInMemory(at: range.lowerBound) else { return makeMemory(for: range, isAwaited) }
         let missing = disk.missingByteCount(in: range)
-        if let reservation = ledger.reserve(missing) { return Room(range, .disk, reservation) }
-        if let reservation = await owner.makeRoom(missing) { return Room(range, .disk, reservation) }
+        if case .reserved(let reservation) = ledger.reserve(missing) { return Room(range, .disk, reservation) }
+        if case .reserved(let reservation) = await owner.makeRoom(missing) { return Room(range, .disk, reservation) }
         guard isAwaited else { return Room(range, .none) }
         let limit = ledger.limit ?? 0
         reportLoss(
@@ -45,10 +45,12 @@ extension Generation {
         // Block by block, so that bytes go to disk again as soon as it takes them.
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = Int64(memoryFile.missingPageCount(in: part)) * MemoryFile.pageSize
-        if let reservation = memoryLedger.reserve(needed) { return Room(part, .memory, reservation) }
+        if case .reserved(let reservation) = memoryLedger.reserve(needed) { return Room(part, .memory, reservation) }
         // A little more than asked for, so that not every block comes here.
         while isAwaited, owner?.makeMemory(max(needed, 4 * Block.size)) ?? false {
-            if let reservation = memoryLedger.reserve(needed) { return Room(part, .memory, reservation) }
+            if case .reserved(let reservation) = memoryLedger.reserve(needed) {
+                return Room(part, .memory, reservation)
+            }
         }
         return isAwaited ? Room(part, .memory, memoryLedger.reserveRegardless(needed)) : Room(range, .none)
     }

@@ -7,12 +7,12 @@ extension Store {
     /// versions that are being replaced.
     ///
     /// One at a time; others wait, holding no thread.
-    func makeRoom(_ count: Int64) async -> Reservation? {
+    func makeRoom(_ count: Int64) async -> ReservationResult {
         let limit = ledger.limit ?? .max
-        guard count <= limit else { return nil }
+        guard count <= limit else { return .full }
         return await evictions.run(0) {
             while true {
-                if let reservation = ledger.reserve(count) { return reservation }
+                if case .reserved(let reservation) = ledger.reserve(count) { return .reserved(reservation) }
                 let freed = await executor.run(in: .landing) {
                     self.free(count, upTo: max(count, Self.margin(of: limit)))
                 }
