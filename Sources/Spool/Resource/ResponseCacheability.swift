@@ -6,7 +6,8 @@ import HTTPTypes
 struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
-    private let saysFreshness: Bool
+    private let saysControl: Bool
+    private let saysExpires: Bool
     private let saysVary: Bool
 
     init(
@@ -27,9 +28,13 @@ struct ResponseCacheability: Sendable {
             // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
-            vary: vary.names, selected: StoredFreshness.digest(of: vary, in: request), lifetime: freshness.lifetime,
+            vary: vary.names, selected: StoredFreshness.digest(of: vary, in: request),
+            // With `no-cache` it is asked about each time, also after a 304 that does not repeat the word.
+            lifetime: control.noCache ? 0 : freshness.lifetime,
+            isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: Int64(responseDate.timeIntervalSince1970))
-        self.saysFreshness = fields.contains(.cacheControl) || fields.contains(.expires)
+        self.saysControl = fields.contains(.cacheControl)
+        self.saysExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)
     }
 
@@ -41,8 +46,11 @@ struct ResponseCacheability: Sendable {
             result.vary = stored.vary
             result.selected = stored.selected
         }
-        if !saysFreshness {
-            result.mustRevalidate = stored.mustRevalidate
+        guard !saysControl else { return result }
+        result.mustRevalidate = stored.mustRevalidate
+        result.isLifetimeControlled = stored.isLifetimeControlled
+        // A new `Expires` counts where the stored `Cache-Control`, which stays in force, leaves it room.
+        if !saysExpires || stored.isLifetimeControlled == true {
             result.lifetime = stored.lifetime
             let (until, overflow) = now.addingReportingOverflow(stored.lifetime ?? 0)
             result.freshUntil = overflow ? .max : until

@@ -14,6 +14,9 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var selected: String
     /// Seconds for which the response was fresh when it came; nil where an earlier build did not note it.
     var lifetime: Int64?
+    /// Whether the lifetime is a word of `Cache-Control`, which goes before any `Expires` (RFC 9111 §5.3), also before one
+    /// that a later 304 brings; nil where an earlier build did not note it.
+    var isLifetimeControlled: Bool?
     /// Seconds since 1970 at which the response came; nil where an earlier build did not note it.
     var receivedAt: Int64?
 

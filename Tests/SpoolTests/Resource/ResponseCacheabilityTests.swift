@@ -40,6 +40,38 @@ struct ResponseCacheabilityTests {
         #expect(!merged.isFresh(at: 5010))
     }
 
+    @Test(
+        "A 304 with Expires alone: the stored max-age goes before it, and the stored no-cache (9111 §3.2, §5.3)",
+        arguments: [
+            // The stored Cache-Control and Expires, and for how many seconds the response is fresh after the 304.
+            ("max-age=60", nil, 60), ("s-maxage=60", nil, 60), ("max-age=60, no-cache", nil, 0), ("no-cache", nil, 0),
+            (nil, "Thu, 01 Jan 1970 00:17:00 GMT", 100), ("must-revalidate", nil, 100), (nil, nil, 100),
+        ] as [(String?, String?, Int64)])
+    func expiresLater(control: String?, expires: String?, seconds: Int64) {
+        var fields = HTTPFields()
+        fields[.cacheControl] = control
+        fields[.expires] = expires
+        let stored = cacheability(fields).freshness
+        // 5000 s and 5100 s after 1970 began.
+        let later = cacheability(
+            [.date: "Thu, 01 Jan 1970 01:23:20 GMT", .expires: "Thu, 01 Jan 1970 01:25:00 GMT"], status: .notModified,
+            at: 5000)
+        let merged = later.freshness(updating: stored, at: 5000)
+        #expect(merged.isFresh(at: 5000 + seconds - 1) == (seconds > 0))
+        #expect(!merged.isFresh(at: 5000 + seconds))
+        #expect(merged.mustRevalidate == stored.mustRevalidate)
+        // And another 304 like it finds the same.
+        #expect(later.freshness(updating: merged, at: 5000).freshUntil == merged.freshUntil)
+    }
+
+    @Test("E68: a stored no-cache outlives a 304 that does not repeat it")
+    func noCacheStays() {
+        let stored = cacheability([.cacheControl: "no-cache, max-age=60"]).freshness
+        let merged = cacheability([:], status: .notModified, at: 5000).freshness(updating: stored, at: 5000)
+        #expect(!merged.isFresh(at: 5000))
+        #expect(merged.mustRevalidate)
+    }
+
     @Test("E68: s-maxage forbids stale use, as proxy-revalidate does")
     func sharedMaxAge() {
         #expect(cacheability([.cacheControl: "s-maxage=60"]).freshness.mustRevalidate)
