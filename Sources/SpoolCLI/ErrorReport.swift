@@ -1,5 +1,6 @@
 import ArgumentParser
 import Spool
+import SpoolHTTP
 
 /// How a command that failed ends: its lines on standard error, and its exit status.
 struct ErrorReport {
@@ -42,6 +43,8 @@ extension CacheError {
         case .notStored: "“spool ls” lists what is stored"
         case .incomplete: "“spool get” fetches the rest"
         case .originRefused where status == 401 || status == 403: "--header @FILE sends credentials"
+        case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
+            "--allow-http-redirects follows it, unprotected"
         default: nil
         }
     }

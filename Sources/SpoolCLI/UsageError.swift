@@ -49,6 +49,7 @@ struct UsageError {
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
             ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
             ("--capacity", "a size such as 500MB or 2GiB, or none"),
+            ("--minimum-rate", "bytes a second, such as 1000 or 50kB, or 0 for none"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"),

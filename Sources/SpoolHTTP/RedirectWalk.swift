@@ -46,7 +46,8 @@ struct RedirectWalk {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to something that is not HTTP")
         }
         guard allowsDowngrade || target.isSecure || !from.isSecure else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects from https to http")
+            throw UpstreamError(
+                .redirects, "\(from.nameForMessages) redirects from https to http", underlying: RefusedDowngrade())
         }
         guard remaining > 0 else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects once too often")

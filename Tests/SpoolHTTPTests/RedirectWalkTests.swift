@@ -34,6 +34,7 @@ import Testing
             let error = #expect(throws: UpstreamError.self) { try strict.follow(head(302, location)) }
             #expect(error?.code == .redirects)
             #expect(error?.message == "https://h/a redirects from https to http")
+            #expect(error?.underlying is RefusedDowngrade)
         }
         var upgrade = try walk("http://h/a")
         #expect(try upgrade.follow(head(302, "https://h/a")))

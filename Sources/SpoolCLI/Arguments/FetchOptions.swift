@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import HTTPTypes
 import Spool
+import SpoolHTTP
 
 /// Options of the commands that may ask an origin.
 struct FetchOptions: ParsableArguments {
@@ -14,7 +15,28 @@ struct FetchOptions: ParsableArguments {
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
+    @Flag(
+        name: .customLong("allow-http-redirects"),
+        help: "Follow redirects from https to http, too; what comes then could be anybody's.")
+    var allowsRedirectsToHTTP = false
+    @Option(
+        help: ArgumentHelp(
+            "Bytes a second, such as 50kB, below which a response counts as stalled after 30 seconds; 0 for none.",
+            valueName: "bytes"))
+    var minimumRate = ByteCount(bytes: Int64(HTTPUpstreamConfiguration().minimumRate))
+
     @OptionGroup var room: RoomOptions
+
+    /// How the origin is asked.
+    var upstreamConfiguration: HTTPUpstreamConfiguration {
+        var configuration = HTTPUpstreamConfiguration()
+        configuration.allowsRedirectsToHTTP = allowsRedirectsToHTTP
+        configuration.minimumRate = Int(clamping: minimumRate.bytes)
+        return configuration
+    }
+
+    /// Where bytes come from.
+    func upstream() -> any Upstream { HTTPUpstream.standard(upstreamConfiguration) }
 
     /// A source of the media at `url`, asked for with these header fields.
     ///

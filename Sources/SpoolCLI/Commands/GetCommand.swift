@@ -29,9 +29,10 @@ struct GetCommand: AsyncParsableCommand {
     func run() async throws {
         let source = try fetching.source(url.url)
         let range = range?.range ?? .all
+        let upstream = fetching.upstream()
         let cache: MediaCache
         do {
-            cache = try await options.openNow()
+            cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
             // What is stored can be read beside the process that has it, unless there is something to be changed.
             if fetching.room.capacity == nil,
@@ -42,7 +43,7 @@ struct GetCommand: AsyncParsableCommand {
                 counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
                 return try await report(outcome, of: source, counts: counts)
             }
-            cache = try await options.openWhenFree()
+            cache = try await options.openWhenFree(upstream)
         }
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
             let warnings = Warnings(of: cache)

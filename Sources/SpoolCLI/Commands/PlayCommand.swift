@@ -30,8 +30,8 @@ struct PlayCommand: AsyncParsableCommand {
         let plan = PlayPlan(seeks: seek, until: until, rate: speed)
         let source = try fetching.source(url.url)
         let report = try await Play(
-            options: options, capacity: fetching.room.capacity, source: source, isHeadless: headless,
-            plan: { _ in plan }
+            options: options, capacity: fetching.room.capacity, source: source, upstream: fetching.upstream(),
+            isHeadless: headless, plan: { _ in plan }
         ).run()
         if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }

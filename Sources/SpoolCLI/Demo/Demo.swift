@@ -61,7 +61,7 @@ struct Demo: Sendable {
         let heard = Mutex(Heard())
         let report = try await Play(
             options: options, capacity: fetching.room.capacity, source: try fetching.source(origin.url),
-            upstream: upstream, isHeadless: true, plan: plan,
+            upstream: upstream ?? fetching.upstream(), isHeadless: true, plan: plan,
             heard: { event in
                 guard case .landed(let range) = event.kind else { return }
                 heard.withLock { $0.arrivals.landed(range) }

@@ -37,6 +37,8 @@ struct NewcomerTests {
         Mistake(["get", "https://"], 64, "with a host"),
         Mistake(["get", "http://u:secret@/a"], 64, "with a host"),
         Mistake(["get", ""], 64, "with a host"),
+        Mistake(["get", "http://h/a", "--minimum-rate", "fast"], 64, "“fast” can't be used", "50kB, or 0"),
+        Mistake(["play", "http://h/a", "--minimum-rate"], 64, "lacks its value", "50kB, or 0"),
         Mistake(["get", "http://h/a", "http://h/b?sig=secret"], 64, "unexpected argument 'http://h/b…'"),
         Mistake(["info"], 64, "<url> is missing", "spool info --help"),
         Mistake(["pin", "a"], 64, "https://example.com/film.mp4"),

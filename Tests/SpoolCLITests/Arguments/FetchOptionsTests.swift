@@ -1,0 +1,35 @@
+import ArgumentParser
+import Foundation
+import Spool
+import SpoolHTTP
+import Testing
+
+@testable import SpoolCLI
+
+@Suite("How an origin is asked")
+struct FetchOptionsTests {
+    @Test("Without options as the library does; with them as they say")
+    func configuration() throws {
+        let usual = try FetchOptions.parse([]).upstreamConfiguration
+        #expect(!usual.allowsRedirectsToHTTP)
+        #expect(usual.minimumRate == HTTPUpstreamConfiguration().minimumRate)
+        let other = try FetchOptions.parse(["--allow-http-redirects", "--minimum-rate", "50kB"]).upstreamConfiguration
+        #expect(other.allowsRedirectsToHTTP)
+        #expect(other.minimumRate == 50_000)
+        #expect(try FetchOptions.parse(["--minimum-rate", "0"]).upstreamConfiguration.minimumRate == 0)
+        let most = try FetchOptions.parse(["--minimum-rate", "9223372036854775807"]).upstreamConfiguration
+        #expect(most.minimumRate == .max)
+    }
+
+    @Test("E70: a refused redirect from https to http names the option that allows it; other redirects do not")
+    func advice() {
+        func line(_ cause: UpstreamError) -> String? {
+            ErrorReport(CacheError(.originUnavailable, cause.message, underlying: cause), arguments: []).lines.first
+        }
+        let sentence = "https://h/a redirects from https to http"
+        let refused = UpstreamError(.redirects, sentence, underlying: RefusedDowngrade())
+        #expect(line(refused) == sentence + "; --allow-http-redirects follows it, unprotected")
+        #expect(
+            line(UpstreamError(.redirects, "https://h/a redirects in a circle")) == "https://h/a redirects in a circle")
+    }
+}
