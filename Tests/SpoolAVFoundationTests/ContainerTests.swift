@@ -36,11 +36,26 @@ struct ContainerTests {
             (head([], "caff"), "com.apple.coreaudio-format"),
             (head([0x1A, 0x45, 0xDF, 0xA3], "webm", at: 24), "org.webmproject.webm"),
             (head([0x1A, 0x45, 0xDF, 0xA3], "matroska", at: 24), "org.matroska.mkv"),
+            (head([0, 0, 1, 0xBA]), "public.mpeg"),
             (Data(packet.prefix(64)), "public.mpeg-2-transport-stream"),
             (Data(packet + packet + packet.prefix(4)), "public.mpeg-2-transport-stream"),
         ])
     func signature(head: Data, type: String) {
         #expect(UniformType.identifier(ofFileBeginning: head) == type)
+    }
+
+    @Test(
+        "E79: real media is what it is, whatever its name and the origin say",
+        arguments: [
+            (.mp3, "public.mp3"), (.m4a, "com.apple.m4a-audio"), (.mp4, "public.mpeg-4"),
+            (.mp4MoovAtEnd, "public.mpeg-4"), (.webm, "org.webmproject.webm"), (.ogg, "org.xiph.ogg-audio"),
+            (.wav, "com.microsoft.waveform-audio"), (.ts, "public.mpeg-2-transport-stream"), (.mpg, "public.mpeg"),
+        ] as [(SampleMedia, String)])
+    func real(media: SampleMedia, type: String) async throws {
+        #expect(UniformType.identifier(ofFileBeginning: try await media.bytes()) == type)
+        #expect(
+            UniformType.candidates(mimeType: media.mediaType, pathExtension: "").contains { $0 == type }
+                || media == .m4a)
     }
 
     @Test("A text that begins with a G is no transport stream")

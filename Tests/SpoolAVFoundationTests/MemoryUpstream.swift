@@ -69,7 +69,9 @@ final class MemoryUpstream: Upstream {
     }
 
     /// Waits until no transfer is open.
-    func isQuiet(_ path: String = "/song.mp3") async { await until { $0.open[path, default: 0] == 0 } }
+    func isQuiet(_ path: String = "/song.mp3", butFor count: Int = 0) async {
+        await until { $0.open[path, default: 0] <= count }
+    }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let path = request.url.path
