@@ -4,12 +4,11 @@
 //
 // Differences from Apple's:
 // - There is no Objective-C on Linux: optional delegate methods are requirements with defaults, and what one would
-//   observe by key path is told by notifications (`.AVPlayerItemStatusDidChange`,
+//   observe by key path is told by notifications (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
 // - Where Apple's raises an exception, nothing happens or the fact is recorded: `AVAssetResourceLoader.requestLog` and
 //   `contractViolations` exist on Linux only, like `AVPlayer.headless`.
-// - Seeks are exact. There are no tracks, no metadata, no loaded time ranges, no composition, no layer: a desktop gets
-//   libmpv's window. There is no image generator either, since there is no `CGImage` to give.
+// - Seeks are exact. There is no metadata, no composition, no layer: a desktop gets libmpv's window. There is no image generator either, since there is no `CGImage` to give.
 //
 // Folders are the steps from a URL to sound: Assets, Loading (requests and their contract),
 // Streaming (which requests a player makes for what its demuxer reads), Playback (items, players, libmpv).

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stddef.h>
 
-
 // The interface that the header describes, whose number the library's name carries.
 #if MPV_CLIENT_API_VERSION >= MPV_MAKE_VERSION(2, 0)
 #define LIBRARY "libmpv.so.2"
@@ -15,7 +14,7 @@
 static void *library;
 static const char *loading_error;
 
-#define FUNCTION(name) static __typeof__(&mpv_##name) name;
+#define FUNCTION(name) static __typeof__(&mpv_##name) loaded_##name;
 #define FUNCTIONS \
     FUNCTION(create) \
     FUNCTION(initialize) \
@@ -23,6 +22,8 @@ static const char *loading_error;
     FUNCTION(set_option_string) \
     FUNCTION(command_async) \
     FUNCTION(get_property) \
+    FUNCTION(get_property_string) \
+    FUNCTION(free) \
     FUNCTION(set_property_async) \
     FUNCTION(observe_property) \
     FUNCTION(wait_event) \
@@ -35,7 +36,7 @@ FUNCTIONS
 static void load(void) {
     library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     int complete = library != NULL;
-#define FUNCTION(name) complete = complete && (name = (__typeof__(name))dlsym(library, "mpv_" #name)) != NULL;
+#define FUNCTION(name) complete = complete && (loaded_##name = (__typeof__(loaded_##name))dlsym(library, "mpv_" #name)) != NULL;
     FUNCTIONS
 #undef FUNCTION
     if (complete) return;
@@ -47,41 +48,45 @@ static void load(void) {
 mpv_handle *cmpv_create(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
-    return library == NULL ? NULL : create();
+    return library == NULL ? NULL : loaded_create();
 }
 
 const char *cmpv_loading_error(void) { return loading_error; }
 
-int cmpv_initialize(mpv_handle *handle) { return initialize(handle); }
+int cmpv_initialize(mpv_handle *handle) { return loaded_initialize(handle); }
 
-void cmpv_terminate_destroy(mpv_handle *handle) { terminate_destroy(handle); }
+void cmpv_terminate_destroy(mpv_handle *handle) { loaded_terminate_destroy(handle); }
 
 int cmpv_set_option_string(mpv_handle *handle, const char *name, const char *value) {
-    return set_option_string(handle, name, value);
+    return loaded_set_option_string(handle, name, value);
 }
 
 int cmpv_command_async(mpv_handle *handle, uint64_t reply, const char **arguments) {
-    return command_async(handle, reply, arguments);
+    return loaded_command_async(handle, reply, arguments);
 }
 
 int cmpv_get_property(mpv_handle *handle, const char *name, mpv_format format, void *data) {
-    return get_property(handle, name, format, data);
+    return loaded_get_property(handle, name, format, data);
 }
 
+char *cmpv_get_property_string(mpv_handle *handle, const char *name) { return loaded_get_property_string(handle, name); }
+
+void cmpv_free(void *data) { loaded_free(data); }
+
 int cmpv_set_property_async(mpv_handle *handle, uint64_t reply, const char *name, mpv_format format, void *data) {
-    return set_property_async(handle, reply, name, format, data);
+    return loaded_set_property_async(handle, reply, name, format, data);
 }
 
 int cmpv_observe_property(mpv_handle *handle, uint64_t reply, const char *name, mpv_format format) {
-    return observe_property(handle, reply, name, format);
+    return loaded_observe_property(handle, reply, name, format);
 }
 
-mpv_event *cmpv_wait_event(mpv_handle *handle, double timeout) { return wait_event(handle, timeout); }
+mpv_event *cmpv_wait_event(mpv_handle *handle, double timeout) { return loaded_wait_event(handle, timeout); }
 
-void cmpv_wakeup(mpv_handle *handle) { wakeup(handle); }
+void cmpv_wakeup(mpv_handle *handle) { loaded_wakeup(handle); }
 
-const char *cmpv_error_string(int error) { return error_string == NULL ? NULL : error_string(error); }
+const char *cmpv_error_string(int error) { return loaded_error_string == NULL ? NULL : loaded_error_string(error); }
 
 int cmpv_stream_cb_add_ro(mpv_handle *handle, const char *scheme, void *data, mpv_stream_cb_open_ro_fn open) {
-    return stream_cb_add_ro(handle, scheme, data, open);
+    return loaded_stream_cb_add_ro(handle, scheme, data, open);
 }

@@ -2,6 +2,18 @@
 import Foundation
 import Testing
 
+/// Tells when it goes. `@unchecked`, restated from the superclass: it adds a constant.
+private final class NotedAsset: AVURLAsset, @unchecked Sendable {
+    private let gone: Signal
+
+    init(url: URL, gone: Signal) {
+        self.gone = gone
+        super.init(url: url)
+    }
+
+    deinit { gone.fire() }
+}
+
 @Suite("What an asset says of itself without a player", .timeLimit(.minutes(1)))
 struct AssetValuesTests {
     @Test("Its duration, by a loader's bytes or from a file; requests are called off afterwards")
@@ -13,10 +25,60 @@ struct AssetValuesTests {
         #expect(abs(try await asset.load(.duration).seconds - TestMedia.duration) < 0.5)
         #expect(try await asset.load(.isPlayable))
         #expect(asset.statusOfValue(forKey: "duration", error: nil) == .loaded)
-        #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .unknown)
+        #expect(asset.statusOfValue(forKey: "metadata", error: nil) == .unknown)
         #expect(asset.contractViolations == [])
         let file = AVURLAsset(url: try TestMedia.mp3.file)
         #expect(abs(try await file.load(.duration).seconds - TestMedia.duration) < 0.5)
+    }
+
+    typealias Pattern = AVAssetResourceLoader.PlayerPattern
+
+    @Test(
+        "The tracks of a film and of a song, by a loader's bytes, however the player asks",
+        arguments: Pattern.allCases)
+    func tracks(pattern: Pattern) async throws {
+        let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // a literal that is a URL
+        let delegate = try MemoryDelegate(.mp4MoovAtEnd)
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        asset.resourceLoader.playerPattern = pattern
+        let (tracks, duration) = try await asset.load(.tracks, .duration)
+        #expect(tracks.map(\.mediaType) == [.video, .audio])
+        #expect(abs(duration.seconds - TestMedia.duration) < 0.5)
+        #expect(tracks.allSatisfy { $0.asset === asset && $0.trackID != 0 })
+        let video = try #require(tracks.first)
+        #expect(try await video.load(.naturalSize) == CGSize(width: 160, height: 120))
+        #expect(try await video.load(.nominalFrameRate) == 10)
+        #expect(try await video.load(.estimatedDataRate) > 1000)
+        let audio = try #require(try await asset.loadTracks(withMediaType: .audio).first)
+        #expect(try await audio.load(.naturalSize) == .zero)
+        #expect(try await (64_000...160_000).contains(audio.load(.estimatedDataRate)))
+        #expect(try await audio.load(.isEnabled))
+        #expect(try await asset.loadTrack(withTrackID: audio.trackID) === audio)
+        #expect(try await asset.loadTrack(withTrackID: 99) == nil)
+        #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .loaded)
+        #expect(asset.contractViolations == [])
+
+        // As a plain asset, as an item's is.
+        let song: AVAsset = AVURLAsset(url: try TestMedia.mp3.file)
+        let sound = try await song.load(.tracks)
+        #expect(sound.map(\.mediaType) == [.audio])
+        #expect(try await sound[0].load(.languageCode) == nil)
+        #expect(try await song.loadTracks(withMediaType: .video) == [])
+    }
+
+    @Test("Tracks keep no asset alive; what can't be opened has none, and says why")
+    func noTracks() async throws {
+        let file = try TestMedia.mp3.file
+        let hasGone = Signal()
+        func load() async throws -> [AVAssetTrack] {
+            let tracks = try await NotedAsset(url: file, gone: hasGone).load(.tracks)
+            return tracks
+        }
+        let tracks = try await load()
+        await hasGone.wait()
+        #expect(tracks.count == 1 && tracks.first?.asset == nil)
+        let missing = AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3"))
+        await #expect(throws: (any Error).self) { try await missing.load(.tracks) }
     }
 
     @Test("Asked in the old way, it calls back; what can't be opened says why")

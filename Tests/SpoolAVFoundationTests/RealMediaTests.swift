@@ -117,6 +117,33 @@ struct RealMediaTests {
         #expect(origin.log.exchanges.count == 1)
     }
 
+    @Test(
+        "Tracks and loaded times, through the cache: as far as the origin sends", arguments: [SampleMedia.mp4, .webm],
+        AVAssetResourceLoader.PlayerPattern.allCases)
+    func tracksAndTimes(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
+        let bytes = try await media.bytes(seconds: Self.seconds)
+        let upstream = MemoryUpstream(["/film": .init(bytes, contentType: media.mediaType)])
+        upstream.hold("/film", from: Int64(bytes.count) * 2 / 3)
+        let cache = try await ScratchFolder().cache(upstream, small)
+        let asset = CachingURLAsset(url: address("film"), cache: cache)
+        asset.resourceLoader.playerPattern = pattern
+        let tracks = try await asset.load(.tracks)
+        #expect(tracks.map(\.mediaType) == [.video, .audio])
+        #expect(try await tracks[0].load(.naturalSize) == CGSize(width: 320, height: 240))
+
+        let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 30)
+        await play.load()
+        while play.item.loadedTimeRanges.isEmpty {
+            _ = await Listening.first(of: [.AVPlayerItemLoadedTimeRangesDidChange], play.item)
+        }
+        let end = try #require(play.item.loadedTimeRanges.first).timeRangeValue.end.seconds
+        #expect(end > 0 && end < Double(Self.seconds) * 0.85)
+        upstream.hold("/film", from: .max)
+        #expect(await play.playToEnd())
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
     @Test("D48: a file through the same class plays plainly, without a loader")
     func file() async throws {
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())

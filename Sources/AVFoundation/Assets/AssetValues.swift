@@ -6,6 +6,7 @@ final class AssetValues: Sendable {
     struct Values: Sendable {
         /// Seconds; nil if the media does not tell.
         var duration: Double?
+        var tracks: [AVAssetTrack] = []
     }
 
     private enum State {

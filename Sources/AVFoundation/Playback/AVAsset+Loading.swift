@@ -14,45 +14,8 @@ public enum AVKeyValueStatus: Int, Sendable {
     case cancelled = 4
 }
 
-/// A value of an asset that has to be loaded, whatever its type.
-///
-/// `@unchecked`, since a class that may have subclasses can't be checked; it stores nothing, and they are of this module.
-open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
-    init() {}
-}
-
-/// A value of an asset that has to be loaded.
-///
-/// `@unchecked`, restated from the superclass: the one stored property is a constant.
-public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @unchecked Sendable {
-    let value: @Sendable (AssetValues.Values) -> Value
-
-    init(_ value: @escaping @Sendable (AssetValues.Values) -> Value) { self.value = value }
-}
-
-extension AVPartialAsyncProperty where Root: AVAsset {
-    /// How long the media is.
-    public static var duration: AVAsyncProperty<Root, CMTime> { AVAsyncProperty { $0.time } }
-    /// Whether it can be played: true of whatever could be opened.
-    public static var isPlayable: AVAsyncProperty<Root, Bool> { AVAsyncProperty { _ in true } }
-}
-
-extension AssetValues.Values {
-    var time: CMTime { duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite }
-}
-
-/// The keys of values are `duration` and `playable`: there are no tracks, and no metadata.
+/// The keys of values are `duration`, `playable` and `tracks`: there is no metadata.
 extension AVURLAsset {
-    /// Loads a value; opening the media does it, with loading requests like a player's.
-    ///
-    /// - Throws: why the media can't be opened.
-    public func load<Value>(_ property: AVAsyncProperty<AVURLAsset, Value>) async throws -> Value {
-        let values = try await withCheckedThrowingContinuation { continuation in
-            loadValues { continuation.resume(with: $0) }
-        }
-        return property.value(values)
-    }
-
     /// Loads values and calls back, on any thread, when they are known or can't be.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
         loadValues { _ in completionHandler?() }
@@ -64,7 +27,7 @@ extension AVURLAsset {
     public func statusOfValue(forKey key: String, error: UnsafeMutablePointer<NSError?>?) -> AVKeyValueStatus {
         switch values.result {
         case nil: return values.isLoading ? .loading : .unknown
-        case .success: return ["duration", "playable"].contains(key) ? .loaded : .unknown
+        case .success: return ["duration", "playable", "tracks"].contains(key) ? .loaded : .unknown
         case .failure(let cause):
             error?.pointee = cause as NSError
             return .failed
@@ -73,12 +36,34 @@ extension AVURLAsset {
 
     /// How long the media is; loads it and blocks the thread if that is not known. Deprecated by Apple, for that reason.
     @available(*, deprecated, message: "Use load(.duration) instead")
-    public var duration: CMTime {
+    public var duration: CMTime { waitForValues()?.time ?? .invalid }
+
+    /// Its tracks; none if it can't be opened. Loads them and blocks the thread if they are not known. Deprecated by
+    /// Apple, for that reason.
+    @available(*, deprecated, message: "Use load(.tracks) instead")
+    public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
+
+    /// The tracks of a media type; see ``tracks``. Deprecated by Apple: it may block.
+    @available(*, deprecated, message: "Use loadTracks(withMediaType:) instead")
+    public func tracks(withMediaType mediaType: AVMediaType) -> [AVAssetTrack] {
+        (waitForValues()?.tracks ?? []).filter { $0.mediaType == mediaType }
+    }
+
+    private func waitForValues() -> AssetValues.Values? {
         let known = DispatchSemaphore(value: 0)
         loadValuesAsynchronously(forKeys: ["duration"]) { known.signal() }
         known.wait()
-        guard case .success(let values) = values.result else { return .invalid }
-        return values.time
+        guard case .success(let values) = values.result else { return nil }
+        return values
+    }
+
+    /// What opening the media tells.
+    ///
+    /// - Throws: why it can't be opened.
+    func loadedValues() async throws -> AssetValues.Values {
+        try await withCheckedThrowingContinuation { continuation in
+            loadValues { continuation.resume(with: $0) }
+        }
     }
 
     private func loadValues(_ body: @escaping @Sendable (Result<AssetValues.Values, any Error>) -> Void) {
@@ -91,12 +76,15 @@ extension AVURLAsset {
         guard let source = AVPlayerItem.source(of: self) else { return .failure(AVError(.unknown)) }
         let options = PlaybackOptions(
             headless: .untimed, isCustomStream: source.isStream, isFile: url.isFileURL, userAgent: userAgent,
-            isPrecise: prefersPreciseTiming)
+            findsTracks: true, isPrecise: prefersPreciseTiming)
         if let playback = ItemPlayback(source: source, item: item, options: options) {
             for await event in playback.events where [.ready, .failed, .closed].contains(event) { break }
             playback.shutDown(cancelling: true)
         }
-        if item.status == .readyToPlay { return .success(AssetValues.Values(duration: item.duration)) }
+        if item.status == .readyToPlay {
+            let tracks = item.tracks.map { AVAssetTrack($0, of: self) }
+            return .success(AssetValues.Values(duration: item.duration, tracks: tracks))
+        }
         return .failure(item.error ?? AVError(.unknown))
     }
 }

@@ -60,6 +60,8 @@ extension AVPlayer {
             itemBecameReady()
         case .time(let seconds):
             timePassed(to: seconds)
+        case .loaded:
+            if item.status == .readyToPlay { item.post(.AVPlayerItemLoadedTimeRangesDidChange) }
         case .running(let isRunning):
             let former = timeControlStatus
             self.isRunning = isRunning

@@ -19,6 +19,9 @@ extension NSNotification.Name {
     public static let AVPlayerItemNewAccessLogEntry = NSNotification.Name("AVPlayerItemNewAccessLogEntryNotification")
     /// There is a new entry in the error log; never posted here.
     public static let AVPlayerItemNewErrorLogEntry = NSNotification.Name("AVPlayerItemNewErrorLogEntryNotification")
+    /// ``AVPlayerItem/loadedTimeRanges`` have changed. Linux only: what key-value observing of them is with Apple's.
+    public static let AVPlayerItemLoadedTimeRangesDidChange = NSNotification.Name(
+        "AVPlayerItemLoadedTimeRangesDidChangeNotification")
     /// The item's status has changed. Linux only: what key-value observing of `status` is with Apple's.
     public static let AVPlayerItemStatusDidChange = NSNotification.Name("AVPlayerItemStatusDidChangeNotification")
 }

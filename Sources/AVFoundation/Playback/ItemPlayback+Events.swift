@@ -15,6 +15,7 @@ extension ItemPlayback {
             }
         }
         state.withLock { $0.handle = nil }
+        item.loadedUntil = nil
         if let id = state.withLock({ $0.seeks.cancel() }) { send.yield(.seekFinished(id: id, completed: false)) }
         handle.destroy()
         send.finish()
@@ -25,7 +26,10 @@ extension ItemPlayback {
         switch event {
         case .fileLoaded:
             state.withLock { $0.isLoaded = true }
-            state.withLock { $0.isSeekable = handle.flag("seekable") ?? false }
+            let isSeekable = handle.flag("seekable") ?? false
+            state.withLock { $0.isSeekable = isSeekable }
+            item.isSeekable = isSeekable
+            if options.findsTracks { item.tracks = handle.tracks() }
             // Observed properties are told only after this event, and a ready item knows its duration.
             if let seconds = handle.number("duration") { learned(duration: seconds) }
             if item.becameReady() { send.yield(.ready) }
@@ -37,6 +41,7 @@ extension ItemPlayback {
         case .reply(let id, let error):
             replied(to: id, error: error)
         case .seek:
+            loaded(until: nil)
             // It may be the person's at the window, back from the end.
             state.withLock { state in
                 state.seeks.reachedDemuxer()
@@ -48,6 +53,8 @@ extension ItemPlayback {
             learned(duration: value)
         case .number("time-pos", let value?):
             timePassed(to: value)
+        case .number("demuxer-cache-time", let value):
+            loaded(until: value)
         case .flag("core-idle", let isIdle):
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
@@ -69,6 +76,11 @@ extension ItemPlayback {
         case .none, .number, .flag, .other:
             break
         }
+    }
+
+    private func loaded(until seconds: Double?) {
+        item.loadedUntil = seconds
+        send.yield(.loaded)
     }
 
     private func learned(duration: Double) {
@@ -120,6 +132,7 @@ extension ItemPlayback {
         }
         guard let id else { return }
         if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        loaded(until: handle.number("demuxer-cache-time"))
         send.yield(.seekFinished(id: id, completed: true))
         // A seek to the end, or beyond: its `eof-reached` came while the seek was under way.
         if isAtEnd { reachedEnd(of: handle) }

@@ -58,7 +58,7 @@ final class ItemPlayback: Sendable {
             handle.addStream(scheme: "avfoundation", stream)
             target = "avfoundation://\(name)"
         }
-        handle.observe(["duration", "time-pos", "core-idle", "eof-reached", "pause"])
+        handle.observe(["duration", "time-pos", "demuxer-cache-time", "core-idle", "eof-reached", "pause"])
         item.playbacks.opened()
         let thread = Thread { [self] in
             runEvents(of: handle)

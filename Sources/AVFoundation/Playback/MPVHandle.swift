@@ -68,6 +68,13 @@ struct MPVHandle: @unchecked Sendable {
         return cmpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
     }
 
+    /// A property as text, read at once; nil where it has no value.
+    func text(_ name: String) -> String? {
+        guard let text = cmpv_get_property_string(pointer, name) else { return nil }
+        defer { cmpv_free(text) }
+        return String(cString: text)
+    }
+
     /// Makes a wait for events return.
     func wakeUp() { cmpv_wakeup(pointer) }
 

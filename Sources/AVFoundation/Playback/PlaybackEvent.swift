@@ -4,6 +4,8 @@ enum PlaybackEvent: Sendable, Equatable {
     case time(Double)
     case ended
     case failed
+    /// More has been read ahead, or what was is of no use any more.
+    case loaded
     /// Playback runs, or waits for media or for a seek.
     case running(Bool)
     /// Media has not come in time.

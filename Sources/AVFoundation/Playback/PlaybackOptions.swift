@@ -9,6 +9,8 @@ struct PlaybackOptions: Sendable, Equatable {
     /// Whether libmpv opens a file of this machine.
     var isFile = false
     var userAgent: String?
+    /// Whether it is opened to find out its tracks.
+    var findsTracks = false
     /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
     var isPrecise = false
     /// Seconds that the demuxer reads ahead; 0 lets the stand-in choose.

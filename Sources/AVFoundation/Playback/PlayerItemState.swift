@@ -8,6 +8,9 @@ final class PlayerItemState: Sendable {
         var error: (any Error)?
         var duration: Double?
         var time: Double = 0
+        var loadedUntil: Double?
+        var isSeekable = false
+        var tracks: [TrackValues] = []
         var isStarved = false
         var isAtEnd = false
         var forwardBufferDuration: TimeInterval = 0
@@ -26,6 +29,21 @@ final class PlayerItemState: Sendable {
     var time: Double {
         get { values.withLock { $0.time } }
         set { values.withLock { $0.time = newValue } }
+    }
+    /// Seconds from the beginning up to where the demuxer has read; nil while not known.
+    var loadedUntil: Double? {
+        get { values.withLock { $0.loadedUntil } }
+        set { values.withLock { $0.loadedUntil = newValue } }
+    }
+    /// Whether playback can go elsewhere.
+    var isSeekable: Bool {
+        get { values.withLock { $0.isSeekable } }
+        set { values.withLock { $0.isSeekable = newValue } }
+    }
+    /// The tracks, if the playback was to find out.
+    var tracks: [TrackValues] {
+        get { values.withLock { $0.tracks } }
+        set { values.withLock { $0.tracks = newValue } }
     }
     /// Whether playback waits for media.
     var isStarved: Bool {

@@ -22,6 +22,8 @@ int cmpv_set_option_string(
 int cmpv_command_async(mpv_handle *_Nonnull handle, uint64_t reply, const char *_Nullable *_Nullable arguments);
 int cmpv_get_property(
     mpv_handle *_Nonnull handle, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
+char *_Nullable cmpv_get_property_string(mpv_handle *_Nonnull handle, const char *_Nonnull name);
+void cmpv_free(void *_Nullable data);
 int cmpv_set_property_async(
     mpv_handle *_Nonnull handle, uint64_t reply, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
 int cmpv_observe_property(

@@ -1,0 +1,68 @@
+@_spi(Testing) import AVFoundation
+import Foundation
+import Testing
+
+@Suite("Which times are loaded, and which can be sought", .timeLimit(.minutes(1)))
+@MainActor
+struct TimeRangesTests {
+    typealias Pattern = AVAssetResourceLoader.PlayerPattern
+
+    /// Waits until the item has loaded something, if it has not.
+    private func loaded(_ playing: Playing) async -> [CMTimeRange] {
+        while playing.item.loadedTimeRanges.isEmpty {
+            await playing.news(of: .AVPlayerItemLoadedTimeRangesDidChange) {}
+        }
+        return playing.item.loadedTimeRanges.map(\.timeRangeValue)
+    }
+
+    @Test(
+        "From where it plays up to where the bytes end; after a seek from there; all can be sought",
+        arguments: [TestMedia.mp3, .mp4], Pattern.allCases)
+    func ranges(media: TestMedia, pattern: Pattern) async throws {
+        let delegate = try MemoryDelegate(media)
+        let length = Int64(try media.bytes.count)
+        // The last third of the bytes does not come.
+        delegate.holdBack(length * 2 / 3..<length)
+        let playing = Playing(delegate, name: media.rawValue) { $0.playerPattern = pattern }
+        #expect(playing.item.loadedTimeRanges == [] && playing.item.seekableTimeRanges == [])
+        await playing.load()
+        let first = await loaded(playing)
+        #expect(first.count == 1 && first[0].start.seconds == 0)
+        #expect(first[0].end.seconds > 0 && first[0].end.seconds < TestMedia.duration * 0.8)
+        let seekable = playing.item.seekableTimeRanges.map(\.timeRangeValue)
+        #expect(seekable.map(\.start.seconds) == [0] && seekable.first?.end == playing.item.duration)
+
+        #expect(await playing.player.seek(to: CMTime(seconds: 4, preferredTimescale: 600)))
+        let second = await loaded(playing)
+        #expect(second.count == 1 && abs(second[0].start.seconds - 4) < 0.5)
+        #expect(second[0].end.seconds > 4 && second[0].end.seconds < TestMedia.duration * 0.8)
+
+        delegate.holdBack(nil)
+        #expect(await playing.playToEnd())
+        playing.player.replaceCurrentItem(with: nil)
+        await playing.item.waitUntilReleased()
+        #expect(playing.item.loadedTimeRanges == [])
+        #expect(playing.asset.contractViolations == [])
+    }
+
+    @Test("What can't be had out of order can't be sought")
+    func unseekable() async throws {
+        let delegate = MemoryDelegate(
+            try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: false)
+        let playing = Playing(delegate, name: "sine.mp3")
+        await playing.load()
+        #expect(playing.item.status == .readyToPlay)
+        #expect(playing.item.seekableTimeRanges == [])
+    }
+
+    @Test("A value holds a time or a stretch of time, and neither is taken for the other")
+    func values() {
+        let time = CMTime(value: 7, timescale: 3)
+        let range = CMTimeRange(start: time, duration: .indefinite)
+        #expect(NSValue(time: time).timeValue == time)
+        #expect(NSValue(timeRange: range).timeRangeValue == range)
+        #expect(NSValue(time: time).timeRangeValue.start == .invalid)
+        #expect(NSValue(timeRange: range).timeValue == .invalid)
+        #expect(NSNumber(value: 7).timeValue == .invalid)
+    }
+}
