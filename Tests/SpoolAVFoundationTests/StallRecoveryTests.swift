@@ -93,6 +93,74 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
+    /// What is left of a play whose last reference has gone.
+    private final class Remains {
+        weak var player: AVPlayer?
+        weak var asset: CachingURLAsset?
+        weak var recovery: StallRecovery?
+    }
+
+    @Test("A player that goes while its item has stalled leaves nothing behind", arguments: Pattern.allCases)
+    func playerGoes(pattern: Pattern) async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream) { configuration in
+            cuttingAtOnce(&configuration)
+            // In one request: a short rest of one would be let come.
+            configuration.readAhead.firstRequest = 4 << 20
+            configuration.readAhead.largestRequest = 4 << 20
+        }
+        upstream.hold(from: 600_000)
+        let remains = Remains()
+        let clock = ManualClock()
+        func play() async throws {
+            let asset = CachingURLAsset(url: address(), cache: cache)
+            asset.resourceLoader.playerPattern = pattern
+            let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)
+            let recovery = StallRecovery.of(play.player, clock: clock)
+            (remains.player, remains.asset, remains.recovery) = (play.player, asset, recovery)
+            await play.load()
+            play.player.rate = 1
+            while !recovery.isWaiting {
+                guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
+            }
+            // While the player lives: what is left of it may go at any word of another player's.
+            try await clock.waitForSleepers(1)
+            #expect(recovery.isWaiting)
+        }
+        try await play()
+        clock.advance(by: .seconds(1))
+        while remains.player != nil || remains.asset != nil || remains.recovery != nil, !Task.isCancelled {
+            await Task.yield()
+        }
+        #expect(remains.player == nil && remains.asset == nil && remains.recovery == nil)
+        // Only the end of the file, which a hostile player has asked for beside, is let come.
+        await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
+        await cache.close()
+    }
+
+    @Test("D46: a player that goes while its item loads ends the loading", arguments: Pattern.allCases)
+    func playerGoesEarly(pattern: Pattern) async throws {
+        let upstream = try await upstream()
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        upstream.hold(from: 1000)
+        let remains = Remains()
+        func load() async {
+            let asset = CachingURLAsset(url: address(), cache: cache)
+            asset.resourceLoader.playerPattern = pattern
+            let player = AVPlayer()
+            player.headless = .untimed
+            player.prepareForCaching()
+            (remains.player, remains.asset) = (player, asset)
+            player.replaceCurrentItem(with: AVPlayerItem(asset: asset))
+            await upstream.isHeld()
+        }
+        await load()
+        while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
+        #expect(remains.player == nil && remains.asset == nil)
+        await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
+        await cache.close()
+    }
+
     @Test("E77: a fresh item takes the place of one that timed out, at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()

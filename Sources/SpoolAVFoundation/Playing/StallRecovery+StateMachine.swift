@@ -44,7 +44,7 @@ extension StallRecovery {
             case rateChanged(Reason)
             /// A stall was announced.
             case stallAnnounced
-            /// Enough bytes have come to play on for a while, or nothing is on its way any more.
+            /// Enough bytes have come to play on for a while.
             case bytesCame
             case ended
             case itemChanged

@@ -71,6 +71,15 @@ import Foundation
         player?.pause()
     }
 
+    /// Ends what a player that has gone has left: a stall that nobody waits out any more.
+    private func forget() {
+        ticks?.cancel()
+        delivery?.cancel()
+        tokens = []
+        // Not by the player's identifier, which may be another's by now.
+        Self.all = Self.all.filter { $0.value !== self }
+    }
+
     // MARK: What happens
 
     private func listen(to player: AVPlayer) {
@@ -137,7 +146,8 @@ import Foundation
     }
 
     private func handle(_ input: StateMachine.Input) {
-        guard !isActing, let player, let item = player.currentItem, let asset = item.cachingAsset else { return }
+        guard let player else { return forget() }
+        guard !isActing, let item = player.currentItem, let asset = item.cachingAsset else { return }
         asset.loader?.plays(
             duration: item.duration.isNumeric ? item.duration.seconds : nil, rate: player.rate)
         perform(machine.handle(input, Self.snapshot(player, item)))
@@ -201,9 +211,10 @@ import Foundation
         guard delivery == nil else { return }
         delivery = Task { [weak self] in
             let hasCome = await loader.waitForDelivery(of: Self.enough)
-            guard !Task.isCancelled, hasCome else { return }
+            guard !Task.isCancelled else { return }
+            // Where nothing is on its way, the next tick looks again: the player may have asked anew.
             self?.delivery = nil
-            self?.handle(.bytesCame)
+            if hasCome { self?.handle(.bytesCame) }
         }
     }
 }
