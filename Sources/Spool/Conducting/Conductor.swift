@@ -9,8 +9,8 @@ final class Conductor: Sendable {
     private struct State {
         var origins: [String: OriginState] = [:]
         var waitingPlayers = 0
-        /// Who preloads, and is told when to yield.
-        var preloading: [ObjectIdentifier: @Sendable () -> Void] = [:]
+        /// Who preloads, and is told when to yield, in the order in which they began.
+        var preloading: [(holder: ObjectIdentifier, tell: @Sendable () -> Void)] = []
     }
 
     /// Origins kept in mind; when there are more, all are forgotten.
@@ -43,19 +43,19 @@ final class Conductor: Sendable {
         let told = state.withLock { state -> [@Sendable () -> Void] in
             let before = state.waitingPlayers > 0
             state.waitingPlayers += isWaiting ? 1 : -1
-            return before == (state.waitingPlayers > 0) ? [] : Array(state.preloading.values)
+            return before == (state.waitingPlayers > 0) ? [] : state.preloading.map(\.tell)
         }
         for tell in told { tell() }
     }
 
     /// `holder` preloads from now on: `changed` is called whenever ``isPlaybackWaiting`` is another.
     func beginPreloading(_ holder: AnyObject, changed: @escaping @Sendable () -> Void) {
-        state.withLock { $0.preloading[ObjectIdentifier(holder)] = changed }
+        state.withLock { $0.preloading.append((ObjectIdentifier(holder), changed)) }
         changed()
     }
 
     /// `holder` preloads no more.
     func endPreloading(_ holder: AnyObject) {
-        state.withLock { _ = $0.preloading.removeValue(forKey: ObjectIdentifier(holder)) }
+        state.withLock { $0.preloading.removeAll { $0.holder == ObjectIdentifier(holder) } }
     }
 }

@@ -39,4 +39,18 @@ struct ConductorTests {
         conductor.playbackWaits(true)
         #expect(heard.withLock { $0 } == [false, true, false])
     }
+
+    @Test("Those who preload hear in the order in which they began")
+    func order() {
+        let conductor = Conductor(connectionsPerOrigin: 8)
+        let holders = (0..<20 as Range<Int>).map { _ in NSObject() }
+        let heard = Mutex<[Int]>([])
+        for (number, holder) in holders.enumerated() {
+            conductor.beginPreloading(holder) { heard.withLock { $0.append(number) } }
+        }
+        conductor.endPreloading(holders[3])
+        heard.withLock { $0 = [] }
+        conductor.playbackWaits(true)
+        #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
+    }
 }
