@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import SpoolStorage
 import SpoolTesting
+import Synchronization
 import Testing
 
 /// A media file over real or faulty files, with the pattern that it should hold.
@@ -56,6 +57,25 @@ struct MediaFixture {
 
 @Suite("MediaFile", .timeLimit(.minutes(1)))
 struct MediaFileTests {
+    @Test("What has left the cache counts no more: its bytes are given back once, whatever lands or goes later")
+    func endOfCounting() throws {
+        let given = Mutex<Int64>(0)
+        let media = MediaFile(
+            file: PooledFile(MemoryFile()), sealer: nil, giveBack: { bytes in given.withLock { $0 += bytes } })
+        let bytes = [UInt8](repeating: 7, count: Int(2 * Block.size))
+        var room = 4 * Block.size
+        #expect(try bytes.withUnsafeBytes { try media.land($0, at: 0, room: &room) })
+        #expect(room == 2 * Block.size)
+        media.endAllLanding()
+        #expect(media.evict(0..<Block.size).ranges == [0..<Block.size])
+        #expect(given.withLock { $0 } == Block.size)
+        #expect(media.endCounting() == Block.size)
+        #expect(media.evict(Block.size..<2 * Block.size).ranges.count == 1)
+        #expect(try bytes.withUnsafeBytes { try media.land($0, at: 4 * Block.size, room: &room) })
+        #expect(given.withLock { $0 } == Block.size && room == 2 * Block.size)
+        #expect(media.endCounting() == 0)
+    }
+
     @Test("What has landed is readable at once, over block edges, and is what was received")
     func landAndRead() throws {
         let fixture = try MediaFixture()

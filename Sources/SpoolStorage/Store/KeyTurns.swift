@@ -44,6 +44,9 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
+    /// How many wait for a key's turn, beside who has it.
+    package func waiterCount(_ key: Key) -> Int { waiting.withLock { $0[key]?.count ?? 0 } }
+
     /// Hands the turn to who came next.
     func end(_ key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in

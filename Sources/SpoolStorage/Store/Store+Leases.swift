@@ -22,14 +22,18 @@ extension Store: GenerationOwner {
     }
 
     /// Opens what is stored under a key whose turn the caller has; blocks.
-    func openStored(_ key: CacheKey, _ user: (any GenerationUser)?) throws -> Lease? {
+    ///
+    /// - Parameter read: Reads the record in place of the catalog, for tests: what is stored may be replaced meanwhile.
+    func openStored(
+        _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
+    ) throws -> Lease? {
         while true {
             let (edition, open) = try table.withLock { table in
                 try Self.checkOpen(table)
                 return (table.edition, table.leaseCurrent(key, user: user))
             }
             if let open { return makeLease(open, user) }
-            let record = try catalog.resource(key: key.hash)
+            let record = try read.map { try $0(key.hash) } ?? catalog.resource(key: key.hash)
             guard let record, let stored = record.generation, stored.format == GenerationRecord.currentFormat else {
                 return record?.generation == nil ? takeCandidate(of: key, user) : nil
             }

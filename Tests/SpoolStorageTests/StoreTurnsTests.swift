@@ -1,0 +1,172 @@
+import ByteRanges
+import Foundation
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolStorage
+
+/// What comes of a store's call while another is in the middle of its own, on another thread.
+@Suite("Store: turns", .timeLimit(.minutes(1)))
+struct StoreTurnsTests {
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    /// The first such call on a media file waits until the gate is opened.
+    private func hold(_ call: FaultyFileSystem.Call) -> Gate {
+        let gate = Gate()
+        fixture.files.decide { made, path in
+            if made == call, path.hasSuffix(".media") { gate.pass() }
+            return nil
+        }
+        return gate
+    }
+
+    @Test("Who opens a key waits until its removal is over; who opens another does not")
+    func opensAfterRemoval() async throws {
+        let store = try await fixture.open()
+        try await fixture.store("a", length: 2 * block, in: store)
+        try await fixture.store("b", length: 2 * block, in: store)
+        try await store.flush()
+        let gate = hold(.remove)
+        defer { gate.open() }
+        let removing = Task { [key] in try await store.remove(key) }
+        await gate.arrival()
+        let isOpened = Flag()
+        let opening = Task { [key] in
+            let lease = try await store.lease(key)
+            isOpened.set()
+            return lease != nil
+        }
+        let other = try #require(try await store.lease(StoreFixture.key("b")))
+        other.end()
+        while store.turns.waiterCount(key) == 0, !isOpened.isSet { await Task.yield() }
+        #expect(!isOpened.isSet)
+        gate.open()
+        #expect(try await removing.value)
+        #expect(try await opening.value == false)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Who needs room waits for who is making it, instead of finding that nothing can go")
+    func roomAfterRoom() async throws {
+        let store = try await fixture.open(capacity: 64 * block)
+        for (name, count) in [("a", 4), ("pinned", 60)] as [(String, Int64)] {
+            try await fixture.store(name, length: count * block, in: store)
+            #expect(try await store.setPinned(true, StoreFixture.key(name)))
+        }
+        // What is evicted ahead has found nothing.
+        await store.waitUntilIdle()
+        #expect(try await store.setPinned(false, key))
+        // All of the small one goes for one block.
+        let gate = hold(.remove)
+        defer { gate.open() }
+        let (first, second) = (try fixture.begin("b", in: store), try fixture.begin("c", in: store))
+        let landing = Task { [fixture, block] in
+            try await fixture.land(0..<block, of: "b", in: first.generation, isAwaited: false)
+        }
+        await gate.arrival()
+        let hasLanded = Flag()
+        let other = Task { [fixture, block] in
+            let result = try await fixture.land(0..<block, of: "c", in: second.generation, isAwaited: false)
+            hasLanded.set()
+            return result
+        }
+        while store.evictions.waiterCount(0) == 0, !hasLanded.isSet { await Task.yield() }
+        #expect(!hasLanded.isSet)
+        gate.open()
+        #expect(try await landing.value == .landed(0..<block))
+        #expect(try await other.value == .landed(0..<block))
+        #expect(store.usedBytes == 62 * block)
+        for lease in [first, second] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A version that was stored after the catalog was read is the one that is opened")
+    func replacedWhileOpening() async throws {
+        var store = try await fixture.open()
+        try await fixture.store("a", as: "old", length: 2 * block, in: store)
+        try await store.close()
+        store = try await fixture.open()
+        let new = try fixture.begin("a", as: "new", length: 2 * block, in: store)
+        var room = await new.generation.makeRoom(for: 0..<2 * block, isAwaited: true)
+        var reads = 0
+        let opened = try store.openStored(key, nil) { hash in
+            let record = try store.catalog.resource(key: hash)
+            reads += 1
+            guard reads == 1 else { return record }
+            // What was read is outdated now, and nobody has the new version open.
+            let result = try StoreFixture.bytes(0..<2 * block, of: "new").withUnsafeBytes { bytes in
+                try new.generation.land(bytes, at: 0, in: &room)
+            }
+            #expect(result == .landed(0..<2 * block))
+            new.generation.endLanding(at: 2 * block)
+            try store.writeChanges()
+            new.end()
+            let name = new.generation.identifier
+            let closed = store.table.withLock { $0.close(name, since: $0.life(name)?.stamp ?? 0) }
+            closed?.disk?.file.close()
+            #expect(closed === new.generation)
+            return record
+        }
+        let lease = try #require(opened)
+        #expect(reads == 2 && lease.generation.description.version == "new")
+        try fixture.expect(0..<2 * block, of: "new", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("While a key's removal is written, nothing of it is leased, recorded or closed")
+    func removing() async throws {
+        let store = try await fixture.open()
+        let lease = try fixture.begin("a", length: 3 * block, in: store)
+        try await fixture.land(0..<2 * block, of: "a", in: lease.generation)
+        try await store.flush()
+        #expect(store.table.withLock { $0.beginRemoval(key, ifUnused: false) })
+        try await fixture.land(2 * block..<3 * block, of: "a", in: lease.generation)
+        #expect(store.table.withLock { $0.leaseCurrent(key, user: nil) == nil && $0.open(key).isEmpty })
+        try await store.flush()
+        #expect(try await store.resources().first?.landed == [0..<2 * block])
+        // It could not be written: nothing has changed.
+        store.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
+        #expect(store.table.withLock { $0.open(key).count } == 1)
+        try await store.flush()
+        #expect(try await store.resources().first?.landed == [0..<3 * block])
+        lease.end()
+        try await store.flush()
+        let stamp = try #require(store.table.withLock { $0.life(lease.generation.identifier)?.stamp })
+        #expect(store.table.withLock { $0.beginRemoval(key, ifUnused: true) })
+        #expect(store.table.withLock { $0.close(lease.generation.identifier, since: stamp) == nil })
+        store.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) })
+        try await store.checkLedger()
+        try await store.close()
+    }
+}
+
+/// Blocks the thread of the first call that comes to it until it is opened; later ones pass.
+private final class Gate: Sendable {
+    private let arrived = AsyncStream.makeStream(of: Void.self)
+    private let opened = DispatchSemaphore(value: 0)
+    private let isPassed = Mutex(false)
+
+    func pass() {
+        let isFirst = isPassed.withLock { isPassed in
+            defer { isPassed = true }
+            return !isPassed
+        }
+        guard isFirst else { return }
+        arrived.continuation.finish()
+        opened.wait()
+    }
+
+    /// Waits until the call has come.
+    func arrival() async { for await _ in arrived.stream {} }
+
+    func open() { opened.signal() }
+}
