@@ -1,3 +1,4 @@
+import SpoolStorage
 import Synchronization
 
 /// What is known of one origin while a cache is open, whichever resources come from it: the line, its connections, and
@@ -60,12 +61,13 @@ final class OriginState: Sendable {
     struct Patience {
         /// The time in which no connection at all is given back.
         var limit: Duration
-        /// The network's time, as that of an upstream's time-outs.
-        var clock: any Clock<Duration> = ContinuousClock()
+        /// Waits by the network's time.
+        let sleep: @Sendable (Duration) async throws -> Void
 
         /// A player's error should not come later than the one for an origin that fails; a preload is in no hurry, and may
         /// come after long ones.
-        init(_ priority: Priority, _ policy: RetryPolicy) {
+        init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
+            sleep = clock.networkSleep
             limit = max(policy.clamped.longestWait, .seconds(1)) * (priority == .playback ? 1 : 20)
         }
     }
@@ -86,7 +88,7 @@ final class OriginState: Sendable {
                 var given: UInt64?
                 while given != self.state.withLock({ $0.given }) {
                     given = self.state.withLock { $0.given }
-                    try await patience.clock.sleep(for: patience.limit)
+                    try await patience.sleep(patience.limit)
                 }
                 throw AllConnectionsBusy(limit: patience.limit)
             }

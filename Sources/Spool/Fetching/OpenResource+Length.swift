@@ -15,7 +15,7 @@ extension OpenResource {
         request.fields[.acceptEncoding] = "identity"
         request.fields[.range] = "bytes=-\(max(count, 1))"
         let current = generation
-        let patience = OriginState.Patience(priority, context.configuration.retry)
+        let patience = OriginState.Patience(priority, context.configuration.retry, context.clock)
         let response: UpstreamResponse
         let connection: OriginConnection
         do {

@@ -76,7 +76,7 @@ struct Transfer {
         if let rest = restBeforePreloading(from: origin) { return rest }
         note(origin.link)
         let connection = try await origin.connect(
-            start.priority, OriginState.Patience(start.priority, context.configuration.retry))
+            start.priority, OriginState.Patience(start.priority, context.configuration.retry, clock))
         defer { connection.end() }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.count { $0.originRequests += 1 }

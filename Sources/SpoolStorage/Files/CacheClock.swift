@@ -12,6 +12,10 @@ package struct CacheClock: Sendable {
     /// Random bits, for the jitter of retries and the names of media files; never for keys.
     package var random: @Sendable () -> UInt64
 
+    /// Waits as long as the network may take; throws when cancelled. The network's time is the machine's, as that of an
+    /// upstream's time-outs, also where a test lets the cache's go by: only a simulation of both gives its own.
+    package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
+
     /// Time by `clock` and `now`.
     package init<C: Clock>(
         clock: C, now: @escaping @Sendable () -> Date = { Date() },

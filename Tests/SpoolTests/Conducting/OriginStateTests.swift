@@ -35,11 +35,9 @@ struct OriginStateTests {
     @Test("Who waits while no connection is given back gets an error; while some are, one waits on")
     func patience() async throws {
         let clock = ManualClock()
-        let patience = {
-            var patience = OriginState.Patience(.playback, RetryPolicy())
-            patience.clock = clock
-            return patience
-        }()
+        var cacheClock = CacheClock(clock: clock)
+        cacheClock.networkSleep = cacheClock.sleep
+        let patience = OriginState.Patience(.playback, RetryPolicy(), cacheClock)
         #expect(patience.limit == .seconds(30))
         let origin = OriginState(connectionLimit: 2)
         let (first, second) = (try await origin.connect(.playback), try await origin.connect(.playback))
