@@ -41,9 +41,11 @@ public final class MediaCache: Sendable {
     }
 
     /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
+    ///
+    /// - Parameter openFileLimit: Media files open at once; at least 8.
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
-        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor()
+        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
     ) async throws {
         try configuration.validate()
         let events = EventHub(logger: configuration.logger)
@@ -51,7 +53,7 @@ public final class MediaCache: Sendable {
             path: directory.path,
             configuration: Store.Configuration(
                 capacity: configuration.capacity, eviction: configuration.eviction,
-                memoryLimit: configuration.memoryLimit),
+                memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit),
             fileSystem: fileSystem, executor: executor, clock: clock
         ) { event in events.send(event) }
         context = CacheContext(

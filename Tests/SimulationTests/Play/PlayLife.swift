@@ -5,6 +5,7 @@ import SpoolTesting
 import Synchronization
 
 @testable import Spool
+@testable import SpoolStorage
 
 /// One life of the cache in a play: from the opening of its directory to its closing, or its kill.
 final class PlayLife: Sendable {
@@ -107,7 +108,7 @@ final class PlayLife: Sendable {
                     try await MediaCache(
                         directory: URL(fileURLWithPath: directory), upstream: LifeUpstream(life: self),
                         configuration: configuration, fileSystem: files, clock: world.cacheClock,
-                        executor: BlockingExecutor(running: world.executor))
+                        executor: BlockingExecutor(running: world.executor), openFileLimit: Self.openFileLimit)
                 }
                 world.log.add("life \(number)", "opened, \(cache.storedBytes) bytes are kept")
                 state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
@@ -136,11 +137,25 @@ final class PlayLife: Sendable {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
     }
 
-    /// Memory must not be more than its limit and a block for each request in flight.
-    func checkMemory(_ cache: MediaCache) {
-        let (used, bound) = (cache.store.usedMemory, world.plan.configuration.memoryLimit + 16 * 65_536)
-        if used > bound, !isDead { world.report(.memory, "\(used) bytes of memory are used", in: self) }
+    /// Memory must not be more than its limit and a block for each request in flight, and all of it is counted; no more
+    /// files are open than may be.
+    func checkMemoryAndFiles(_ cache: MediaCache) {
+        guard !isDead else { return }
+        let ledger = cache.store.memoryLedger
+        let (used, bound) = (ledger.used, world.plan.configuration.memoryLimit + 16 * 65_536)
+        if used > bound { world.report(.memory, "\(used) bytes of memory are used", in: self) }
+        // What has just been let go of may be counted a little longer.
+        let held = cache.store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount } }
+        if used - ledger.reserved < held {
+            world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
+        }
+        // The directory's lock is one more.
+        let files = memory.openCount
+        if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }
+
+    /// The fewest that a store takes: plays have few media.
+    private static let openFileLimit = 8
 
     /// What is kept must not be more than the capacity, nor grow beyond it.
     func checkCapacity(_ cache: MediaCache) {

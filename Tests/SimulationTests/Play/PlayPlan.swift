@@ -55,8 +55,11 @@ struct PlayPlan: Sendable {
         changes = random.chance(4)
         if random.chance(3) { capacity = random.pick([0, 65_536, 200_000, 300_000, 700_000, 1_500_000]) }
         // Small media where the capacity is small: making room for each chunk of a large one only takes long.
-        let longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
-        media = (0..<1 + random.below(3) as Range<Int>).map {
+        var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
+        var count = 1 + random.below(3)
+        // So many that not all of their files can be open.
+        if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
+        media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)
         }
         if random.chance(2) { faults = OriginFaults(drawn: &random) }
@@ -67,6 +70,9 @@ struct PlayPlan: Sendable {
         if freshness == .http { media = media.map { $0.toldApart(&random) } }
         refusesSome = freshness != .http && random.chance(5)
         preloads = random.chance(3)
+        // Whether a preload goes first can be told only where a player waits for nothing but bytes on their way.
+        let isForPreloads = preloads && random.chance(2)
+        if isForPreloads { calm(&random) }
         chores = Chore.allCases.filter { chore in
             switch chore {
             case .changeVersion: changes
@@ -80,9 +86,20 @@ struct PlayPlan: Sendable {
         }
         lives = (0..<1 + random.below(3) as Range<Int>).map { _ in
             Life(
-                ending: random.chance(2) ? .closedAtRest : random.pick(Ending.allCases), players: 1 + random.below(4),
+                ending: random.chance(2) ? .closedAtRest : random.pick(Ending.allCases),
+                players: isForPreloads ? 3 + random.below(2) : 1 + random.below(4),
                 steps: 2 + random.below(6), chores: chores.isEmpty ? 0 : random.below(10),
                 killAt: 5 + random.below(random.chance(2) ? 60 : 500))
+        }
+    }
+
+    /// Origin and disk do all that they should.
+    private mutating func calm(_ random: inout SplitMix) {
+        (faults, capacity, diskFaults, catalogFaults) = (OriginFaults(), nil, 0, 0)
+        (damages, refusesSome) = (false, false)
+        for index in media.indices {
+            media[index].failingPlace = nil
+            media[index].latency = .milliseconds(random.pick([30, 200]))
         }
     }
 

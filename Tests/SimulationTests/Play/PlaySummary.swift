@@ -15,6 +15,9 @@ struct PlaySummary: CustomStringConvertible {
     var steps = 0
     /// Stands for all that happened in all of them.
     var digest: UInt64 = 0
+    /// Of the longest play.
+    var mostSteps = 0
+    var longestTime = Duration.zero
     /// Plays that found something.
     var failures = 0
     /// What was found, the most frequent first.
@@ -26,6 +29,8 @@ struct PlaySummary: CustomStringConvertible {
         for (number, report) in reports.enumerated() {
             operations += report.operations
             steps += report.steps
+            mostSteps = max(mostSteps, report.steps)
+            longestTime = max(longestTime, report.time)
             digest = (digest ^ report.digest) &* 0x100_0000_01B3
             failures += report.findings.isEmpty ? 0 : 1
             for finding in report.findings {
@@ -46,7 +51,10 @@ struct PlaySummary: CustomStringConvertible {
 
     var description: String {
         var lines = [
-            "\(plays) plays, \(operations) operations, \(steps) steps, \(failures) plays with findings, digest \(digest)"
+            """
+            \(plays) plays, \(operations) operations, \(steps) steps, \(failures) plays with findings, digest \(digest); \
+            the longest took \(mostSteps) steps, or \(longestTime)
+            """
         ]
         for group in groups {
             lines.append(

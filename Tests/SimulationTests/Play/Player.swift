@@ -208,7 +208,7 @@ struct Reading: Sendable {
             }
             world.log.add(name, "gets \(check.media.path) \(chunk.range)")
             life.checkCapacity(cache)
-            life.checkMemory(cache)
+            life.checkMemoryAndFiles(cache)
             guard let finding = self.check.take(chunk) else { return true }
             world.report(finding.kind, finding.text, in: life)
         } catch let error as CacheError {
