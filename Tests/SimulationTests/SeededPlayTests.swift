@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 /// Simulated plays; see ``Play`` for what a play is.
@@ -38,6 +39,25 @@ struct SeededPlayTests {
             print(report.lines.joined(separator: "\n"))
             for finding in report.findings { Issue.record("seed \(seed): \(finding)") }
         }
+    }
+
+    @Test("A play that hangs ends the run and names its seed", .timeLimit(.minutes(1)))
+    func hanging() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let watch = PlayWatch(limit: 3, interval: 0.01)
+            let world = PlayWorld(seed: 4711, root: "/nowhere", logLimit: 10)
+            _ = watch.begin(world)
+            // As a call that never returns.
+            DispatchSemaphore(value: 0).wait()
+        }
+        let text = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(text.contains("seed 4711 hangs"))
+    }
+
+    @Test("Plays leave nothing behind in memory", .timeLimit(.minutes(2)))
+    func leaving() async throws {
+        _ = await PlayRunner.run(2_000..<2_020)
+        #expect(PlayWorld.count.load(ordering: .relaxed) == 0)
     }
 
     @Test("Two plays of one seed are the same in every step", .timeLimit(.minutes(2)))

@@ -15,6 +15,7 @@ final class Play: Sendable {
     /// Whether the log of a play that found nothing is wanted, too.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
+    private let isUnwatched = Mutex(false)
 
     private init(_ world: PlayWorld, keepsLog: Bool) {
         self.world = world
@@ -22,13 +23,15 @@ final class Play: Sendable {
     }
 
     /// Plays the seed on the calling thread, which must not be one of Swift's own.
-    static func run(seed: UInt64, logLimit: Int = 40) -> PlayReport {
+    static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlayReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
         // A folder that can't be made shows at the first opening, one that can't be removed is only left behind.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
         let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
+        let number = watch.begin(world)
+        defer { watch.end(number) }
         return Play(world, keepsLog: logLimit > 1_000).run()
     }
 
@@ -44,7 +47,10 @@ final class Play: Sendable {
             await main()
             isOver.withLock { $0 = true }
         }
-        _ = world.task { [self] in await world.watch { self.isOver.withLock { $0 } } }
+        let watching = world.task { [self] in
+            await world.watch { self.isOver.withLock { $0 } }
+            isUnwatched.withLock { $0 = true }
+        }
         let ending = executor.run(limit: 3_000_000) { self.isOver.withLock { $0 } || world.isAborted }
         switch ending {
         case .finished: break
@@ -53,8 +59,12 @@ final class Play: Sendable {
             world.report(.hang, "nothing goes on")
         case .endless: world.report(.hang, "no end after \(executor.steps) steps")
         }
+        let steps = executor.steps
+        // Asleep it would keep the play alive.
+        watching.cancel()
+        _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
         return PlayReport(
-            seed: world.plan.seed, findings: world.findings, operations: world.operations, steps: executor.steps,
+            seed: world.plan.seed, findings: world.findings, operations: world.operations, steps: steps,
             time: ContinuousClock.now - start, digest: world.log.digest,
             lines: keepsLog || !world.findings.isEmpty ? world.log.lines : [])
     }

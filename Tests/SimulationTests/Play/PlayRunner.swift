@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Runs plays on threads of its own, each of which takes the next seed when it is done with one.
+/// Runs plays on threads of its own, each of which takes the next seed when it is done with one; one that hangs ends the
+/// process with its seed (``PlayWatch``).
 final class PlayRunner: Sendable {
     private struct State {
         /// The seeds that are left, from the first on.
@@ -13,6 +14,7 @@ final class PlayRunner: Sendable {
     private let logLimit: Int
     private let deadline: ContinuousClock.Instant?
     private let folder: String?
+    private let watch = PlayWatch()
 
     private init(_ seeds: Range<UInt64>, logLimit: Int, deadline: ContinuousClock.Instant?, folder: String?) {
         state = Mutex(State(seeds: seeds))
@@ -35,6 +37,7 @@ final class PlayRunner: Sendable {
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<threads as Range<Int> { group.addTask { await runner.work(number) } }
         }
+        runner.watch.end()
         return runner.state.withLock { $0.reports.sorted { $0.seed < $1.seed } }
     }
 
@@ -46,7 +49,7 @@ final class PlayRunner: Sendable {
                 while let seed = self.takeSeed() {
                     // Without the note only the seed of a crash would be unknown.
                     if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
-                    let report = Play.run(seed: seed, logLimit: self.logLimit)
+                    let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }
                 }
                 if let note { try? FileManager.default.removeItem(atPath: note) }  // As above.

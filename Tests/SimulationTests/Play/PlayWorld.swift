@@ -5,6 +5,9 @@ import Synchronization
 
 /// What everybody in one play shares: time, origin, log, and what was found wrong.
 final class PlayWorld: Sendable {
+    /// How many there are: none between plays.
+    static let count = Atomic(0)
+
     private struct Wait {
         var label: @Sendable () -> String
         var since: Duration
@@ -43,7 +46,10 @@ final class PlayWorld: Sendable {
         origin = PlayOrigin(plan, clock: executor.clock, log: log)
         self.root = root
         engineRandom = Mutex(SplitMix(seed &+ 0xE6))
+        Self.count.add(1, ordering: .relaxed)
     }
+
+    deinit { Self.count.subtract(1, ordering: .relaxed) }
 
     // MARK: - Time and chance
 
@@ -55,6 +61,7 @@ final class PlayWorld: Sendable {
                 timeIntervalSince1970: 1_800_000_000 + Double(seconds) + Double(fraction) * 1e-18
                     + state.withLock { $0.clockOffset })
         }
+        clock.networkSleep = clock.sleep
         clock.random = { [self] in engineRandom.withLock { $0.next() } }
         return clock
     }
@@ -135,7 +142,7 @@ final class PlayWorld: Sendable {
 
     /// Looks now and then for what waits too long; ends the play when something does.
     func watch(until isDone: @Sendable () -> Bool) async {
-        while !isDone(), !isAborted {
+        while !isDone(), !isAborted, !Task.isCancelled {
             await sleep(.seconds(60))
             reportWaits(longerThan: Self.bound)
         }
