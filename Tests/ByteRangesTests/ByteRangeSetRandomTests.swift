@@ -3,7 +3,7 @@ import Testing
 @testable import ByteRanges
 
 /// Long random histories with a seed, against a bitmap; the whole set is checked after each step.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetRandomTests {
     @Test(
         "A random history of insertions and removals ends as the bitmap does, and is sound after each step",

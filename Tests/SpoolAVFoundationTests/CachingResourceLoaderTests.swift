@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Loading requests through the cache", .timeLimit(.minutes(1)))
+@Suite("Loading requests through the cache", .timeLimit(.minutes(10)))
 struct CachingResourceLoaderTests {
     private static let length: Int64 = 3_000_000
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("What a file is, whatever is said of it", .timeLimit(.minutes(1)))
+@Suite("What a file is, whatever is said of it", .timeLimit(.minutes(10)))
 struct ContainerTests {
     private static func head(_ bytes: [UInt8], _ text: String = "", at offset: Int = 0) -> Data {
         var data = Data(bytes)

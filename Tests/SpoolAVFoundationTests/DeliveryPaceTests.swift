@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("How fast bytes are handed over", .timeLimit(.minutes(1)))
+@Suite("How fast bytes are handed over", .timeLimit(.minutes(10)))
 struct DeliveryPaceTests {
     private static let length: Int64 = 24 << 20
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("A network that is gone", .timeLimit(.minutes(1)))
+@Suite("A network that is gone", .timeLimit(.minutes(10)))
 struct LostNetworkTests {
     private static let length: Int64 = 3_000_000
 

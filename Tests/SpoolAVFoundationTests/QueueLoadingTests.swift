@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Queues", .timeLimit(.minutes(1)))
+@Suite("Queues", .timeLimit(.minutes(10)))
 @MainActor
 struct QueueLoadingTests {
     private let folder: ScratchFolder

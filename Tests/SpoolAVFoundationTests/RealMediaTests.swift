@@ -7,7 +7,7 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-@Suite("Real media in a real player, through the cache", .timeLimit(.minutes(2)), .serialized)
+@Suite("Real media in a real player, through the cache", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct RealMediaTests {
     private static let seconds = 12

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Stalls of a real player", .timeLimit(.minutes(1)))
+@Suite("Stalls of a real player", .timeLimit(.minutes(10)))
 @MainActor
 struct StallRecoveryTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern

@@ -53,7 +53,7 @@ struct UniformTypeTests {
         #expect(!UniformType.isPlaylist(mimeType: "audio/mpeg") && !UniformType.isPlaylist(mimeType: nil))
     }
 
-    @Test("The first bytes of a file tell its type", .timeLimit(.minutes(1)), arguments: SampleMedia.allCases)
+    @Test("The first bytes of a file tell its type", .timeLimit(.minutes(10)), arguments: SampleMedia.allCases)
     func signatures(media: SampleMedia) async throws {
         let told = UniformType.identifier(ofFileBeginning: try await media.bytes())
         let expected =

@@ -8,7 +8,7 @@ import Testing
 @testable import SpoolHTTP
 
 /// What stands between a transport that pushes and a consumer that pulls, with the transport played by hand.
-@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+@Suite(.timeLimit(.minutes(10))) struct ExchangeTests {
     private final class Calls: Sendable {
         let names = Mutex<[String]>([])
         func note(_ name: String) { names.withLock { $0.append(name) } }

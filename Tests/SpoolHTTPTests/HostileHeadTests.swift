@@ -6,7 +6,7 @@ import SpoolTesting
 import Testing
 
 /// Heads that mean nothing, over real sockets: an error of that one request, while the process and the upstream live.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostileHeadTests {
     private static func clients() -> [any Upstream] {
         var clients: [any Upstream] = [URLSessionUpstream()]

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolHTTP
 
 /// Which proxy a request goes by, as curl has it, and how it is asked.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ProxyTests {
     private func proxy(_ url: String, _ variables: [String: String]) throws -> String? {
         let proxy = try ProxyEnvironment(variables).proxy(for: try #require(URL(string: url)))

@@ -7,7 +7,7 @@ import Testing
 
 #if AsyncHTTPClient
 /// What only shows with TLS: trust, and HTTP/2.
-@Suite(.timeLimit(.minutes(1))) struct TransportTests {
+@Suite(.timeLimit(.minutes(10))) struct TransportTests {
     @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }

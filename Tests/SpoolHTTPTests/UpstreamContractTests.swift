@@ -12,7 +12,7 @@ import FoundationNetworking
 /// What FoundationNetworking, and so `URLSessionUpstream` on Linux, cannot honour:
 /// - `backPressure`: it has none; memory grows with a body that nobody reads;
 /// - `encodedBodies`: libcurl decodes them without being asked.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct UpstreamContractTests {
     #if AsyncHTTPClient
     @Test("AsyncHTTPClientUpstream:", arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))

@@ -3,7 +3,7 @@ import SpoolStorage
 import Synchronization
 import Testing
 
-@Suite("BlockingExecutor", .timeLimit(.minutes(1)))
+@Suite("BlockingExecutor", .timeLimit(.minutes(10)))
 struct BlockingExecutorTests {
     @Test("A call runs on one of its own threads, and its result and error come back")
     func runs() async throws {

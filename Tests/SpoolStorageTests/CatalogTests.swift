@@ -51,7 +51,7 @@ struct CatalogFixture {
     }
 }
 
-@Suite("Catalog", .timeLimit(.minutes(1)))
+@Suite("Catalog", .timeLimit(.minutes(10)))
 struct CatalogTests {
     @Test("What is put in comes back, also after reopening")
     func roundTrip() throws {

@@ -9,7 +9,7 @@ import Darwin
 import Glibc
 #endif
 
-@Suite("Files", .timeLimit(.minutes(1)))
+@Suite("Files", .timeLimit(.minutes(10)))
 struct FileSystemTests {
     @Test("The machine's files keep the contract", arguments: FileSystemContract.cases)
     func system(_ contract: FileSystemContract.Case) throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Turns", .timeLimit(.minutes(1)))
+@Suite("Turns", .timeLimit(.minutes(10)))
 struct KeyTurnsTests {
     @Test("Of one key one at a time is in, and all get in, errors or not")
     func exclusive() async throws {

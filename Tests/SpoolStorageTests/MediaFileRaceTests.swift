@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What happens in the middle of a read, made to happen.
-@Suite("MediaFile, while a read is under way", .timeLimit(.minutes(1)))
+@Suite("MediaFile, while a read is under way", .timeLimit(.minutes(10)))
 struct MediaFileRaceTests {
     private let fixture: MediaFixture
     private let file: HookedFile

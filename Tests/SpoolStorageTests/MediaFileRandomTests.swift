@@ -4,7 +4,7 @@ import SpoolStorage
 import SpoolTesting
 import Testing
 
-@Suite("MediaFile at random", .timeLimit(.minutes(2)))
+@Suite("MediaFile at random", .timeLimit(.minutes(10)))
 struct MediaFileRandomTests {
     /// What must be true of a media file, kept in the plainest way.
     private struct Model {

@@ -55,7 +55,7 @@ struct MediaFixture {
     }
 }
 
-@Suite("MediaFile", .timeLimit(.minutes(1)))
+@Suite("MediaFile", .timeLimit(.minutes(10)))
 struct MediaFileTests {
     @Test("What has left the cache counts no more: its bytes are given back once, whatever lands or goes later")
     func endOfCounting() throws {

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Media files that somebody else has changed, removed or put there.
-@Suite("Store: changed files", .timeLimit(.minutes(1)))
+@Suite("Store: changed files", .timeLimit(.minutes(10)))
 struct StoreChangedFilesTests {
     private let fixture: StoreFixture
     private let size = 3 * Block.size

@@ -6,7 +6,7 @@ import SpoolTesting
 import Testing
 
 /// C40: what stands in the catalog may be anything; nothing of it traps, and what can't be mended is set aside.
-@Suite("Store: a damaged catalog", .timeLimit(.minutes(2)))
+@Suite("Store: a damaged catalog", .timeLimit(.minutes(10)))
 struct StoreDamagedCatalogTests {
     private let fixture: StoreFixture
     private let size = 3 * Block.size

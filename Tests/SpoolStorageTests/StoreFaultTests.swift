@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// What disks, catalogs and people do to a store.
-@Suite("Store: faults", .timeLimit(.minutes(1)))
+@Suite("Store: faults", .timeLimit(.minutes(10)))
 struct StoreFaultTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

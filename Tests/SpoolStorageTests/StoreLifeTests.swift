@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The life of a key: stored, open, replaced, removed.
-@Suite("Store: the life of a key", .timeLimit(.minutes(1)))
+@Suite("Store: the life of a key", .timeLimit(.minutes(10)))
 struct StoreLifeTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

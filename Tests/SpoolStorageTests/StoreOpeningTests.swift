@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Opening: what is refused, what is mended, and what it does not look at.
-@Suite("Store: opening", .timeLimit(.minutes(2)))
+@Suite("Store: opening", .timeLimit(.minutes(10)))
 struct StoreOpeningTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

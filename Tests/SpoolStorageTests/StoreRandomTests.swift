@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Many keys, many users, a disk that fails now and then, and at the end the ledger.
-@Suite("Store at random", .timeLimit(.minutes(5)))
+@Suite("Store at random", .timeLimit(.minutes(10)))
 struct StoreRandomTests {
     private static let length = 12 * Block.size + 777
 

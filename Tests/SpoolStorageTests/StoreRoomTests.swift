@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Capacity, eviction, memory and open files.
-@Suite("Store: room", .timeLimit(.minutes(2)))
+@Suite("Store: room", .timeLimit(.minutes(10)))
 struct StoreRoomTests {
     private let fixture: StoreFixture
     private let key = StoreFixture.key("a")

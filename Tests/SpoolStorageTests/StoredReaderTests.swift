@@ -3,7 +3,7 @@ import Foundation
 import SpoolStorage
 import Testing
 
-@Suite("Reading beside the process that has the directory", .timeLimit(.minutes(1)))
+@Suite("Reading beside the process that has the directory", .timeLimit(.minutes(10)))
 struct StoredReaderTests {
     private let block = Block.size
     private let fixture: StoreFixture

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct OriginBehaviourTests {
+@Suite(.timeLimit(.minutes(10))) struct OriginBehaviourTests {
     let media = PatternBytes(length: 100_000)
 
     private func get(

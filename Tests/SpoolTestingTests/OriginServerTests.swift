@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct OriginServerTests {
+@Suite(.timeLimit(.minutes(10))) struct OriginServerTests {
     let media = PatternBytes(length: 100_000)
 
     // MARK: The well-kept static file

@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ScriptedUpstreamTests {
+@Suite(.timeLimit(.minutes(10))) struct ScriptedUpstreamTests {
     let media = PatternBytes(length: 1_000_000)
     let request = UpstreamRequest(url: URL(string: "http://any.host/a?x=1")!)  // A literal that is a URL.
 

@@ -3,7 +3,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-@Suite("A seeded executor", .timeLimit(.minutes(1)))
+@Suite("A seeded executor", .timeLimit(.minutes(10)))
 struct SeededExecutorTests {
     /// What the tasks of a test share.
     private final class Shared: Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("spool ls, info, pin, rm, gc, verify, export", .timeLimit(.minutes(1)))
+@Suite("spool ls, info, pin, rm, gc, verify, export", .timeLimit(.minutes(10)))
 struct ContentsTests {
     private static let media = PatternBytes(seed: 7, length: 300_000)
 

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("What a command takes from its surroundings, and what it says", .timeLimit(.minutes(1)))
+@Suite("What a command takes from its surroundings, and what it says", .timeLimit(.minutes(10)))
 struct EnvironmentTests {
     @Test("E76: HOME and XDG_CACHE_HOME say where the cache is")
     func home() async throws {

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite("spool get", .timeLimit(.minutes(1)))
+@Suite("spool get", .timeLimit(.minutes(10)))
 struct GetTests {
     private static let media = PatternBytes(length: 3_000_001)
 

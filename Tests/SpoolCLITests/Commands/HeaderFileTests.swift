@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite("Header fields stay out of the list of processes", .timeLimit(.minutes(1)))
+@Suite("Header fields stay out of the list of processes", .timeLimit(.minutes(10)))
 struct HeaderFileTests {
     private func withGuarded(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
         let resource = OriginResource(

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("Files that commands write", .timeLimit(.minutes(1)))
+@Suite("Files that commands write", .timeLimit(.minutes(10)))
 struct OutputFileTests {
     private static let media = PatternBytes(seed: 5, length: 500_000)
 

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("spool play and spool demo", .timeLimit(.minutes(1)), .serialized)
+@Suite("spool play and spool demo", .timeLimit(.minutes(10)), .serialized)
 struct PlayTests {
     @Test(
         "D50: real media plays to its end with jumps; the second time with the origin gone",

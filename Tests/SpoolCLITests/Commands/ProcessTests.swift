@@ -5,7 +5,7 @@ import Testing
 /// A limit for how much an interrupted transfer may have sent in vain.
 private let block: Int64 = 64 << 10
 
-@Suite("Processes that meet, and processes that die", .timeLimit(.minutes(1)))
+@Suite("Processes that meet, and processes that die", .timeLimit(.minutes(10)))
 struct ProcessTests {
     private static let media = PatternBytes(seed: 3, length: 6_000_000)
     private let path = "/film.mp4"

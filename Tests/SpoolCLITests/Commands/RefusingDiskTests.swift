@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("Disks that take nothing, and directories of others", .timeLimit(.minutes(2)))
+@Suite("Disks that take nothing, and directories of others", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
     private static let song = PatternBytes(seed: 1, length: 3_000_000)
     private static let other = PatternBytes(seed: 2, length: 2_000_000)

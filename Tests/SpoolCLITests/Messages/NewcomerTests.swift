@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A newcomer who types each wrong thing", .timeLimit(.minutes(2)))
+@Suite("A newcomer who types each wrong thing", .timeLimit(.minutes(10)))
 struct NewcomerTests {
     /// One wrong command line, the exit status, and words that the one line of the response holds: what to do instead.
     struct Mistake: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 
 /// CASES A, 1–7: versions that change, and responses that are not what was asked.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PartialContentVersionCases {
     static let v1 = PatternBytes(seed: 1, length: 5_000_000)
     static let v2 = PatternBytes(seed: 2, length: 5_000_000)

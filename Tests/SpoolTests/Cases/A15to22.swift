@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 
 /// CASES A, 18–22: header fields, policies, redirects, and origins without ranges.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct PartialContentPolicyCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

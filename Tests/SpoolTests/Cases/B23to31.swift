@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 
 /// CASES B, 23–31: readers, the transfers that they share, and origins that fail under them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReaderAndTransferCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 /// CASES C, 40, as far as players meet it: the catalog turns out to be damaged while they play.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct DamagedCatalogCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

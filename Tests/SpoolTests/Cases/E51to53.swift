@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 51–53: one owner of each media file, whoever uses it and whatever fails.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct OneOwnerCases {
     static let film = PatternBytes(seed: 1, length: 6 << 20)
     static let song = PatternBytes(seed: 1, length: 3_000_000)

@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 54–56: bytes are counted once, by whichever way they go; each session here ends with a look at the ledger.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct OneLedgerCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let changed = PatternBytes(seed: 2, length: 2_500_000)

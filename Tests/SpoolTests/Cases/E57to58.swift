@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 57 and 58: the end of a cache, and its bounds.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClosingAndBoundsCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 59 and 60: disks that can't be written at opening, folders that others may write, clocks that jump.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct UnfriendlyMachineCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

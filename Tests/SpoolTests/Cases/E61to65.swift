@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 61–65: bodies and heads that are not what was stored, and origins that never get to the end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct DoubtfulResponseCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 63 and 70: responses that mean nothing, or two things, over a real socket: the request fails, the rest lives.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct MeaninglessResponseCases {
     static let song = PatternBytes(seed: 1, length: 300_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 66 and 67: when an origin is asked again, and whom its failures concern.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct FailingPlaceCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let film = PatternBytes(seed: 1, length: 24_000_000)

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 
 /// CASES E, 68: whose bytes a reader gets, and until when they may be used.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SharingAndFreshnessCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let other = PatternBytes(seed: 2, length: 3_000_000)

@@ -169,7 +169,7 @@ final class HostileSession: Sendable {
 }
 
 /// Asked for like the long ones, until the waits that never end (see below) are mended.
-@Suite("Sessions with a hostile origin", .timeLimit(.minutes(5)))
+@Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct HostileSessionTests {
     @Test(
         "E61 to E71: whatever an origin draws, a read gets the right bytes or an error, after a bounded number of requests",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("An origin's connections", .timeLimit(.minutes(1)))
+@Suite("An origin's connections", .timeLimit(.minutes(10)))
 struct OriginStateTests {
     @Test("No more are in use than allowed, and who came first goes first")
     func limited() async throws {

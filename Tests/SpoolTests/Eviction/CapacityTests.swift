@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A capacity is a capacity at every moment", .timeLimit(.minutes(1)))
+@Suite("A capacity is a capacity at every moment", .timeLimit(.minutes(10)))
 struct CapacityTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 6 << 20)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A disk that refuses never stops the player", .timeLimit(.minutes(1)))
+@Suite("A disk that refuses never stops the player", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 3 << 20)

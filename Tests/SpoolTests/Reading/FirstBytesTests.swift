@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 
 /// What a player meets before its first bytes.
-@Suite("First bytes", .timeLimit(.minutes(1)))
+@Suite("First bytes", .timeLimit(.minutes(10)))
 struct FirstBytesTests {
     @Test("A reader that begins in landed bytes of an open resource is handed them without a change of threads")
     func withoutThreads() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 /// Whom an input concerns: what a landed chunk or a reader's step costs does not grow with the number of readers that
 /// it does not concern.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
     @Test("With 1,600 readers waiting elsewhere, chunks and steps look at no more readers than with 16")
     func elsewhere() {

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// How the scheduler goes on after failures, and whom they concern.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerFailureTests {
     @Test("E67: a place that fails stops nobody elsewhere")
     func otherPlacesGoOn() {

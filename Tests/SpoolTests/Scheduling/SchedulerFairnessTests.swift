@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// Who gets a transfer when there are more readers than transfers, and who has to yield.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerFairnessTests {
     @Test("B28: 200 readers at 200 places all get their bytes, six transfers at a time")
     func manyReaders() {

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 /// Values that no sane shell, origin or person gives: nothing traps, nothing hangs.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerHostileTests {
     @Test("E61: a second body that is shorter than what has landed is noticed, and nothing traps")
     func shorterSecondBody() {

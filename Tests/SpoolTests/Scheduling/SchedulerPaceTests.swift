@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// How far ahead of a player is read: by what it takes, not by what the line could bring.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
         "A player that leaves after a burst and some play has had at most a megabyte asked for beyond",

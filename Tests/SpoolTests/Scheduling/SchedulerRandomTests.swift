@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 /// Arbitrary inputs in arbitrary order, as a shell may give them, against what must hold after each.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerRandomTests {
     @Test(
         "Whatever happens, the incremental plan is the plan, no byte has two carriers and nobody waits in vain",

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// When a place that failed is tried again, and when that ends.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerRetryTests {
     @Test("B29: an interrupted transfer is tried again where it stopped, later each time, until retries are spent")
     func retries() {

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// What is asked of the origin, and when, decided without clock, disk or socket.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerStateMachineTests {
     @Test("The first request at a new place is small and begins at the reader's block")
     func firstRequest() {

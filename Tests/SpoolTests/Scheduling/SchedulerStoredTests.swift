@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 
 /// How the scheduler goes on after other versions, validations, evictions and closing.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchedulerStoredTests {
     @Test("A2: another generation leaves those in the former one where they are, and the others wait for the new one")
     func generationChanged() {

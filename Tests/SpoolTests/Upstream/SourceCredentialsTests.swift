@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("A source's credentials", .timeLimit(.minutes(1)))
+@Suite("A source's credentials", .timeLimit(.minutes(10)))
 struct SourceCredentialsTests {
     private let url = URL(string: "http://origin.test/a")!
     private let executor = BlockingExecutor()
