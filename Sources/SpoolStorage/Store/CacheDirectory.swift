@@ -40,6 +40,8 @@ final class CacheDirectory: Sendable {
     private let prepared = Mutex(Prepared.none)
     /// Whether a file could not be removed, and the catalog not be told.
     private let isSweepUnnoted = Atomic(false)
+    /// How many files could not be removed.
+    private let failedRemovals = Atomic(0)
 
     init(
         path: String, catalog: Catalog, access: Access, notices: [String], fileSystem: any FileSystem,
@@ -152,9 +154,22 @@ final class CacheDirectory: Sendable {
             try fileSystem.remove(mediaPath(identifier))
             return nil
         } catch {
+            // In this order: see ``noteSwept(since:)``.
+            failedRemovals.add(1, ordering: .sequentiallyConsistent)
             do { try catalog.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
             return error
         }
+    }
+
+    /// What a sweep hands to ``noteSwept(since:)`` in the end.
+    var removalsFailed: Int { failedRemovals.load(ordering: .sequentiallyConsistent) }
+
+    /// Notes that a sweep has looked at all files; but not where one that it may have passed could not be removed since.
+    func noteSwept(since failed: Int) throws {
+        guard removalsFailed == failed else { return }
+        try catalog.setSweepPending(false)
+        // One that failed between these lines was noted before or after; before, it is noted again.
+        if removalsFailed != failed { try catalog.setSweepPending(true) }
     }
 
     /// Where a generation's bytes are.

@@ -55,8 +55,9 @@ extension Store {
         work.start(in: .maintenance) { [weak self] in
             do {
                 guard let store = self, try store.catalog.isSweepPending() else { return }
+                let failed = store.directory.removalsFailed
                 guard try store.removeOrphans() else { return }
-                try store.catalog.setSweepPending(false)
+                try store.directory.noteSwept(since: failed)
             } catch {
                 // Still noted as pending: the next opening tries again.
                 self?.report(.warning("files left by an unclean end could not be removed: \(error)"))
