@@ -128,28 +128,46 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B28: 200 readers on 200 resources all get their bytes")
+    @Test(
+        "B28: 300 readers on 300 resources, open at once, all get their bytes; open files stay bounded, and none stays")
     func b28Resources() async throws {
-        let resources = (0..<200 as Range<UInt64>).map { ("/\($0)", OriginResource.pattern(150_000, seed: $0)) }
+        let count = 300
+        let resources = (0..<count).map { ("/\($0)", OriginResource.pattern(150_000, seed: UInt64($0))) }
         try await onStage(Dictionary(uniqueKeysWithValues: resources)) { stage in
+            #expect(try stage.openFiles() == [])
+            let open = Peak()
             try await stage.session { cache in
-                try await withThrowingTaskGroup(of: Void.self) { group in
-                    for index in 0..<200 as Range<UInt64> {
-                        group.addTask {
-                            let media = cache.media(for: stage.url("/\(index)"))
-                            try await media.check(
-                                .all, PatternBytes(seed: index, length: 150_000), covers: 0..<150_000)
+                let readers = (0..<count).map { cache.media(for: stage.url("/\($0)")).reader(chunkSize: 1000) }
+                for end in [1000, .max] as [Int64] {
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for (index, reader) in readers.enumerated() {
+                            group.addTask {
+                                let pattern = PatternBytes(seed: UInt64(index), length: 150_000)
+                                let reached = try await reader.check(pattern, upTo: end)
+                                #expect(reached == min(end, 150_000))
+                                open.note(Int64(try stage.openFiles().count { $0.hasSuffix(".media") }))
+                            }
                         }
+                        try await group.waitForAll()
                     }
-                    try await group.waitForAll()
                 }
+                // Besides media: the lock, and SQLite's three files for each of its connections.
+                #expect(try stage.openFiles().count { !$0.hasSuffix(".media") } <= 32)
             }
+            // And one for each thread of the cache's that is at work on another: a file in use stays open beyond the limit.
+            #expect(open.most <= 256 + 16)
+            #if os(Linux)
+            #expect(open.most > 100, "there are files to count")
+            #endif
+            #expect(try stage.openFiles() == [], "a closed cache has none open")
             try await stage.origin.log.untilQuiet()
-            #expect(stage.origin.log.bytesSent() == 200 * 150_000)
+            #expect(stage.origin.log.bytesSent() == Int64(count) * 150_000)
+            #expect(stage.origin.connectionCount <= 16)
         }
     }
 
-    @Test("B28: 200 readers on one resource all get their bytes, each byte sent once, over few connections")
+    @Test(
+        "B28: 200 readers on one resource all get their bytes, each byte sent once, over few connections and one file")
     func b28Readers() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
@@ -157,7 +175,12 @@ struct ReaderAndTransferCases {
                 let media = cache.media(for: stage.url())
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for index in 0..<200 as Range<Int64> {
-                        group.addTask { try await media.check(.bytes(index * 97_000..<index * 97_000 + 50_000), film) }
+                        group.addTask {
+                            try await media.check(.bytes(index * 97_000..<index * 97_000 + 50_000), film)
+                            // Its own, one that is made ahead for the next resource, and what each of the cache's
+                            // eight threads may just be opening or closing: not one for each reader.
+                            #expect(try stage.openFiles().count { $0.hasSuffix(".media") } <= 10)
+                        }
                     }
                     try await group.waitForAll()
                 }

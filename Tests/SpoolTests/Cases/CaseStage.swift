@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import SpoolHTTP
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import Spool
@@ -57,6 +58,20 @@ final class CaseStage: Sendable {
     }
 
     func url(_ path: String = "/a") -> URL { origin.url(path) }
+
+    /// The paths of the stage's files that this process has open now: of its descriptors, those that lead there.
+    func openFiles() throws -> [String] {
+        #if os(Linux)
+        let table = "/proc/self/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: table).compactMap { name in
+            // A descriptor that is closed while they are listed leads nowhere.
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: table + "/" + name)
+            return target.flatMap { $0.hasPrefix(scratch.path) ? $0 : nil }
+        }
+        #else
+        return []
+        #endif
+    }
 
     /// Lets time go by as fast as somebody waits for it, while `body` runs.
     func flowing<R>(_ body: () async throws -> R) async throws -> R {
@@ -152,6 +167,16 @@ extension Reader {
         }
         return position
     }
+}
+
+/// The most that was seen, and how often it was looked at.
+final class Peak: Sendable {
+    private let state = Mutex((most: Int64(0), looks: 0))
+
+    var most: Int64 { state.withLock { $0.most } }
+    var looks: Int { state.withLock { $0.looks } }
+
+    func note(_ value: Int64) { state.withLock { $0 = (max($0.most, value), $0.looks + 1) } }
 }
 
 /// The events of a cache, kept for a look afterwards.
