@@ -1,7 +1,10 @@
 import Foundation
 import Logging
-import Spool
 import SpoolAVFoundation
+import SpoolStorage
+import SpoolTesting
+
+@testable import Spool
 
 /// A cache in a folder of its own, which goes when the last reference does.
 final class ScratchFolder: Sendable {
@@ -19,11 +22,24 @@ final class ScratchFolder: Sendable {
     func cache(
         _ upstream: any Upstream, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> MediaCache {
+        try await MediaCache(directory: url, upstream: upstream, configuration: Self.configuration(configure))
+    }
+
+    /// Opens the cache in the folder, with a configuration as it comes, on a clock of the test's.
+    func cache(_ upstream: any Upstream, _ clock: ManualClock) async throws -> MediaCache {
+        try await MediaCache(
+            directory: url, upstream: upstream, configuration: Self.configuration { _ in },
+            fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
+    }
+
+    private static func configuration(
+        _ configure: (inout MediaCache.Configuration) -> Void
+    ) -> MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
         configuration.retry.retries = 0
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
-        return try await MediaCache(directory: url, upstream: upstream, configuration: configuration)
+        return configuration
     }
 }
 
@@ -37,4 +53,32 @@ func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
 func address(_ name: String = "song.mp3") -> URL {
     guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is no path") }
     return url
+}
+
+extension MediaCache {
+    /// Waits until what nobody holds has closed and all that has landed is written down.
+    func waitUntilIdle() async {
+        await resources.waitUntilClosed()
+        await store.waitUntilIdle()
+    }
+}
+
+extension Media {
+    /// Waits until no transfer is in flight.
+    func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
+}
+
+extension ManualClock {
+    /// Lets time go by as fast as somebody waits for it, while `body` runs.
+    func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
+        let driver = Task {
+            while true {
+                try await waitForSleepers(1)
+                if let next = nextDeadline { advance(to: next) }
+                await Task.yield()
+            }
+        }
+        defer { driver.cancel() }
+        return try await body()
+    }
 }

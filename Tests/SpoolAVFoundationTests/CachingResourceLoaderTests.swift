@@ -1,10 +1,10 @@
 #if os(Linux)
 @_spi(Testing) import AVFoundation
 import Foundation
-import Spool
 import SpoolTesting
 import Testing
 
+@testable import Spool
 @testable import SpoolAVFoundation
 
 @Suite("Loading requests through the cache", .timeLimit(.minutes(10)))
@@ -46,6 +46,8 @@ struct CachingResourceLoaderTests {
             let driver = ResourceLoaderDriver(asset)
             guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
             else { return failed("not finished in launch \(launch)") }
+            // It is told by the head of the response, and kept with the first bytes.
+            await cache.media(for: address()).waitUntilIdle()
             await cache.close()
         }
         #expect(upstream.asked().count == 1)
@@ -137,16 +139,6 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("N11: the whole is available on demand as soon as every byte is there")
-    func completeOnDemand() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let media = cache.media(for: address("song.m4a"))
-        #expect(try await !ResourceDescription(of: cache.media(for: address()), unknownLength: .platform).isComplete)
-        for try await _ in media.reader() {}
-        #expect(try await ResourceDescription(of: media, unknownLength: .platform).isComplete)
-        await cache.close()
-    }
-
     // MARK: Bytes
 
     @Test("D43: to the end, whatever the length says, from where the request stands", arguments: [false, true])
@@ -204,25 +196,64 @@ struct CachingResourceLoaderTests {
 
     // MARK: Cancelling
 
-    @Test("D45: nothing after a cancel; bytes that landed before it are kept")
-    func cancel() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+    /// When a player cancels: where the origin stands then, and how much more of it is let in.
+    struct Cancel: Sendable {
+        /// The origin hands out no more than this before the cancel.
+        var held: Int
+        /// What it hands out after it, if nothing stops it; nothing is asked for anew.
+        var more: Int64
+    }
+
+    static let cancels = [
+        // In the middle of a request that ends at 1 MiB: held back for a moment, then cut.
+        Cancel(held: 300_000, more: 0),
+        // About 256 KiB that remain of a request have been sent anyway: they are let in.
+        Cancel(held: 900_000, more: (1 << 20) - 900_000),
+    ]
+
+    @Test(
+        "D45: nothing after a cancel, to the player or from the origin but what was on its way; what landed is kept",
+        arguments: cancels)
+    func cancel(_ cancel: Cancel) async throws {
+        let clock = ManualClock()
+        let cache = try await folder.cache(upstream, clock)
         let asset = CachingURLAsset(url: address(), cache: cache)
         let driver = ResourceLoaderDriver(asset)
-        upstream.hold(from: 300_000)
+        upstream.hold(from: Int64(cancel.held))
         _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
-        _ = await request.delivered(atLeast: 300_000)
+        _ = await request.delivered(atLeast: cancel.held)
+        await upstream.isHeld()
+        let asked = upstream.asked()
+        #expect(asked.contains { $0.upperBound == 1 << 20 })
         request.cancel()
-        await upstream.isQuiet()
-        let again = driver.requestData(offset: 100, length: 290_000)
-        _ = await again.ending()
-        #expect(again.data.mismatch(with: bytes(100..<290_100)) == nil)
-        upstream.hold(from: .max)
-        #expect(request.data.count == 300_000)
+        if let queue = asset.resourceLoader.delegateQueue { await queue.run {} }
+        if cancel.more > 0 {
+            // From here on the origin would send everything.
+            upstream.hold(from: .max)
+            await clock.flowing { await upstream.isQuiet() }
+        } else {
+            // Time goes by, and the request is cut where it stands.
+            await clock.flowing { await upstream.isQuiet() }
+            upstream.hold(from: .max)
+        }
+        await clock.flowing { await cache.media(for: address()).waitUntilIdle() }
+        let sent = Int64(cancel.held) + cancel.more
+        // As it nears its end, the request that continues it may have been on its way.
+        let more = upstream.asked().dropFirst(asked.count)
+        #expect(more.count <= (cancel.more > 0 ? 1 : 0) && more.allSatisfy { $0.lowerBound == asked.last?.upperBound })
+        // A request that waited for bytes when they came has taken a piece of them before it was cut.
+        let pieces = cancel.more > 0 ? (16 << 10) * Int64(asked.count + 1) : 0
+        #expect(upstream.sent() >= sent && upstream.sent() <= sent + pieces)
+        #expect(request.data.count == cancel.held)
+        // All of it is there: whatever is asked for to play on begins beyond it.
+        let again = driver.requestData(offset: 100, length: sent - 100)
+        await clock.flowing { _ = await again.ending() }
+        #expect(again.data.mismatch(with: bytes(100..<sent)) == nil)
+        #expect(upstream.asked().dropFirst(asked.count).allSatisfy { $0.lowerBound >= sent })
         #expect(asset.requestLog.map(\.isCancelled) == [false, true, false])
         #expect(asset.contractViolations == [])
-        await cache.close()
+        await clock.flowing { await cache.close() }
     }
 
     @Test("D45: a cancel before the information has come leaves the others alone")
@@ -306,17 +337,27 @@ struct CachingResourceLoaderTests {
         let request = driver.requestData(offset: 0)
         _ = await request.delivered(atLeast: 300_000)
         #expect(own != nil && loader.delegate === own)
+        await upstream.isHeld()
+        let asked = upstream.asked()
         asset = nil
         await upstream.isQuiet()
         // The queue has done what the end of the asset left to it.
         if let queue = loader.delegateQueue { await queue.run {} }
         #expect(loader.contractViolations == [])
         #expect(loader.requestLog.last?.isCancelled == true)
+        // Nothing keeps the loader but its asset, nor the resource but its loader: the last task lets go of them.
+        while own != nil || cache.openResourceCount > 0, !Task.isCancelled { await Task.yield() }
+        #expect(own == nil)
+        // The origin would send everything, and is asked for nothing.
+        upstream.hold(from: .max)
+        await cache.waitUntilIdle()
+        #expect(upstream.asked() == asked && upstream.sent() == 300_000)
 
         let next = CachingURLAsset(url: address(), cache: cache)
         let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
         _ = await again.ending()
         #expect(again.data.mismatch(with: bytes(0..<300_000)) == nil)
+        #expect(upstream.asked().dropFirst(asked.count).allSatisfy { $0.lowerBound >= 300_000 }, "what landed was kept")
         await cache.close()
     }
 

@@ -35,6 +35,7 @@ final class MemoryUpstream: Upstream {
     private struct State {
         var limits: [String: Int64] = [:]
         var asked: [(path: String, range: Range<Int64>)] = []
+        var sent: [String: Int64] = [:]
         var open: [String: Int] = [:]
         var waiters: [Int: (path: String, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var lastWaiter = 0
@@ -62,6 +63,9 @@ final class MemoryUpstream: Upstream {
     func asked(_ path: String = "/song.mp3") -> [Range<Int64>] {
         state.withLock { $0.asked.filter { $0.path == path }.map(\.range) }
     }
+
+    /// How many bytes of a path were handed out.
+    func sent(_ path: String = "/song.mp3") -> Int64 { state.withLock { $0.sent[path, default: 0] } }
 
     /// Waits until a transfer stands at what is held back.
     func isHeld(_ path: String = "/song.mp3") async {
@@ -143,6 +147,8 @@ final class MemoryUpstream: Upstream {
                 let limit = try await session.upstream.limit(beyond: next, of: session.path)
                 let upper = Swift.min(end, limit, next + (16 << 10))
                 defer { next = upper }
+                let count = upper - next
+                session.upstream.change { [path = session.path] in $0.sent[path, default: 0] += count }
                 return session.bytes.subdata(in: Int(next)..<Int(upper))
             }
         }

@@ -1,0 +1,188 @@
+#if os(Linux)
+@_spi(Testing) @testable import AVFoundation
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+@testable import SpoolAVFoundation
+
+@Suite("N11: what is renewed, and what is there on demand", .timeLimit(.minutes(10)))
+struct RenewalTests {
+    private static let length: Int64 = 3_000_000
+
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    /// An origin that takes one token at a time.
+    private final class Guarded: Upstream {
+        let upstream = MemoryUpstream(["/song.mp3": .pattern(RenewalTests.length)])
+        private let state = Mutex((valid: "0", refused: 0))
+
+        var refusals: Int { state.withLock { $0.refused } }
+
+        func accept(_ token: Int) { state.withLock { $0.valid = "\(token)" } }
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            let isRefused = state.withLock { state in
+                let isRefused = request.fields[.authorization] != "Bearer " + state.valid
+                if isRefused { state.refused += 1 }
+                return isRefused
+            }
+            guard isRefused else { return try await upstream.open(request) }
+            let none = AsyncStream<Data> { $0.finish() }
+            return UpstreamResponse(
+                head: HTTPResponse(status: .unauthorized), url: request.url, body: UpstreamBody(none))
+        }
+    }
+
+    /// Stands before a caching loader, and looks at what AVFoundation would get.
+    private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
+        let loader: CachingResourceLoader
+        private let asRenewal: Bool
+        /// Unsafe: made and read on the loader's queue only, which is what `isOnDemand` goes to.
+        nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
+
+        init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {
+            self.loader = loader
+            self.asRenewal = asRenewal
+        }
+
+        /// What the first request was told of the whole; nil if it asked for no information.
+        func isOnDemand() async -> Bool? {
+            await loader.queue.run { self.requests.first?.contentInformationRequest?.isEntireLengthAvailableOnDemand }
+        }
+
+        func resourceLoader(
+            _ resourceLoader: AVAssetResourceLoader,
+            shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+        ) -> Bool {
+            requests.append(loadingRequest)
+            guard asRenewal, let url = loadingRequest.request.url else {
+                return loader.resourceLoader(resourceLoader, shouldWaitForLoadingOfRequestedResource: loadingRequest)
+            }
+            // The stand-in's player renews nothing by itself: this is the request as a renewal.
+            let renewal = AVAssetResourceRenewalRequest(record: loadingRequest.record, url: url)
+            return loader.resourceLoader(resourceLoader, shouldWaitForRenewalOfRequestedResource: renewal)
+        }
+    }
+
+    private func watched(
+        _ cache: MediaCache, asRenewal: Bool = false
+    ) throws -> (watching: Watching, asset: AVURLAsset) {
+        let loader = CachingResourceLoader(source: MediaSource(url: address()), cache: cache, unknownLength: .platform)
+        let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
+        let watching = Watching(loader, asRenewal: asRenewal)
+        asset.resourceLoader.setDelegate(watching, queue: loader.queue)
+        return (watching, asset)
+    }
+
+    @Test("N11: the player is told that the whole is there on demand as soon as every byte is, and not before")
+    func onDemand() async throws {
+        let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let media = cache.media(for: address())
+        _ = try await media.contentInformation()
+        // The last block is short: without it, and with it.
+        for bytes in [Self.length - 70_000, Self.length] {
+            for try await _ in media.reader(.bytes(0..<bytes)) {}
+            await media.waitUntilIdle()
+            let isComplete = media.landed.contains(0..<Self.length)
+            #expect(isComplete == (bytes == Self.length))
+            let (watching, asset) = try watched(cache)
+            guard
+                case .finished(_, Self.length, true) = await ResourceLoaderDriver(asset).requestContentInformation()
+                    .ending()
+            else {
+                Issue.record("not finished")
+                return
+            }
+            #expect(await watching.isOnDemand() == isComplete)
+            #expect(asset.contractViolations == [])
+        }
+        await cache.close()
+    }
+
+    @Test("N11: a renewal is taken on and served like the request that it renews")
+    func renewal() async throws {
+        let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let (watching, asset) = try watched(cache, asRenewal: true)
+        let driver = ResourceLoaderDriver(asset)
+        guard case .finished("public.mp3", Self.length, true) = await driver.requestContentInformation().ending()
+        else {
+            Issue.record("not finished")
+            return
+        }
+        let request = driver.requestData(offset: 100_000, length: 200_000)
+        guard case .finished = await request.ending() else {
+            Issue.record("not finished")
+            return
+        }
+        let expected = Data(PatternBytes(seed: 7, length: Self.length).bytes(100_000..<300_000))
+        #expect(request.data.mismatch(with: expected) == nil)
+        #expect(asset.contractViolations == [])
+        withExtendedLifetime(watching) {}
+        await cache.close()
+    }
+
+    @Test("N11: credentials that expire under an open request are renewed once, and the player notices nothing")
+    func credentials() async throws {
+        let origin = Guarded()
+        let cache = try await folder.cache(origin) { configuration in
+            cuttingAtOnce(&configuration)
+            configuration.readAhead.firstRequest = 64 << 10
+            configuration.readAhead.largestRequest = 256 << 10
+        }
+        let reasons = Mutex<[MediaSource.Reason]>([])
+        let source = MediaSource(url: address()) { reason in
+            let number = reasons.withLock { reasons in
+                reasons.append(reason)
+                return reasons.count - 1
+            }
+            return MediaSource.Address(url: address(), fields: [.authorization: "Bearer \(number)"])
+        }
+        let asset = CachingURLAsset(source: source, cache: cache)
+        let driver = ResourceLoaderDriver(asset)
+        origin.upstream.hold(from: 300_000)
+        _ = await driver.requestContentInformation().ending()
+        let request = driver.requestData(offset: 0)
+        _ = await request.delivered(atLeast: 300_000)
+        // From here on every new request of the cache is refused with the former token.
+        origin.accept(1)
+        origin.upstream.hold(from: .max)
+        guard case .finished = await request.ending() else {
+            Issue.record("not finished")
+            return
+        }
+        let expected = PatternBytes(seed: 7, length: Self.length).data
+        #expect(request.data.mismatch(with: expected) == nil)
+        #expect(reasons.withLock { $0 } == [.first, .refused(status: 401)])
+        #expect(origin.refusals >= 1)
+        #expect(origin.upstream.sent() == Self.length, "each byte once")
+        #expect(asset.contractViolations == [])
+        await cache.close()
+    }
+
+    @Test("N11: credentials that are refused again are the player's error, as one that wants a person")
+    func refused() async throws {
+        let origin = Guarded()
+        origin.accept(99)
+        let cache = try await folder.cache(origin, cuttingAtOnce)
+        let source = MediaSource(url: address()) { _ in MediaSource.Address(url: address()) }
+        let asset = CachingURLAsset(source: source, cache: cache)
+        guard case .failed(let error) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
+        else {
+            Issue.record("not failed")
+            return
+        }
+        #expect((error as NSError).domain == NSURLErrorDomain)
+        #expect((error as NSError).code == NSURLErrorUserAuthenticationRequired)
+        #expect(origin.refusals == 2, "asked for fresh ones once")
+        await cache.close()
+    }
+}
+#endif
