@@ -1,0 +1,260 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// What an app hears of a resource: every kind of event, in its order, with what it says.
+@Suite("Events", .timeLimit(.minutes(10)))
+struct CacheEventTests {
+    private static let length: Int64 = 200_000
+    private static let song = PatternBytes(seed: 1, length: length)
+
+    /// What is heard from `body`, and the end of the cache after it; each event must be of the one resource.
+    ///
+    /// - Parameters:
+    ///   - last: What has to be heard before the cache is closed: a reader may get its error before listeners hear of it.
+    ///   - cuts: Whether it is told of requests that were cut. Some are that a reader leaves at their very end, and who is
+    ///     first there is nobody's promise.
+    private func story(
+        _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
+    ) async throws -> [String] {
+        let (key, stream, before) = try await stage.session { cache in
+            let stream = cache.events
+            try await body(cache)
+            var before: [CacheEvent] = []
+            if let last {
+                for await event in stream {
+                    before.append(event)
+                    if Self.word(event.kind).hasPrefix(last) { break }
+                }
+            }
+            await cache.waitUntilIdle()
+            return (cache.key(for: stage.url("/a?sig=secret")), stream, before)
+        }
+        // The end of the cache ends the stream.
+        var events = before
+        for await event in stream { events.append(event) }
+        return Self.words(events, of: key, cuts: cuts)
+    }
+
+    private static func words(_ events: [CacheEvent], of key: CacheKey, cuts: Bool) -> [String] {
+        var words: [String] = []
+        var landed: Range<Int64>?
+        for event in events {
+            #expect(event.key == key && event.address == "http://origin.test/a")
+            if case .cancelled = event.kind, !cuts { continue }
+            guard case .landed(let range) = event.kind else {
+                landed = nil
+                words.append(word(event.kind))
+                continue
+            }
+            // One after another without a gap: one line of the story.
+            var all = range
+            if let before = landed, before.upperBound == range.lowerBound {
+                words.removeLast()
+                all = before.lowerBound..<range.upperBound
+            }
+            landed = all
+            words.append("landed \(all)")
+        }
+        #expect(!words.joined().contains("secret"))
+        return words
+    }
+
+    private static func word(_ kind: CacheEvent.Kind) -> String {
+        switch kind {
+        case .requested(let lower, let upper): "requested \(lower)-\(upper.map { "\($0)" } ?? "")"
+        case .landed(let range): "landed \(range)"
+        case .cancelled(let offset): "cancelled at \(offset)"
+        case .retrying(let delay, let cause): "retrying \(delay > .zero) \(cause.code) \(cause.status ?? 0)"
+        case .changed: "changed"
+        case .discrepancy: "discrepancy"
+        case .blocksDropped(let range): "blocksDropped \(range)"
+        case .notKept(let cause): "notKept \(cause.code)"
+        case .evicted(let bytes): "evicted \(bytes)"
+        case .completed: "completed"
+        case .failed(let error): "failed \(error.code) \(error.status ?? 0)"
+        }
+    }
+
+    private func stage(_ behaviours: OriginRule..., disk: any FileSystem = SystemFileSystem()) throws -> MemoryStage {
+        try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: behaviours)], disk: disk)
+    }
+
+    private func play(_ stage: MemoryStage, _ cache: MediaCache) async throws {
+        try await cache.media(for: stage.url("/a?sig=secret")).check(.all, Self.song, covers: 0..<Self.length)
+    }
+
+    @Test("A play that loads all of it: asked for, landed in order, complete once; a second play says nothing")
+    func loaded() async throws {
+        let stage = try stage()
+        let first = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        #expect(first == ["requested 0-1048576", "landed 0..<200000", "completed"])
+        let second = try await story(stage) { try await play(stage, $0) }
+        #expect(second == [])
+    }
+
+    @Test("A part is no completion; what is missing completes it")
+    func completedLater() async throws {
+        let stage = try stage()
+        let part = try await story(stage) { cache in
+            try await cache.media(for: stage.url("/a?sig=secret")).check(.bytes(0..<65536), Self.song)
+        }
+        #expect(part == ["requested 0-65536", "landed 0..<65536"])
+        let rest = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        #expect(rest == ["requested 65536-200000", "landed 65536..<200000", "completed"])
+    }
+
+    @Test("An origin that refuses: asked for, failed with its status, and nothing else")
+    func refused() async throws {
+        let stage = try stage(.always(.status(404)))
+        let heard = try await story(stage, upTo: "failed") { cache in
+            let error = try await cache.media(for: stage.url("/a?sig=secret")).failure()
+            #expect(error?.code == .originRefused)
+        }
+        #expect(heard == ["requested 0-1048576", "failed originRefused 404"])
+    }
+
+    @Test("An origin that fails at first: each try and each pause is told, then bytes and the end")
+    func retried() async throws {
+        let stage = try stage(.request(0, .status(503)), .request(1, .cut(after: 65536)))
+        let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        // As above: a try, or bytes, may be heard of before the pause that came before them.
+        #expect(
+            heard.filter { !$0.hasPrefix("retrying") && !$0.hasPrefix("landed") } == [
+                "requested 0-1048576", "requested 0-1048576", "requested 65536-200000", "completed",
+            ])
+        #expect(
+            heard.filter { $0.hasPrefix("retrying") } == [
+                "retrying true originUnavailable 503", "retrying true originUnavailable 0",
+            ])
+        #expect(heard.contains("landed 0..<65536") || heard.contains("landed 0..<200000"))
+    }
+
+    @Test("An origin that fails for good: as many tries as there are retries, then the failure, once")
+    func failed() async throws {
+        let stage = try stage(.always(.status(500)))
+        let heard = try await story(stage, upTo: "failed") { cache in
+            let error = try await cache.media(for: stage.url("/a?sig=secret")).failure()
+            #expect(error?.status == 500)
+        }
+        // The test's clock lets a pause of no time at all go by: the next try may be heard of before it.
+        let retries = RetryPolicy().retries
+        #expect(heard.count { $0 == "requested 0-1048576" } == retries + 1)
+        #expect(heard.count { $0 == "retrying true originUnavailable 500" } == retries)
+        #expect(heard.count == 2 * retries + 2 && heard.first == "requested 0-1048576")
+        #expect(heard.count { $0 == "failed originUnavailable 500" } == 1)
+    }
+
+    @Test("Another version at the origin: told when it is met, before its bytes")
+    func changed() async throws {
+        let stage = try stage()
+        _ = try await story(stage) { cache in
+            try await cache.media(for: stage.url("/a?sig=secret")).check(.bytes(0..<65536), Self.song)
+        }
+        let other = PatternBytes(seed: 2, length: Self.length)
+        stage.origin.set("/a", OriginResource(.pattern(other), etag: "\"v2\""))
+        let heard = try await story(stage) { cache in
+            try await cache.media(for: stage.url("/a?sig=secret")).check(
+                .from(65536), other, covers: 65536..<Self.length)
+        }
+        let change = try #require(heard.firstIndex(of: "changed"))
+        #expect(heard.prefix(change) == ["requested 65536-200000"])
+        #expect(heard.count { $0 == "changed" } == 1)
+        #expect(heard.dropFirst(change).contains { $0.hasPrefix("landed") })
+    }
+
+    @Test("A response that contradicts itself: told before what is believed of it lands")
+    func discrepancy() async throws {
+        let stage = try stage(.request(0, .bodyLonger(by: 1000)))
+        let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        // Where the end is in doubt, it may be asked for what follows, which does not come.
+        let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
+        #expect(heardOfBytes == ["requested 0-1048576", "discrepancy", "landed 0..<200000", "completed"])
+    }
+
+    @Test("A damaged block: dropped, fetched again, complete again")
+    func blocksDropped() async throws {
+        let stage = try stage()
+        _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        let path = try #require(
+            mediaFiles(in: stage.directory).first { path in
+                ((try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0) > 0
+            })
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: 65536 + 5)
+        try file.write(contentsOf: Data([1, 2, 3, 4]))
+        try file.close()
+        let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        #expect(
+            heard == [
+                "blocksDropped 65536..<131072", "requested 65536-131072", "landed 65536..<131072", "completed",
+            ])
+    }
+
+    @Test("A disk that takes nothing: told once that nothing is kept, and the play goes on")
+    func notKept() async throws {
+        let disk = FaultyFileSystem()
+        let stage = try stage(disk: disk)
+        let heard = try await story(stage) { cache in
+            disk.fail([.write], with: .error(.ENOSPC))
+            try await play(stage, cache)
+            disk.heal()
+        }
+        #expect(heard.first == "requested 0-1048576")
+        #expect(heard.count { $0 == "notKept storage" } == 1)
+        #expect(heard.contains("landed 0..<200000") && heard.count { $0.hasPrefix("landed") } == 1)
+    }
+
+    @Test("Room made: what went is told in bytes")
+    func evicted() async throws {
+        let stage = try stage()
+        _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
+        let heard = try await story(stage) { try await $0.evict(to: 0) }
+        #expect(heard == ["evicted 200000"])
+    }
+
+    @Test("A reader that leaves: its transfer is cancelled where it stands, and nothing lands after that")
+    func cancelled() async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: 65536))])
+        let heard = try await story(stage, cuts: true) { cache in
+            var reader: Reader? = cache.media(for: stage.url("/a?sig=secret")).reader()
+            try await reader?.check(Self.song, upTo: 65536)
+            try await stage.origin.log.until { $0.contains(where: \.isStalled) }
+            reader = nil
+            await cache.waitUntilIdle()
+        }
+        #expect(heard.first == "requested 0-1048576" && heard.count { $0.hasPrefix("requested") } == 1)
+        #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
+        // The last piece may be told of after the end of its transfer, but none beyond it.
+        let landed = heard.filter { $0.hasPrefix("landed") }
+        #expect(landed.first?.hasPrefix("landed 0..<") == true && landed.last?.hasSuffix("..<65536") == true)
+    }
+
+    @Test("Each listener hears all of it, and a listener's stream ends with the cache")
+    func listeners() async throws {
+        let stage = try stage()
+        let cache = try await stage.open()
+        let streams = [cache.events, cache.events]
+        try await stage.flowing { try await play(stage, cache) }
+        for stream in streams {
+            var kinds: [String] = []
+            for await event in stream {
+                kinds.append(Self.word(event.kind))
+                if kinds.last == "completed" { break }
+            }
+            #expect(kinds.first == "requested 0-1048576" && kinds.contains { $0.hasPrefix("landed") })
+        }
+        try await stage.flowing { await cache.close() }
+        for stream in streams {
+            for await event in stream {
+                guard case .cancelled = event.kind else {
+                    Issue.record("\(event.kind) after the end")
+                    continue
+                }
+            }
+        }
+        for await _ in cache.events { Issue.record("a closed cache has nothing to tell") }
+    }
+}
