@@ -33,7 +33,8 @@ struct SpoolProcess: Sendable {
             self.result = result
         }
 
-        func send(_ signal: Int32) { kill(process.identifier, signal) }
+        /// Sends a signal, unless it has ended: its number may be another's then.
+        func send(_ signal: Int32) { if process.isRunning { kill(process.identifier, signal) } }
 
         func end() async -> Result { await result.value }
     }
@@ -70,6 +71,18 @@ struct SpoolProcess: Sendable {
     /// Runs a line of the shell, with the command's cache and environment, to its end.
     func shell(_ line: String) async throws -> Result {
         try await start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")).end()
+    }
+
+    /// Waits until somebody who looks on sees so many bytes of a resource written down; how many there were.
+    func untilStored(_ count: Int64, of url: String) async throws -> Int64 {
+        while true {
+            try Task.checkCancellation()
+            let result = try await run("info", url, "--json")
+            // Until the first bytes are written down, the cache holds nothing of it.
+            guard result.status == 0 else { continue }
+            let stored = try result.json(MediaOutput.self).cachedBytes
+            if stored >= count { return stored }
+        }
     }
 
     /// Starts the command.
@@ -126,6 +139,7 @@ private final class ProcessBox: @unchecked Sendable {
     init(_ process: Process) { self.process = process }
 
     var identifier: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
     var status: Int32 {
         process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
     }
