@@ -67,10 +67,9 @@ import Testing
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }
         let media = PatternBytes(length: 3_000_000)
-        let nginx = try await NginxOverTLS(certificate, serving: media.data)
-        defer { nginx.stop() }
         let upstream = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
-        try await nginx.untilReady(upstream)
+        let nginx = try await NginxOverTLS.started(certificate, serving: media.data, upstream)
+        defer { nginx.stop() }
         let request = UpstreamRequest(url: nginx.url, fields: [.range: "bytes=1000-2000999"])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
@@ -151,15 +150,31 @@ private final class NginxOverTLS {
         try process.run()
     }
 
-    /// Waits until it listens.
-    func untilReady(_ upstream: any Upstream) async throws {
-        while process.isRunning {
+    /// One that listens. Another test may take the port between its being found free and nginx's taking it: then nginx
+    /// ends, and another port is tried.
+    static func started(
+        _ certificate: TestCertificate, serving data: Data, _ upstream: any Upstream
+    ) async throws -> NginxOverTLS {
+        for _ in 0..<20 {
+            let nginx = try await NginxOverTLS(certificate, serving: data)
+            if await nginx.listens(upstream) { return nginx }
+        }
+        throw CommandFailure(command: "nginx", status: 1)
+    }
+
+    /// Waits until it listens; false if it has ended.
+    private func listens(_ upstream: any Upstream) async -> Bool {
+        while process.isRunning, !Task.isCancelled {
             do {
                 let response = try await upstream.open(UpstreamRequest(url: url.appendingPathComponent("ready")))
                 for try await _ in response.body {}
-                return
-            } catch let error as UpstreamError where error.code == .unreachable { await Task.yield() }
+                return true
+            } catch {
+                // Nobody listens yet; or somebody else does, without this certificate.
+                await Task.yield()
+            }
         }
+        return false
     }
 
     /// Protocol and status of each request for the media, after nginx has written them all and gone.

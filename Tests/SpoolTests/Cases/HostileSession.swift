@@ -57,8 +57,9 @@ final class HostileSession: Sendable {
         var random = SplitMix(seed)
         let scratch = try ScratchDirectory()
         var settings = HTTPUpstreamConfiguration()
-        settings.headTimeout = .milliseconds(150)
-        settings.idleTimeout = .milliseconds(150)
+        // Short, since an origin that stalls is waited for; a machine that is slow is only asked once more.
+        settings.headTimeout = .milliseconds(400)
+        settings.idleTimeout = .milliseconds(400)
         settings.proxyEnvironment = [:]
         let upstream = AsyncHTTPClientUpstream(settings)
         var round = 0
@@ -113,7 +114,7 @@ final class HostileSession: Sendable {
         let reader = media.reader(range)
         let watchdog = Task { [seed, origin] in
             // Cancelled, the read has ended.
-            guard (try? await Task.sleep(for: .seconds(20))) != nil else { return }
+            guard (try? await Task.sleep(for: .seconds(240))) != nil else { return }
             let last = origin.log.exchanges.suffix(3).map {
                 "\($0.fields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"
             }
@@ -168,7 +169,7 @@ final class HostileSession: Sendable {
     }
 }
 
-/// Asked for like the long ones, until the waits that never end (see below) are mended.
+/// Short ones, of one seed.
 @Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct HostileSessionTests {
     @Test(
