@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+@testable import SpoolCLI
+
+@Suite("README.md, CONTRIBUTING.md and docs name what is there")
+struct DocumentsTests {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let documents = [
+        "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/errors.md",
+        "docs/format.md", "docs/threat-model.md",
+    ]
+
+    private func text(_ path: String) throws -> String {
+        try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+    }
+
+    private func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(path).path)
+    }
+
+    /// The words of a text, without the signs around them.
+    private func words(_ text: String) -> [String] {
+        text.split { $0.isWhitespace || "`()[]<>|,;:".contains($0) }
+            .map { $0.trimmingCharacters(in: ["."]).components(separatedBy: "#")[0] }
+    }
+
+    @Test("Each path into the repository is there", arguments: documents)
+    func paths(_ document: String) throws {
+        let folder = document.contains("/") ? "docs/" : ""
+        for word in words(try text(document)) where !word.contains("…") && !word.contains("://") {
+            let isPath = ["Sources/", "Tests/", "docs/", "scripts/", "Benchmarks/", "Fuzz/"].contains {
+                word.hasPrefix($0)
+            }
+            if isPath { #expect(exists(word), "\(document) names \(word)") }
+            if word.hasSuffix(".md") { #expect(exists(folder + word) || exists(word), "\(document) links \(word)") }
+        }
+    }
+
+    @Test("Each target of make is in the Makefile, each verb of spool is one", arguments: documents)
+    func commands(_ document: String) throws {
+        let makefile = try text("Makefile")
+        let verbs = Set(Verbs.all)
+        let lines = try text(document).split(separator: "\n")
+        for line in lines {
+            let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
+            for (word, next) in zip(words, words.dropFirst()) {
+                // As a command: at the beginning of a line, or of what is marked as code.
+                guard line.hasPrefix("\(word) \(next)") || line.contains("`\(word) \(next)") else { continue }
+                if word == "make" { #expect(makefile.contains("\n\(next):"), "\(document): make \(next)") }
+                if word == "spool", next != "VERB" { #expect(verbs.contains(next), "\(document): spool \(next)") }
+            }
+        }
+    }
+
+    @Test("The files that a byte goes by are there")
+    func road() throws {
+        let contributing = try text("CONTRIBUTING.md")
+        let sentence = try #require(contributing.components(separatedBy: "A range goes from a player").last)
+        let names = sentence.components(separatedBy: "\n\n")[0].components(separatedBy: "`").enumerated()
+            .filter { $0.offset % 2 == 1 }.map(\.element)
+        let sources = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Sources").path)
+        let files = Set(try #require(sources).compactMap { ($0 as? String)?.components(separatedBy: "/").last })
+        #expect(names.count >= 9)
+        for name in names { #expect(files.contains(name + ".swift"), "CONTRIBUTING.md names \(name)") }
+    }
+
+    @Test("Each variable that CONTRIBUTING.md has for tests is read by one")
+    func variables() throws {
+        let enumerator = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Tests").path)
+        let files = try #require(enumerator?.compactMap { $0 as? String }).filter { $0.hasSuffix(".swift") }
+        let tests = try files.map { try text("Tests/" + $0) }.joined()
+        let named = words(try text("CONTRIBUTING.md")).map { $0.components(separatedBy: "=")[0] }
+            .filter { $0.hasPrefix("SPOOL_") }
+        #expect(!named.isEmpty)
+        for name in Set(named) { #expect(tests.contains("\"\(name)\""), "CONTRIBUTING.md names \(name)") }
+    }
+
+    @Test("README.md has 400 to 700 words, and the line that installs Swift is what make says where it is missing")
+    func readme() throws {
+        let readme = try text("README.md")
+        let count = readme.split(whereSeparator: \.isWhitespace).count
+        #expect((400...700).contains(count), "\(count) words")
+        let line = try #require(readme.split(separator: "\n").first { $0.contains("/swiftly/") })
+        #expect(try text("scripts/setup").contains("setup: type: \(line)'"))
+    }
+}
