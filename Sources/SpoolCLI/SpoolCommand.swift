@@ -18,6 +18,7 @@ struct SpoolCommand: AsyncParsableCommand {
     @OptionGroup var options: CacheOptions
 
     static func main() async {
+        StandardDescriptors.fill()
         // A reader of standard output that goes away is an error to report, not a reason to die before the cache is
         // closed.
         signal(SIGPIPE, SIG_IGN)

@@ -54,7 +54,7 @@ struct UsageError {
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"),
             ("<file>", "the file to write"),
-            ("<url>", "a URL with a host, such as https://example.com/film.mp4"),
+            ("<url", "a URL with a host, such as https://example.com/film.mp4"),
         ]
         return forms.first { place.contains($0.0) }?.1 ?? "a value"
     }

@@ -19,6 +19,10 @@ struct ExportCommand: AsyncParsableCommand {
     @Argument(help: "The URL of the media.") var url: MediaURL
     @Argument(help: "The file to write.", completion: .file()) var file: String
 
+    func validate() throws {
+        if file.isEmpty { throw ValidationError("<file> is empty: give the file to write") }
+    }
+
     func run() async throws {
         let target = URL(fileURLWithPath: file)
         guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }

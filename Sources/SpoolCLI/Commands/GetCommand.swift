@@ -24,6 +24,9 @@ struct GetCommand: AsyncParsableCommand {
 
     func validate() throws {
         if options.json, output == "-" { throw ValidationError("--json and --output - both want standard output") }
+        if output?.isEmpty ?? false {
+            throw ValidationError("--output is empty: give a file, or - for standard output")
+        }
     }
 
     func run() async throws {

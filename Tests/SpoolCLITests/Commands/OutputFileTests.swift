@@ -138,4 +138,22 @@ struct OutputFileTests {
             }
         }
     }
+
+    @Test("E73: what was to be printed gets into no file of the cache where standard output or error is closed")
+    func closedDescriptors() async throws {
+        try await withStored { spool, url in
+            for arguments in ["get \(url) --output -", "info \(url)", "ls", "verify"] {
+                let result = try await spool.shell("\(SpoolProcess.executable.path) \(arguments) >&-")
+                #expect(result.status == 1, "\(arguments)")
+                #expect(
+                    result.errors == "error: standard output can't be written: bad file descriptor\n", "\(arguments)")
+            }
+            for closed in ["2>&-", "<&- >&- 2>&-"] {
+                let none = try await spool.shell("\(SpoolProcess.executable.path) info \(url)x \(closed)")
+                #expect(none.status == 1 && none.output.isEmpty && none.errors.isEmpty, "\(closed)")
+            }
+            let verified = try await spool.run("verify")
+            #expect(verified.status == 0 && verified.text.contains("0 bad"), "\(verified.text)")
+        }
+    }
 }
