@@ -152,20 +152,24 @@ extension MediaFile {
     package func evict(_ range: Range<Int64>) -> Evicted {
         writer.withLock { writer in
             var evicted = Evicted()
+            var claim: Int64 = 0
             do throws(CacheError) {
                 guard let open = try file.opened() else {
-                    evicted.ranges = withMap { $0.evict(range, keeping: writer.tails.keys) }
+                    (evicted.ranges, claim) = takeFromMap(range, keeping: writer.tails.keys)
+                    giveBack(claim)
                     return evicted
                 }
                 guard try open.file.setMark(.exclusive) else { return evicted }
                 defer { clearMark(of: open) }
-                evicted.ranges = withMap { $0.evict(range, keeping: writer.tails.keys) }
+                (evicted.ranges, claim) = takeFromMap(range, keeping: writer.tails.keys)
                 for run in evicted.ranges {
                     try open.file.punchHole(run.lowerBound..<Block.roundUp(run.upperBound))
                 }
             } catch {
                 evicted.failure = error
             }
+            // Not before the disk has them back: others land in their place.
+            giveBack(claim)
             return evicted
         }
     }

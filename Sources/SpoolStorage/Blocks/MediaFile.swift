@@ -35,7 +35,7 @@ package final class MediaFile: Sendable {
     /// Reads an earlier process's seals of the blocks with these indices; blocks.
     let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
     /// Gives so many landed bytes back to the ledger: they are gone. Called under the map's lock.
-    private let giveBack: @Sendable (Int64) -> Void
+    let giveBack: @Sendable (Int64) -> Void
 
     /// Opens what is there of a generation.
     ///
@@ -63,7 +63,8 @@ package final class MediaFile: Sendable {
         self.giveBack = giveBack
     }
 
-    /// Changes the map, and gives back what has gone by it: the one place where landed bytes stop counting.
+    /// Changes the map, and gives back what has gone by it. Beside ``takeFromMap(_:keeping:)`` the one place where landed
+    /// bytes stop counting.
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try ground.withLock { ground throws(Failure) in
@@ -73,6 +74,18 @@ package final class MediaFile: Sendable {
                 if gone > 0, ground.isCounted { giveBack(gone) }
             }
             return try body(&ground.map)
+        }
+    }
+
+    /// Takes blocks out of the map that are to be evicted; how many bytes the caller is to give back.
+    func takeFromMap(
+        _ range: Range<Int64>, keeping tails: some Collection<Int64>
+    ) -> (ranges: [Range<Int64>], claim: Int64) {
+        let tails = Array(tails)
+        return ground.withLock { ground in
+            let before = ground.map.landed.byteCount
+            let ranges = ground.map.evict(range, keeping: tails)
+            return (ranges, ground.isCounted ? before - ground.map.landed.byteCount : 0)
         }
     }
 

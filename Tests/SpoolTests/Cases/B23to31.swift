@@ -154,8 +154,7 @@ struct ReaderAndTransferCases {
                 // Besides media: the lock, and SQLite's three files for each of its connections.
                 #expect(try stage.openFiles().count { !$0.hasSuffix(".media") } <= 32)
             }
-            // And one for each thread of the cache's that is at work on another: a file in use stays open beyond the limit.
-            #expect(open.most <= 256 + 16)
+            #expect(open.most <= 256)
             #if os(Linux)
             #expect(open.most > 100, "there are files to count")
             #endif

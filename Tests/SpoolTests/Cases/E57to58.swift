@@ -147,8 +147,7 @@ struct ClosingAndBoundsCases {
             }
             for player in players { #expect(try await player.check(short) == 65536) }
         }
-        // A file in use stays open beyond the limit: one for each thread of the cache's that is at work on another.
-        #expect(disk.mostOpenFiles <= 256 + 16)
+        #expect(disk.mostOpenFiles <= 256)
     }
 
     @Test("E58: the memory of what is not kept is bounded for the whole cache")

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import Spool
@@ -184,6 +185,27 @@ struct CapacityTests {
             }
             try await group.waitForAll()
         }
+        await cache.close()
+    }
+
+    @Test("What is being evicted counts until the disk has it back, whole or in part")
+    func countedWhilePunched() async throws {
+        let disk = WatchedFileSystem()
+        let cache = try await cache(capacity: nil, disk: disk)
+        try await play(url("film"), in: cache)
+        await settle(cache)
+        await cache.store.waitUntilIdle()
+        let stored = cache.storedBytes
+        #expect(stored == 6 << 20)
+        let counted = Mutex<Int64>(0)
+        try await disk.hold(.punchHole) {
+            try await cache.evict(to: stored - (1 << 20))
+        } during: {
+            counted.withLock { $0 = cache.storedBytes }
+        }
+        #expect(counted.withLock { $0 } == stored)
+        #expect(cache.storedBytes == stored - (1 << 20))
+        try await cache.store.checkLedger()
         await cache.close()
     }
 
