@@ -9,25 +9,26 @@ extension OpenResource {
         case .ended:
             let error = CacheError(
                 .malformedResponse, "\(address): the origin's responses bring nothing of what is asked for")
-            report(scheduler.ended(id, error: error) { $0.machine.transferEnded(id, now: now) }, error)
+            ended(id, error) { $0.transferEnded(id, now: now) }
         case .restart:
             let error = CacheError(.malformedResponse, "\(address): the origin's responses contradict each other")
-            report(scheduler.ended(id, error: error) { $0.machine.transferRestarts(id, now: now) }, error)
+            ended(id, error) { $0.transferRestarts(id, now: now) }
         case .interrupted(let error, let retryAfter):
             let jitter = context.clock.jitter
-            let outcome = scheduler.ended(id, error: error) { state in
-                state.machine.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
-            }
-            report(outcome, error)
+            ended(id, error) { $0.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now) }
             // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
             useStale()
         case .refused(let error, let isPersonal):
-            let outcome = scheduler.ended(id, error: error) { state in
-                state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
-            }
-            report(outcome, error)
+            ended(id, error) { $0.transferRefused(id, isPersonal: isPersonal, now: now) }
             if error.code == .originUnavailable { useStale() }
         }
+    }
+
+    private func ended(
+        _ id: TransferID, _ error: CacheError,
+        _ input: (inout Scheduler.StateMachine) -> (Scheduler.StateMachine.Outcome, [Scheduler.StateMachine.Action])
+    ) {
+        scheduler.ended(id, error: error, telling: { report($0, error) }, { input(&$0.machine) })
     }
 
     private func report(_ outcome: Scheduler.StateMachine.Outcome, _ error: CacheError) {

@@ -184,15 +184,16 @@ final class OpenResource: Sendable {
     /// Bytes have landed and are readable.
     func landed(_ range: Range<Int64>, by id: TransferID) {
         let now = context.clock.elapsed()
-        let fresh = scheduler.ask { state -> (ByteRangeSet?, [Scheduler.StateMachine.Action]) in
+        let fresh = scheduler.ask { (fresh: ByteRangeSet?) in
+            guard let fresh else { return }
+            serving.landed(fresh)
+            send(.landed(range))
+        } _: { state -> (ByteRangeSet?, [Scheduler.StateMachine.Action]) in
             guard !state.machine.isStale(id) else { return (nil, []) }
             let fresh = ByteRangeSet(state.machine.landed.holes(in: range))
             return (fresh, state.machine.landed(range, by: id, now: now))
         }
-        guard let fresh else { return }
-        serving.landed(fresh)
-        send(.landed(range))
-        checkComplete()
+        if fresh != nil { checkComplete() }
     }
 
     func checkComplete() {

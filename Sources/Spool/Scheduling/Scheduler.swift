@@ -67,11 +67,16 @@ package final class Scheduler: Sendable {
     }
 
     /// As ``feed(_:)``, for an input that has a result beside what is to be done.
-    func ask<R: Sendable>(_ input: (inout State) -> (R, [StateMachine.Action])) -> R {
+    ///
+    /// - Parameter tell: Called without the lock, before anybody wakes: who hears of it hears of it in order.
+    func ask<R: Sendable>(
+        telling tell: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [StateMachine.Action])
+    ) -> R {
         let (result, effects) = state.withLock { state -> (R, Effects) in
             let (result, actions) = input(&state)
             return (result, Effects(actions, &state, self))
         }
+        tell(result)
         effects.perform(self)
         return result
     }
@@ -120,8 +125,9 @@ package final class Scheduler: Sendable {
 
         func perform(_ scheduler: Scheduler) {
             for (task, position) in cancelled {
-                task.cancel()
+                // First: the last transfer's end may be the cache's.
                 handlers?.cancelled(position)
+                task.cancel()
             }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }
@@ -176,12 +182,12 @@ package final class Scheduler: Sendable {
     }
 
     /// The transfer's task is over; `input` tells the machine how it ended. A failure that follows has the error
-    /// `error`.
+    /// `error`; `tell` hears what becomes of it before its readers do.
     func ended(
-        _ id: TransferID, error: CacheError?,
+        _ id: TransferID, error: CacheError?, telling tell: (StateMachine.Outcome) -> Void,
         _ input: (inout State) -> (StateMachine.Outcome, [StateMachine.Action])
-    ) -> StateMachine.Outcome {
-        ask { state in
+    ) {
+        _ = ask(telling: tell) { state in
             state.transfers[id] = nil
             let (outcome, actions) = input(&state)
             if case .failed(let failure) = outcome { state.failures[failure] = error }
