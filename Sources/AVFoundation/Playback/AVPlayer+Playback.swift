@@ -70,8 +70,7 @@ extension AVPlayer {
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
                 // Bytes may have come since; whoever hears of the rate is to find what made it 0.
-                item.state.isStarved = true
-                changeRate(to: 0, reason: nil)
+                changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
             item.post(.AVPlayerItemPlaybackStalled)

@@ -123,11 +123,13 @@ public import Foundation
     }
 
     /// Sets the rate, for an app or, without a reason, because of what has become of the item.
-    func changeRate(to newValue: Float, reason: RateDidChangeReason?) {
+    ///
+    /// - Parameter isStarved: Whether the item has run dry.
+    func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
         guard newValue.isFinite else { return }
         let former = (wantedRate, timeControlStatus)
         wantedRate = newValue
-        playback?.setRate(newValue)
+        playback?.setRate(newValue, isStarved: isStarved)
         if newValue != former.0 {
             post(Self.rateDidChangeNotification, userInfo: reason.map { [Self.rateDidChangeReasonKey: $0] })
         }

@@ -95,9 +95,13 @@ extension ItemPlayback {
         let isStarved =
             !isRunning && !isHalted && handle.flag("eof-reached") != true
             && (stream?.isReadWaiting ?? (handle.flag("paused-for-cache") == true))
-        item.isStarved = isStarved
+        let isPlaying = state.withLock { state in
+            // What stopped for want of media lacks it until it plays on, though a piece may come in between.
+            if state.isPlaying || isRunning { item.isStarved = isStarved }
+            return state.isPlaying
+        }
         send.yield(.running(isRunning))
-        if isStarved { send.yield(.stalled) }
+        if isStarved, isPlaying { send.yield(.stalled) }
     }
 
     private func replied(to id: UInt64, error: Int32) {

@@ -78,11 +78,15 @@ final class ItemPlayback: Sendable {
 
     // MARK: Commands
 
-    func setRate(_ rate: Float) {
+    /// - Parameter isStarved: Whether it is 0 because there is nothing to play: then that is so until it plays again.
+    func setRate(_ rate: Float, isStarved: Bool = false) {
         let isPlaying = rate != 0
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
         // Known and sent as one: between the two, a change that was told would be taken for the person's.
-        set(speed + [("pause", isPlaying ? "no" : "yes")]) { $0.isPlaying = isPlaying }
+        set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
+            state.isPlaying = isPlaying
+            if isStarved { item.isStarved = true }
+        }
     }
 
     func setVolume(_ volume: Float, isMuted: Bool) {
