@@ -18,11 +18,12 @@ struct GarbageCollectCommand: AsyncParsableCommand {
 
     func run() async throws {
         let size = to?.bytes
-        let report =
-            try await options.withExistingCache { cache in
-                let evicted = try await cache.evict(to: size)
-                return Report(evicted: evicted, stored: cache.storedBytes, capacity: cache.capacity)
-            } ?? Report(evicted: 0, stored: 0, capacity: nil)
+        let done = try await options.withExistingCache { cache in
+            let evicted = try await cache.evict(to: size)
+            return Report(evicted: evicted, stored: cache.storedBytes, capacity: cache.capacity)
+        }
+        if done == nil { options.tellOfNoCache() }
+        let report = done ?? Report(evicted: 0, stored: 0, capacity: nil)
         if options.json { return try Output.json(report) }
         try Output.line(
             "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) are kept")

@@ -10,7 +10,9 @@ struct ListCommand: AsyncParsableCommand {
     @OptionGroup var options: CacheOptions
 
     func run() async throws {
-        let contents = try await options.contents() ?? []
+        let found = try await options.contents()
+        if found == nil { options.tellOfNoCache() }
+        let contents = found ?? []
         if options.json { return try Output.json(contents.map(MediaReport.init)) }
         for media in contents {
             let columns = [

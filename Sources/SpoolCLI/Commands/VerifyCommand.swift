@@ -20,6 +20,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let found = try await options.withExistingCache { try await check($0) }
+        if found == nil { options.tellOfNoCache() }
         let report = Report(blocks: found?.blocks ?? 0, bad: found?.bad ?? 0, dropped: found?.dropped ?? 0)
         if options.json {
             try Output.json(report)

@@ -25,6 +25,9 @@ extension CacheOptions {
         return try await withCache(body)
     }
 
+    /// Says on standard error that the directory holds no cache: nothing in the output tells that from an empty one.
+    func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
+
     /// Lends an open cache to `body` and closes it.
     func use<R: Sendable>(
         _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R

@@ -25,6 +25,11 @@ struct ContentsTests {
         #expect(try await spool.run("verify", "--json").json() == VerifyOutput(blocks: 0, bad: 0, dropped: 0))
         #expect(try await spool.run("gc", "--to", "0").status == 0)
         #expect(try await spool.run("rm", "--all").status == 0)
+        for verb in [["ls"], ["verify"], ["gc", "--to", "0"]] {
+            let result = try await spool.run(verb + ["--cache", "nowhere"])
+            #expect(result.status == 0 && result.complaints.count == 1)
+            #expect(result.errors.contains("there is no cache in “") && result.errors.contains("nowhere”"))
+        }
         for verb in ["info", "pin", "unpin", "rm"] {
             let result = try await spool.run(verb, "http://h/a?sig=secret")
             #expect(result.status == 1 && result.complaints.count == 1 && !result.errors.contains("secret"))
