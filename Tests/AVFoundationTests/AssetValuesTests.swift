@@ -14,7 +14,7 @@ private final class NotedAsset: AVURLAsset, @unchecked Sendable {
     deinit { gone.fire() }
 }
 
-@Suite("What an asset says of itself without a player", .timeLimit(.minutes(1)))
+@Suite("What an asset says of itself without a player", .timeLimit(.minutes(10)))
 struct AssetValuesTests {
     @Test("Its duration, by a loader's bytes or from a file; requests are called off afterwards")
     func duration() async throws {

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@Suite("Items that cannot be played", .timeLimit(.minutes(1)))
+@Suite("Items that cannot be played", .timeLimit(.minutes(10)))
 @MainActor
 struct FailingPlaybackTests {
     @Test("A delegate's error is the item's error, before it was ready", arguments: [true, false])

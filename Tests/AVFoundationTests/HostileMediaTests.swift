@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Media that is a playlist", .timeLimit(.minutes(1)), .serialized)
+@Suite("Media that is a playlist", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct HostileMediaTests {
     /// Texts that name a file and a URL in the languages that libmpv and libavformat would read.

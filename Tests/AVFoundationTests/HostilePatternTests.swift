@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@Suite("Players that are hard to serve", .timeLimit(.minutes(1)))
+@Suite("Players that are hard to serve", .timeLimit(.minutes(10)))
 @MainActor
 struct HostilePatternTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern

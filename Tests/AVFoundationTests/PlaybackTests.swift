@@ -4,7 +4,7 @@ import Testing
 
 @_spi(Testing) @testable import AVFoundation
 
-@Suite("Playing real media through a delegate", .timeLimit(.minutes(1)))
+@Suite("Playing real media through a delegate", .timeLimit(.minutes(10)))
 @MainActor
 struct PlaybackTests {
     @Test("D50: plays to its end, with requests as AVPlayer makes them", arguments: TestMedia.allCases)

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@Suite("Queues", .timeLimit(.minutes(1)))
+@Suite("Queues", .timeLimit(.minutes(10)))
 @MainActor
 struct QueuePlayerTests {
     @Test("D47: plays one after another; the next is loaded a little before, and nothing is cancelled on moving on")

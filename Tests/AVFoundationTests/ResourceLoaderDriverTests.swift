@@ -37,7 +37,7 @@ private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @
     }
 }
 
-@Suite("Asking a delegate by hand", .timeLimit(.minutes(1)))
+@Suite("Asking a delegate by hand", .timeLimit(.minutes(10)))
 struct ResourceLoaderDriverTests {
     private func makeAsset(_ delegate: ScriptedDelegate) -> (AVURLAsset, ResourceLoaderDriver) {
         let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // a literal that is a URL

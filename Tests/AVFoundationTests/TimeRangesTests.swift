@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@Suite("Which times are loaded, and which can be sought", .timeLimit(.minutes(1)))
+@Suite("Which times are loaded, and which can be sought", .timeLimit(.minutes(10)))
 @MainActor
 struct TimeRangesTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern

@@ -41,7 +41,7 @@ struct SeededPlayTests {
         }
     }
 
-    @Test("A play that hangs ends the run and names its seed", .timeLimit(.minutes(1)))
+    @Test("A play that hangs ends the run and names its seed", .timeLimit(.minutes(10)))
     func hanging() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let watch = PlayWatch(limit: 3, interval: 0.01)
@@ -54,13 +54,13 @@ struct SeededPlayTests {
         #expect(text.contains("seed 4711 hangs"))
     }
 
-    @Test("Plays leave nothing behind in memory", .timeLimit(.minutes(2)))
+    @Test("Plays leave nothing behind in memory", .timeLimit(.minutes(10)))
     func leaving() async throws {
         _ = await PlayRunner.run(2_000..<2_020)
         #expect(PlayWorld.count.load(ordering: .relaxed) == 0)
     }
 
-    @Test("Two plays of one seed are the same in every step", .timeLimit(.minutes(2)))
+    @Test("Two plays of one seed are the same in every step", .timeLimit(.minutes(10)))
     func repeats() async throws {
         let count = environment["SPOOL_PLAYS"].flatMap(UInt64.init) ?? 20
         let seeds = 1_000..<1_000 + count

@@ -9,7 +9,7 @@ import Testing
 
 /// Random plays over an origin that fails at random: players that open, seek, cancel, several at once, over several
 /// lives of the cache. What is random follows from the seed; what the threads make of it does not.
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(10)), .serialized)
 struct SimulationTests {
     @Test("Without a capacity every byte is right and sent once", arguments: seeds(0, 5))
     func unlimited(_ seed: UInt64) async throws {
