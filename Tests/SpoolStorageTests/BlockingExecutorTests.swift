@@ -14,6 +14,23 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 1)
     }
 
+    @Test("Threads can be had ready, not more than there may be, and they do the work that comes")
+    func prepared() async throws {
+        let executor = BlockingExecutor(threadLimit: 3)
+        executor.prepareThreads(2)
+        #expect(executor.threadCount == 2)
+        executor.prepareThreads(1)
+        #expect(executor.threadCount == 2)
+        executor.prepareThreads(10)
+        #expect(executor.threadCount == 3)
+        #expect(await executor.run { 7 } == 7)
+        #expect(executor.threadCount == 3)
+        executor.shutdown()
+        try await eventually { executor.threadCount == 0 }
+        executor.prepareThreads(2)
+        #expect(executor.threadCount == 0)
+    }
+
     @Test("From the main actor too: its thread is not blocked")
     @MainActor
     func fromMainActor() async throws {

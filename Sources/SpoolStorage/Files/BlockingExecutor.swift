@@ -83,6 +83,9 @@ package final class BlockingExecutor: Sendable {
         return try await body()
     }
 
+    /// Starts threads until so many are alive: a first play needs some, and to start one takes longer than its work there.
+    package func prepareThreads(_ count: Int) { threads?.prepare(count) }
+
     /// Lets the threads end when they have done what is queued. Jobs that come later are run all the same.
     package func shutdown() { threads?.close() }
 

@@ -81,6 +81,17 @@ final class ThreadPool: Sendable {
         }
     }
 
+    /// Starts threads before there is work, until so many are alive.
+    func prepare(_ count: Int) {
+        let missing = state.withLock { state -> Int in
+            guard !state.isClosed else { return 0 }
+            let missing = max(0, min(count, threadLimit) - state.threads)
+            state.threads += missing
+            return missing
+        }
+        for _ in 0..<missing { startThread() }
+    }
+
     /// Lets the threads end when they have done what is queued.
     func close() {
         let sleeping = state.withLock { state in
@@ -100,6 +111,8 @@ final class ThreadPool: Sendable {
             Thread.current.name = self.name
             self.work()
         }
+        // A player waits for most of what they do; the rest waits in its lane.
+        thread.qualityOfService = .userInitiated
         thread.start()
         isStarted.signal()
     }

@@ -44,8 +44,13 @@ extension Store {
         sweep()
     }
 
-    /// Asks the catalog once for nothing: the first question takes ten times as long as those that follow.
+    /// Threads that a play keeps busy at once: one reads, one lands, one writes down.
+    private static let playThreads = 3
+
+    /// Asks the catalog once for nothing: the first question takes ten times as long as those that follow. And has threads
+    /// ready.
     private func warmUp() {
+        executor.prepareThreads(Self.playThreads)
         // Whoever asks for something meets the failure, too.
         work.start(in: .background) { [weak self] in _ = try? self?.catalog.resource(key: "") }
     }
