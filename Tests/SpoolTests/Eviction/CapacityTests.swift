@@ -198,7 +198,7 @@ struct CapacityTests {
         let stored = cache.storedBytes
         #expect(stored == 6 << 20)
         let counted = Mutex<Int64>(0)
-        try await disk.hold(.punchHole) {
+        _ = try await disk.hold(.punchHole) {
             try await cache.evict(to: stored - (1 << 20))
         } during: {
             counted.withLock { $0 = cache.storedBytes }
