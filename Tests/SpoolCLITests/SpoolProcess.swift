@@ -117,7 +117,12 @@ struct SpoolProcess: Sendable {
     private static func read(_ handle: FileHandle) async -> Data {
         await withCheckedContinuation { continuation in
             // A thread of its own: the read blocks until the process has ended.
-            Thread.detachNewThread { continuation.resume(returning: (try? handle.readToEnd()) ?? Data()) }
+            Thread.detachNewThread {
+                let data = (try? handle.readToEnd()) ?? Data()  // Nothing, where the process wrote nothing.
+                // Not left to the last reference, which Foundation's process keeps on Linux.
+                try? handle.close()  // Read to its end, it has nothing more to lose.
+                continuation.resume(returning: data)
+            }
         }
     }
 
