@@ -199,47 +199,13 @@ struct LoadingPatternTests {
 
     @Test("Whatever is read and sought, the bytes are the resource's", arguments: 0..<20)
     func random(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
-        let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
         var pattern = opened()
-        var open: [Int: (next: Int, end: Int)] = [:]
-        var position = 0
-        for _ in 0..<2000 {
-            var actions: [Action] = []
-            switch Int.random(in: 0..<10, using: &generator) {
-            case 0:
-                position = Int.random(in: 0..<1000, using: &generator)
-                pattern.seek(to: Int64(position))
-            case 1..<5:
-                let (response, asked) = pattern.read(limit: Int.random(in: 1..<60, using: &generator))
-                actions = asked
-                if case .bytes(let data) = response {
-                    #expect(data == resource.dropFirst(position).prefix(data.count))
-                    position += data.count
-                } else {
-                    #expect(response == (position >= 1000 ? .endOfResource : .wait))
-                }
-            default:
-                guard let (token, request) = open.randomElement(using: &generator) else { continue }
-                let end = min(request.end, request.next + Int.random(in: 1..<40, using: &generator))
-                actions = pattern.received(resource.subdata(in: request.next..<end), token: token)
-                open[token] = (end, request.end)
-                if end == request.end {
-                    open[token] = nil
-                    actions += pattern.finished(token: token, information: nil)
-                }
-            }
-            for action in actions {
-                switch action {
-                case .askData(let token, let offset, let length, _):
-                    open[token] = (Int(offset), Int(offset + (length ?? 0)))
-                case .cancel(let token): open[token] = nil
-                case .askInformation, .wakeReader: break
-                }
-            }
-            #expect(open.count <= 1)
-            #expect(pattern.buffer.count <= 100 + 40 + 60 + 20)
-        }
+        RandomLoading(steps: 2000, stepsPerSeek: 10, reads: 4).run(
+            &pattern, seed: seed,
+            check: { pattern, open in
+                #expect(open.count <= 1)
+                #expect(pattern.buffer.count <= 100 + 40 + 60 + 20)
+            })
     }
 }
 

@@ -1,5 +1,6 @@
 @_spi(Testing) import AVFoundation
 import Foundation
+import Testing
 
 /// An item and a headless player of its own, and what became of them.
 @MainActor
@@ -48,6 +49,17 @@ struct Playing {
         guard item.status != .failed else { return false }
         let ends: [Notification.Name] = [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime]
         return await Listening.first(of: ends, item, action) == .AVPlayerItemDidPlayToEndTime
+    }
+
+    /// Loads ten seconds and more of media, goes back and forth in them, and plays on to the end, within the contract.
+    func checkSeeks() async {
+        await load()
+        for target in [9.0, 2.0, 6.5, 0.0, 10.0] {
+            #expect(await player.seek(to: CMTime(seconds: target, preferredTimescale: 600)))
+            #expect(abs(item.currentTime().seconds - target) < 0.5)
+        }
+        #expect(await playToEnd())
+        #expect(asset.contractViolations == [])
     }
 
     func news(of name: Notification.Name, after action: () -> Void) async {

@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+@testable import AVFoundation
+
+/// A seeded play of one request pattern: somebody reads and seeks in 1,000 bytes, and a delegate brings what is asked for,
+/// in pieces and in any order.
+struct RandomLoading {
+    /// What stands open at the delegate, by token: where it has got to, and where it ends.
+    typealias Open = [Int: (next: Int, end: Int)]
+
+    /// How many steps there are.
+    var steps: Int
+    /// Of so many steps one is a seek, on average.
+    var stepsPerSeek: Int
+    /// Of those, so many are reads; the others bring bytes.
+    var reads: Int
+
+    private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
+
+    /// Plays `seed`; every byte that is read must be the resource's, and a read only ends at its end.
+    ///
+    /// - Parameters:
+    ///   - checkWait: Called when a read has to wait, with what is open and whether it has asked for more.
+    ///   - check: Called after each step.
+    func run<Pattern: RequestPattern>(
+        _ pattern: inout Pattern, seed: UInt64, checkWait: (Open, Bool) -> Void = { _, _ in },
+        check: (Pattern, Open) -> Void = { _, _ in }
+    ) {
+        var generator = SeededGenerator(seed: seed)
+        var open: Open = [:]
+        var position = 0
+        for _ in 0..<steps {
+            var actions: [LoadingAction] = []
+            switch Int.random(in: 0..<stepsPerSeek, using: &generator) {
+            case 0:
+                position = Int.random(in: 0..<1000, using: &generator)
+                pattern.seek(to: Int64(position))
+            case 1...reads:
+                let (response, asked) = pattern.read(limit: Int.random(in: 1..<60, using: &generator))
+                actions = asked
+                if case .bytes(let data) = response {
+                    #expect(data == Self.resource.dropFirst(position).prefix(data.count))
+                    position += data.count
+                } else {
+                    #expect(response == (position >= 1000 ? .endOfResource : .wait))
+                    if position < 1000 { checkWait(open, !asked.isEmpty) }
+                }
+            default:
+                guard let (token, request) = open.randomElement(using: &generator) else { continue }
+                let end = min(request.end, request.next + Int.random(in: 1..<40, using: &generator))
+                actions = pattern.received(Self.resource.subdata(in: request.next..<end), token: token)
+                open[token] = (end, request.end)
+                if end == request.end {
+                    open[token] = nil
+                    actions += pattern.finished(token: token, information: nil)
+                }
+            }
+            for action in actions {
+                switch action {
+                case .askData(let token, let offset, let length, _):
+                    open[token] = (Int(offset), Int(offset + (length ?? 0)))
+                case .cancel(let token): open[token] = nil
+                case .askInformation, .wakeReader: break
+                }
+            }
+            check(pattern, open)
+        }
+    }
+}
