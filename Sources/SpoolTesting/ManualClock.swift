@@ -160,3 +160,18 @@ public final class ManualClock: Clock, Sendable {
         continuation?.resume(throwing: CancellationError())
     }
 }
+
+extension ManualClock {
+    /// Lets time go by as fast as somebody waits for it, while `body` runs.
+    public func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
+        let driver = Task {
+            while true {
+                try await waitForSleepers(1)
+                if let next = nextDeadline { advance(to: next) }
+                await Task.yield()
+            }
+        }
+        defer { driver.cancel() }
+        return try await body()
+    }
+}

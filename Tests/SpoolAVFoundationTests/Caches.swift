@@ -67,18 +67,3 @@ extension Media {
     /// Waits until no transfer is in flight.
     func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
 }
-
-extension ManualClock {
-    /// Lets time go by as fast as somebody waits for it, while `body` runs.
-    func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
-        let driver = Task {
-            while true {
-                try await waitForSleepers(1)
-                if let next = nextDeadline { advance(to: next) }
-                await Task.yield()
-            }
-        }
-        defer { driver.cancel() }
-        return try await body()
-    }
-}

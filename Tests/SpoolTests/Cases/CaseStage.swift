@@ -74,18 +74,7 @@ final class CaseStage: Sendable {
     }
 
     /// Lets time go by as fast as somebody waits for it, while `body` runs.
-    func flowing<R>(_ body: () async throws -> R) async throws -> R {
-        let clock = clock
-        let driver = Task {
-            while true {
-                try await clock.waitForSleepers(1)
-                if let next = clock.nextDeadline { clock.advance(to: next) }
-                await Task.yield()
-            }
-        }
-        defer { driver.cancel() }
-        return try await body()
-    }
+    func flowing<R>(_ body: () async throws -> R) async throws -> R { try await clock.flowing(body) }
 
     /// Waits until all responses are over, and checks that each byte was sent once, `count` in all, but for `spare`.
     func expectSent(

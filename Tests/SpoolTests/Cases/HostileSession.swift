@@ -113,7 +113,7 @@ final class HostileSession: Sendable {
         var code = "none"
         let reader = media.reader(range)
         let watchdog = Task { [seed, origin] in
-            // Cancelled, the read has ended.
+            // No test waits for it: it only names a read that hangs. Cancelled, the read has ended.
             guard (try? await Task.sleep(for: .seconds(240))) != nil else { return }
             let last = origin.log.exchanges.suffix(3).map {
                 "\($0.fields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"

@@ -91,16 +91,7 @@ final class MemoryStage: Sendable {
     /// Lets the cache's time, or the origin's, go by as fast as somebody waits for it, while `body` runs.
     @discardableResult
     func flowing<R>(_ clock: ManualClock? = nil, _ body: () async throws -> R) async throws -> R {
-        let clock = clock ?? self.clock
-        let driver = Task {
-            while true {
-                try await clock.waitForSleepers(1)
-                if let next = clock.nextDeadline { clock.advance(to: next) }
-                await Task.yield()
-            }
-        }
-        defer { driver.cancel() }
-        return try await body()
+        try await (clock ?? self.clock).flowing(body)
     }
 
     /// Checks that everything of `pattern` is there without the origin.
