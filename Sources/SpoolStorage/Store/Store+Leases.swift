@@ -164,12 +164,13 @@ extension Store: GenerationOwner {
         table.withLock { $0.open(key).first }?.description
     }
 
-    /// A lease on a version that is kept and open, or has begun, under the key, if there is one that `isMeant`.
+    /// A lease on a version that is open, or has begun, under the key, if there is one that `isMeant`; also if the disk
+    /// refused it since, but none that may only be in memory.
     package func leaseOpen(
         _ key: CacheKey, user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Lease? {
         let open = table.withLock { $0.open(key) }
-        guard let meant = open.first(where: { $0.isKept && isMeant($0) }) else { return nil }
+        guard let meant = open.first(where: { $0.disk != nil && isMeant($0) }) else { return nil }
         return table.withLock { table in
             // It may have gone since.
             table.open(key).contains { $0 === meant } ? table.addLease(meant.identifier, user: user) : nil

@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import HTTPTypes
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import Spool
@@ -101,6 +102,29 @@ struct SharingAndFreshnessCases {
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
             // Less than a block: the resource's place in the cache is still free.
             try await first.check(Self.song, upTo: 30_000)
+            try await media("fr").check(.all, Self.song, covers: 0..<Self.song.length)
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == 60_000)
+        }
+    }
+
+    @Test("E68: under http, what the disk refused is read on when a request with other fields begins the resource")
+    func beginningBesideRefused() async throws {
+        var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
+        resource.rules.append(.request(0, .stall(after: 30_000)))
+        let files = FaultyFileSystem()
+        let isFull = Mutex(true)
+        files.decide { call, path in
+            call == .write && path.hasSuffix(".media") && isFull.withLock { $0 } ? .error(.ENOSPC) : nil
+        }
+        let stage = try MemoryStage(["/a": resource], freshness: .http, disk: files)
+        try await stage.session { cache in
+            func media(_ language: String) -> Media {
+                cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
+            }
+            let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
+            try await first.check(Self.song, upTo: 30_000)
+            isFull.withLock { $0 = false }
             try await media("fr").check(.all, Self.song, covers: 0..<Self.song.length)
             stage.origin.release()
             #expect(try await first.check(Self.song) == 60_000)
