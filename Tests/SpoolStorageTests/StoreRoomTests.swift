@@ -224,6 +224,28 @@ struct StoreRoomTests {
         try await store.close()
     }
 
+    @Test("A block that began on disk and went on in memory stays readable when its part on disk is evicted")
+    func splitBlock() async throws {
+        let store = try await fixture.open(capacity: 2 * block)
+        try await fixture.store("kept", length: 2 * block - 5000, in: store)
+        _ = try await store.setPinned(true, StoreFixture.key("kept"))
+        let user = TestUser()
+        user.near.withLock { $0 = 0..<block }
+        let lease = try fixture.begin("a", length: 8 * block, in: store, user: user)
+        try await fixture.land(0..<5000, of: "a", in: lease.generation)
+        try await fixture.land(5000..<block, of: "a", in: lease.generation)
+        #expect(store.usedBytes == 2 * block && lease.generation.landedInMemory == [0..<block])
+        user.near.withLock { $0 = 0..<0 }
+        try await store.evict(to: 0)
+        #expect(store.usedBytes == 2 * block - 5000)
+        #expect(lease.generation.landed == [0..<block])
+        #expect(user.state.withLock { $0.kept } == [0..<block])
+        try fixture.expect(0..<block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E58: memory of what is not kept is one limit for all resources; who waits may pass it by a block")
     func memory() async throws {
         let store = try await fixture.open(memoryLimit: 1 << 20)

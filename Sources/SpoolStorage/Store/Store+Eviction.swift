@@ -268,8 +268,8 @@ extension Store {
         }
         let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
         for (user, ranges) in offers where !ranges.isEmpty {
-            var kept = ByteRangeSet(ranges.map(MediaFile.wholeBlocks)).intersection(life.generation.landed)
-            kept.subtract(gone)
+            // A block may be in memory as well as, in part, on disk: what can still be read is still there.
+            let kept = ByteRangeSet(ranges.map(MediaFile.wholeBlocks)).intersection(life.generation.landed)
             user.evicted(ranges, kept: kept, of: life.generation)
         }
         return gone.byteCount
