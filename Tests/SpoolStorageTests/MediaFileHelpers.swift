@@ -24,7 +24,7 @@ extension MediaFile {
 
     /// Checks and repairs; the indices of bad blocks.
     func repair(_ records: [BlockRecord]) throws -> [Int64] {
-        try verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
+        verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
     }
 }
 

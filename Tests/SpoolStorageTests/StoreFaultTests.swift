@@ -219,6 +219,25 @@ struct StoreFaultTests {
         try await store.close()
     }
 
+    @Test("E54: what a check-up has given up before it fails is told")
+    func interruptedCheckUp() async throws {
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: 4 * block, in: store, user: user)
+        try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        try await store.flush()
+        try FileManager.default.removeItem(atPath: fixture.filledFile())
+        fixture.files.fail([.open], with: .error(.EACCES), after: 2)
+        await #expect(throws: CacheError.self) { try await store.verify(repairing: true) }
+        #expect(lease.generation.landed == [2 * block..<4 * block])
+        #expect(user.state.withLock { $0.invalidated } == [0..<block, block..<2 * block])
+        fixture.files.heal()
+        #expect(try await store.verify(repairing: true).bad == 2)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E55: EIO on the stored beginning of a block that a transfer continues: the block is fetched from its start")
     func unreadablePrefix() async throws {
         let first = try await fixture.open()

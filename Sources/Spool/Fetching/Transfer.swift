@@ -303,7 +303,11 @@ struct Transfer {
                 position = range.upperBound
             case .noRoom:
                 guard await waitForRoom(connection) else { return false }
-            case .retired, .prefixInvalidated:
+            case .retired:
+                return false
+            case .prefixInvalidated(let range):
+                // Whoever gave it up told of it; if not, the same request would follow for ever.
+                resource.missing(range, of: lease.generation)
                 return false
             }
         }

@@ -73,22 +73,26 @@ extension MediaFile {
     package struct Findings: Sendable {
         /// Blocks that are not what was received, or can't be read, as their landed bytes.
         package var bad: [Range<Int64>] = []
+        /// Set if the file could not be opened this time, and the rest was not checked.
+        package var failure: CacheError?
     }
 
     /// Checks stored blocks against `records`, all of them, whether trusted or not; for a cache's own check-up.
     ///
     /// Records of blocks that have not landed (any more) are passed over. A bad one is a hole afterwards if `repairing`;
     /// else it stays landed, and whoever reads it next finds out.
-    ///
-    /// - Throws: ``CacheError`` if the file can't be opened this time.
-    package func verify(_ records: [BlockRecord], repairing: Bool) throws -> Findings {
+    package func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records where record.isPlausible {
             while let reading = withMap({ $0.planVerifying(record) }) {
                 let isGood: Bool
                 do {
                     isGood = try verifies(record)
-                } catch let missing as MissingBytes where missing.cause != nil {
+                } catch let failure as CacheError {
+                    findings.failure = failure
+                    return findings
+                } catch {
+                    // The disk refuses to read it.
                     isGood = false
                 }
                 let isDone = withMap { map in

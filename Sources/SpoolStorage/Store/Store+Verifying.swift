@@ -65,9 +65,10 @@ extension Store {
                 try self.checkOpen()
                 guard let disk = generation.disk, let row = generation.row.value else { return (0, 0, nil) }
                 let blocks = try self.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
-                let bad = try disk.verify(blocks, repairing: isRepairing).bad
-                if isRepairing { generation.noteInvalidated(bad.map(MediaFile.wholeBlocks)) }
-                return (blocks.count, bad.count, blocks.last.map { $0.index + 1 })
+                let found = disk.verify(blocks, repairing: isRepairing)
+                if isRepairing { generation.noteInvalidated(found.bad.map(MediaFile.wholeBlocks)) }
+                if let failure = found.failure { throw failure }
+                return (blocks.count, found.bad.count, blocks.last.map { $0.index + 1 })
             }
             result.blocks += step.count
             result.bad += step.bad
