@@ -77,7 +77,10 @@ struct Housekeeper {
             life.noteCapacity(cache)
         case .pin, .unpin: try await cache.setPinned(chore == .pin, key: key)
         case .list: try await list()
-        case .changeVersion: world.origin.change(media)
+        case .changeVersion:
+            // A version of which less than a block has come does not take the place of what is kept.
+            world.allowRepeating(65_536, "\(media.path) changes")
+            world.origin.change(media)
         case .outage:
             world.origin.setDown(true)
             await world.sleep(.milliseconds(random.below(8_000)))
