@@ -9,12 +9,18 @@ extension Scheduler.StateMachine {
         case interruption(retryAfter: Duration?, jitter: Double)
         case restart
         case refusal(isPersonal: Bool)
+
+        /// Whether the origin says itself when it may be asked again: that holds also if nobody wants the bytes any more.
+        var asksForTime: Bool {
+            if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
+        }
     }
 
     mutating func transferFailed(_ id: TransferID, _ failing: Failing, now: Duration) -> (Outcome, [Action]) {
         var actions: [Action] = []
         guard let former = transfers[id] else { return (.none, []) }
-        guard former.isLive, former.purpose != .answered, let transfer = remove(id) else {
+        let isOver = !former.isLive || former.purpose == .answered
+        guard !isOver || failing.asksForTime, let transfer = remove(id) else {
             finish(id, &actions)
             return (.none, actions + plan())
         }
@@ -53,8 +59,8 @@ extension Scheduler.StateMachine {
     /// The place where the transfer failed, with what is known of former tries there.
     private mutating func place(of transfer: TransferState, now: Duration) -> FailedPlaces.Place {
         let position = transfer.position
-        let isWide = transfer.isSequential || transfer.isValidation
-        let lower = transfer.isValidation ? 0 : Block.roundDown(position)
+        let isWide = transfer.isSequential || transfer.purpose != .bytes
+        let lower = transfer.purpose != .bytes ? 0 : Block.roundDown(position)
         let range = Range(from: lower, to: isWide ? Block.offsetLimit : Block.end(at: position))
         guard let number = transfer.place, var place = failures.remove(number) else {
             let number = FailedPlaces.Number(value: next())

@@ -101,6 +101,25 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
+    @Test("E66: an origin that asks for time is left alone also if nobody waits for its answer any more")
+    func answeredValidationPutOff() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<mib), needsValidation: true)
+        bench.open(at: 0)
+        let question = bench.liveIDs[0]
+        // As after another request has failed: what is stored may be used.
+        bench.perform(bench.machine.validated())
+        guard case .failed(let failure) = bench.interrupt(question, retryAfter: .seconds(120)) else {
+            Issue.record("two minutes are longer than a player waits")
+            return
+        }
+        bench.now = .seconds(119)
+        #expect(bench.read(bench.open(at: 2 * mib)) == .failed(failure))
+        #expect(bench.live.isEmpty)
+        bench.now = .seconds(120)
+        #expect(bench.read(bench.open(at: 2 * mib)) == .wait)
+        #expect(bench.live.map(\.lowerBound) == [2 * mib])
+    }
+
     @Test("A transfer that lacked room goes on for a reader that waited for the origin's word until now")
     func validationEndsLackOfSpace() {
         let bench = SchedulerBench()
