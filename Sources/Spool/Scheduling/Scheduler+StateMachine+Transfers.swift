@@ -289,7 +289,9 @@ extension Scheduler.StateMachine {
     /// As ``isAwaited(_:)``, by readers of at least this priority.
     func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
         if transfer.isValidation { return priority == .preload || expectantPlayers > 0 }
-        let range = Range(from: Block.roundDown(transfer.position), to: transfer.end ?? .max)
+        // Whole blocks: who waits behind a hole in a block waits for what fills it.
+        let range = Range(
+            from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)
         return waitingPlayback.contains(in: range) || (priority == .preload && waitingPreloads.contains(in: range))
     }
 

@@ -120,6 +120,22 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
+    @Test("Who waits behind a hole in a block waits for the transfer that fills it, also where room is scarce")
+    func awaitedBeginning() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<60_000))
+        let reader = bench.open(at: 0)
+        bench.advance(reader, to: 60_000)
+        bench.perform(bench.machine.invalidated(0..<2_000))
+        #expect(bench.read(reader) == .wait)
+        guard let beginning = bench.transfer(at: 0) else {
+            Issue.record("the block's beginning is not asked for")
+            return
+        }
+        bench.stream(beginning, end: 2_000)
+        #expect(bench.isAwaited(beginning))
+        #expect(bench.lackSpace(beginning) != .hold)
+    }
+
     @Test("A transfer that lacked room goes on for a reader that waited for the origin's word until now")
     func validationEndsLackOfSpace() {
         let bench = SchedulerBench()
