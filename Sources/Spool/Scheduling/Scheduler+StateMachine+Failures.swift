@@ -88,7 +88,8 @@ extension Scheduler.StateMachine {
         if place.isValidation {
             return readers.filter { !$0.value.mayUseStored && $0.value.isWaiting }.keys.sorted()
         }
-        return (waitingPlayback.readers(in: place.range) + waitingPreloads.readers(in: place.range)).sorted()
+        let range = reach(of: place)
+        return (waitingPlayback.readers(in: range) + waitingPreloads.readers(in: range)).sorted()
     }
 
     /// Whether anybody wants something of the place.
@@ -101,6 +102,18 @@ extension Scheduler.StateMachine {
 
     // MARK: - Who is stopped
 
+    /// The places that a request for the byte at `offset` would touch: where bytes come in one sequence only, it would ask
+    /// for those, too, for which the origin has asked for time.
+    private func places(touchedAt offset: Int64) -> [FailedPlaces.Place] {
+        guard rangeSupport == .unsupported else { return failures.places(at: offset) }
+        return failures.all.filter { $0.range.contains(offset) || $0.notBefore != nil }
+    }
+
+    /// Whose readers a place may stop.
+    private func reach(of place: FailedPlaces.Place) -> Range<Int64> {
+        rangeSupport == .unsupported ? 0..<Int64.max : place.range
+    }
+
     /// Whether the place, unless it is being tried, is this reader's business.
     private func isStopped(_ id: ReaderID, by place: FailedPlaces.Place) -> Bool {
         guard let reader = readers[id], place.isValidation != reader.mayUseStored else { return false }
@@ -110,14 +123,15 @@ extension Scheduler.StateMachine {
 
     /// Whether a reader has to do without the byte at `offset` for now.
     func isBlocked(_ offset: Int64, for id: ReaderID) -> Bool {
-        failures.places(at: offset).contains { $0.state != .trying && isStopped(id, by: $0) }
+        guard !failures.isEmpty else { return false }
+        return places(touchedAt: offset).contains { $0.state != .trying && isStopped(id, by: $0) }
     }
 
     /// Notes whether a reader that waits does so for bytes that may come now, or for a place that is tried later; one
     /// that waits at a place that has failed is woken, to be told.
     mutating func reviewStanding(_ id: ReaderID, _ actions: inout [Action]) {
         guard let reader = readers[id], reader.isWaiting else { return }
-        let places = failures.places(at: nextHole(of: reader)).filter { $0.state != .trying && isStopped(id, by: $0) }
+        let places = places(touchedAt: nextHole(of: reader)).filter { $0.state != .trying && isStopped(id, by: $0) }
         if places.isEmpty { return expect(id) }
         guard places.contains(where: \.hasFailed) else { return stall(id) }
         endWaiting(id)
@@ -143,7 +157,7 @@ extension Scheduler.StateMachine {
     /// It may if it was opened since, or if that is long ago; but not before the origin has said.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
-        for var place in failures.places(at: nextHole(of: reader)) where isStopped(id, by: place) {
+        for var place in places(touchedAt: nextHole(of: reader)) where isStopped(id, by: place) {
             guard case .failed(let failure, let time) = place.state else { continue }
             if let notBefore = place.notBefore {
                 if now < notBefore { return failure }
@@ -185,7 +199,7 @@ extension Scheduler.StateMachine {
     /// Those that were stopped by a place look for a request.
     private mutating func unblock(_ place: FailedPlaces.Place, _ actions: inout [Action]) {
         reviewStandings(at: place, &actions)
-        if place.isValidation { enqueueUnvalidated() } else { enqueue(wanting: place.range) }
+        if place.isValidation { enqueueUnvalidated() } else { enqueue(wanting: reach(of: place)) }
     }
 
     /// What is stored may be used: a place that waited for asking whether it may, or where the origin has asked to be left

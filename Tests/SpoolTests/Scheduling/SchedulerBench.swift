@@ -213,6 +213,12 @@ final class SchedulerBench {
         for timer in due { perform(machine.timerFired(timer, now: now)) }
     }
 
+    /// Lets one timer fire.
+    func fire(_ timer: TimerID) {
+        retries.removeAll { $0.id == timer }
+        perform(machine.timerFired(timer, now: now))
+    }
+
     /// Lets all retries come due.
     func retryNow() {
         let due = retries

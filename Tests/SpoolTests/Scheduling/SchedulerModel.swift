@@ -172,7 +172,9 @@ struct SchedulerModel {
 
     private func isBlocked(_ offset: Int64, _ id: ReaderID, _ reader: Reader) -> Bool {
         places.contains { place in
-            guard place.state != .trying, place.range.contains(offset), !place.isValidation else { return false }
+            guard place.state != .trying, !place.isValidation else { return false }
+            if place.notBefore != nil, isUnsupported { return true }
+            guard place.range.contains(offset) else { return false }
             if place.notBefore != nil { return true }
             if let only = place.reader { return only == id }
             return reader.priority <= place.priority

@@ -194,6 +194,31 @@ struct SchedulerRetryTests {
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
     }
 
+    @Test("E66: where bytes come in one sequence only, none is begun while the origin has asked for time for a part")
+    func sequenceRetryAfter() {
+        let bench = SchedulerBench(length: 8 * mib)
+        let reader = bench.open(at: 0)
+        let ahead = bench.open(at: 4 * mib)
+        guard let first = bench.transfer(at: 0), let second = bench.transfer(at: 4 * mib) else {
+            Issue.record("no two requests are out")
+            return
+        }
+        #expect(bench.interrupt(first, retryAfter: .seconds(2)) == .retries(after: .seconds(2)))
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.streamWhole(second, isSequential: true)
+        bench.land(second, 100 * kib)
+        bench.take(reader)
+        #expect(bench.read(reader) == .wait && bench.read(ahead) == .wait)
+        bench.now = .milliseconds(100)
+        bench.interrupt(second)
+        bench.now = .milliseconds(500)
+        for retry in bench.retries where retry.due <= bench.now { bench.fire(retry.id) }
+        #expect(bench.live.isEmpty)
+        bench.retryNow()
+        #expect(bench.now >= .seconds(2))
+        #expect(bench.live == [0..<Int64.max])
+    }
+
     @Test("What no retry cures fails at once; responses of no use do so after a few")
     func refusedAndRestarted() {
         let bench = SchedulerBench(retries: 2)
