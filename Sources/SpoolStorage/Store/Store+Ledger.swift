@@ -64,7 +64,8 @@ extension Store {
     }
 
     private func expectOnDisk(_ record: ResourceRecord, _ stored: GenerationRecord, end: Int64) throws {
-        guard end > 0 else { return }
+        // What an unclean end left without its bytes is claimed until it is opened.
+        guard end > 0, !stored.needsTidying else { return }
         let size: Int64
         do {
             size = try directory.fileSystem.openFile(directory.mediaPath(stored.identifier), .read).size()

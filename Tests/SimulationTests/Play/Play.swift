@@ -209,6 +209,11 @@ final class Play: Sendable {
         await checkLedger(life, cache)
     }
 
+    /// Whether a life before this one was killed, or lost its power.
+    private func hasEndedUncleanly(before life: PlayLife) -> Bool {
+        world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost || $0.isKilled }
+    }
+
     private func hasLostPower(before life: PlayLife) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
@@ -226,9 +231,9 @@ final class Play: Sendable {
     /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
     private func checkPages(_ contents: [CachedMedia], _ life: PlayLife) {
         guard !world.plan.damages, !life.isDeleted else { return }
-        // A removal that was not written may leave a record of a file that is gone, which shows when it is read.
+        // An eviction or a removal that was not written may leave records of what is gone, which shows when it is opened.
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
-        guard isAllRead || !hasLostPower(before: life) else { return }
+        guard isAllRead || !hasEndedUncleanly(before: life) else { return }
         let recorded = contents.reduce(0) { sum, kept in
             sum + kept.ranges.reduce(0) { $0 + Block.indices(touching: $1).count }
         }
