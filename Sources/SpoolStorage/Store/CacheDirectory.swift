@@ -131,7 +131,9 @@ final class CacheDirectory: Sendable {
     /// - Parameter identifier: Its name, which must count as live already.
     /// - Returns: Whether it was made, and the name is taken.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
-        guard access.isWritable, prepared.withLock({ $0.isWanted }), let file = try? makeFile(identifier) else {
+        guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
+        guard let file = try? makeFile(identifier) else {
+            prepared.withLock { $0.endMaking() }
             return false
         }
         if prepared.withLock({ $0.keep((identifier, file)) }) { return true }
@@ -208,25 +210,38 @@ final class CacheDirectory: Sendable {
 /// The file that has been made for the next generation.
 private enum Prepared {
     case none
+    /// One is being made: no second one beside it.
+    case making
     case file((GenerationIdentifier, any StoredFile))
     /// The directory is closed, and none is wanted any more.
     case closed
 
     var isWanted: Bool { if case .none = self { true } else { false } }
 
-    /// Keeps a file unless there is one already, or none is wanted any more; whether it did.
-    mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
+    /// Whether the caller is to make one.
+    mutating func beginMaking() -> Bool {
         guard isWanted else { return false }
+        self = .making
+        return true
+    }
+
+    /// It could not be made.
+    mutating func endMaking() {
+        if case .making = self { self = .none }
+    }
+
+    /// Keeps the file that was made unless none is wanted any more; whether it did.
+    mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
+        guard case .making = self else { return false }
         self = .file(file)
         return true
     }
 
     /// The file, from now on the caller's.
     mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
-        let former = self
-        if case .closed = former { return nil }
-        self = closing ? .closed : .none
-        if case .file(let file) = former { return file }
-        return nil
+        defer { if closing { self = .closed } }
+        guard case .file(let file) = self else { return nil }
+        self = .none
+        return file
     }
 }
