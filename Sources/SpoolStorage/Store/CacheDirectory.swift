@@ -67,6 +67,8 @@ final class CacheDirectory: Sendable {
         try lock.withLock { lock in
             guard let file = lock else { return }
             lock = nil
+            // By word rather than by closing it: a process that is just being started has the descriptor, too.
+            defer { _ = try? file.setMark(.none) }
             // What has to be swept and could not be noted as such is found after an unclean end.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
             // Shortened to nothing: the mark of a clean end.
