@@ -16,28 +16,26 @@ public final class MediaCache: Sendable {
     let context: CacheContext
     let resources = OpenResources()
     /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
-    public var notices: [String] { store.notices }
+    package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
-    var store: Store { context.store }
+    /// What is stored, opened if it is not yet.
+    var store: Store { get async throws { try await context.opening.directory() } }
 
-    /// Why nothing new is kept, where the directory can only be read; nil where it can be written.
-    package var readOnlyReason: CacheError? { store.readOnlyReason }
+    /// Why nothing new is kept, where the directory can only be read, or not be used; nil where it can be written.
+    package var readOnlyReason: CacheError? { context.opening.openedStore?.readOnlyReason }
 
     /// Resources that are open or closing, and leases on what is stored; both nothing at rest.
     package var openResourceCount: Int { resources.count }
-    package var leaseCount: Int { store.leaseCount }
+    package var leaseCount: Int { context.opening.openedStore?.leaseCount ?? 0 }
 
-    /// Opens, or begins, the cache in `directory`.
+    /// A cache in `directory`, which is opened, or begun, when it is first needed.
     ///
-    /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
-    ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
-    ///   `.invalidArgument` when a value of the configuration is not possible.
-    public convenience init(
-        directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()
-    ) async throws {
-        try await self.init(
+    /// That can't fail: where the directory can't be used, media plays without being kept, and an event says why.
+    /// ``open()`` is for whoever wants to know.
+    public convenience init(directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()) {
+        self.init(
             directory: directory, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
-            clock: CacheClock(clock: ContinuousClock()), executor: BlockingExecutor())
+            clock: CacheClock(clock: ContinuousClock()))
     }
 
     /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
@@ -46,27 +44,67 @@ public final class MediaCache: Sendable {
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
         clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
-    ) async throws {
-        try configuration.validate()
+    ) {
         let events = EventHub(logger: configuration.logger)
-        let store = try await Store.open(
-            path: directory.path,
-            configuration: Store.Configuration(
-                capacity: configuration.capacity, eviction: configuration.eviction,
-                memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit),
-            fileSystem: fileSystem, executor: executor, clock: clock
-        ) { event in events.send(event) }
+        let wanted = Store.Configuration(
+            capacity: configuration.capacity, eviction: configuration.eviction,
+            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit)
+        let path = directory.path
+        let opening = StoreOpening(on: executor) {
+            try configuration.validate()
+            let store = try await Store.open(
+                path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
+            ) { event in events.send(event) }
+            for notice in store.notices { events.send(.notice(notice), address: path) }
+            return store
+        } standIn: { cause in
+            events.send(.unusable(cause: cause), address: path)
+            return try Store.keepingNothing(
+                at: path, because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
+                clock: clock
+            ) { event in events.send(event) }
+        }
         context = CacheContext(
-            configuration: configuration, upstream: upstream, store: store,
+            configuration: configuration, upstream: upstream, opening: opening,
             conductor: Conductor(connectionsPerOrigin: configuration.connectionsPerOrigin), events: events,
             clock: clock, executor: executor)
     }
+
+    /// A cache whose directory is open, for whoever needs that rather than a cache.
+    ///
+    /// - Throws: As ``open()`` does.
+    package static func opened(
+        directory: URL, upstream: any Upstream, configuration: Configuration = Configuration(),
+        fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock = CacheClock(clock: ContinuousClock()),
+        executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
+    ) async throws -> MediaCache {
+        let cache = MediaCache(
+            directory: directory, upstream: upstream, configuration: configuration, fileSystem: fileSystem,
+            clock: clock, executor: executor, openFileLimit: openFileLimit)
+        do {
+            try await cache.open()
+        } catch {
+            await cache.close()
+            throw error
+        }
+        return cache
+    }
+
+    /// Opens the directory now, rather than when it is first needed.
+    ///
+    /// Where the disk is full or read-only, what is there can be played and nothing new is kept; that is no error.
+    ///
+    /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
+    ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
+    ///   `.invalidArgument` when a value of the configuration is not possible. Media plays all the same.
+    public func open() async throws { _ = try await context.opening.directory() }
 
     /// Opens a media file through the cache.
     public func media(for source: MediaSource) -> Media {
         let identity = OpenResources.Identity(
             key: key(for: source), source: source,
             tellsVariantsApart: context.configuration.freshness == .http)
+        context.opening.begin()
         let credentials = SourceCredentials(source, executor: context.executor.executor(for: .playback))
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
@@ -93,10 +131,10 @@ public final class MediaCache: Sendable {
     public var events: AsyncStream<CacheEvent> { context.events.events() }
 
     /// Bytes of media that are kept now.
-    public var storedBytes: Int64 { store.usedBytes }
+    public var storedBytes: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 
-    /// The most bytes of media to keep; nil: no limit.
-    public var capacity: Int64? { store.capacity }
+    /// The most bytes of media to keep; nil: no limit, or not known before the directory is open.
+    public var capacity: Int64? { context.opening.openedStore?.capacity }
 
     /// Writes down what has landed, ends all transfers and closes the directory. Readers end with an error.
     ///
@@ -105,7 +143,7 @@ public final class MediaCache: Sendable {
     public func close() async {
         await resources.closeAll()
         do {
-            try await store.close()
+            try await context.opening.close()?.close()
         } catch {
             context.events.logger.warning("the cache could not be closed in order: \(error)")
         }

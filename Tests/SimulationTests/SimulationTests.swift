@@ -108,7 +108,7 @@ final class SimulatedPlay: Sendable {
         configuration.retry.longestDelay = .milliseconds(1)
         configuration.retry.retries = 20
         configuration.memoryLimit = 2 << 20
-        return try await MediaCache(directory: directory, upstream: origin, configuration: configuration)
+        return try await MediaCache.opened(directory: directory, upstream: origin, configuration: configuration)
     }
 
     private func url(_ path: String) throws -> URL { try #require(URL(string: "http://media.example\(path)")) }
@@ -131,7 +131,7 @@ final class SimulatedPlay: Sendable {
     private func close(_ cache: MediaCache) async {
         await cache.resources.closeAll()
         // A version that was replaced counts until its file has gone, in the background.
-        await cache.store.waitUntilIdle()
+        await cache.context.opening.openedStore?.waitUntilIdle()
         await checkStored(in: cache)
         await cache.close()
     }

@@ -22,12 +22,12 @@ final class ScratchFolder: Sendable {
     func cache(
         _ upstream: any Upstream, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> MediaCache {
-        try await MediaCache(directory: url, upstream: upstream, configuration: Self.configuration(configure))
+        try await MediaCache.opened(directory: url, upstream: upstream, configuration: Self.configuration(configure))
     }
 
     /// Opens the cache in the folder, with a configuration as it comes, on a clock of the test's.
     func cache(_ upstream: any Upstream, _ clock: ManualClock) async throws -> MediaCache {
-        try await MediaCache(
+        try await MediaCache.opened(
             directory: url, upstream: upstream, configuration: Self.configuration { _ in },
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
     }
@@ -59,7 +59,7 @@ extension MediaCache {
     /// Waits until what nobody holds has closed and all that has landed is written down.
     func waitUntilIdle() async {
         await resources.waitUntilClosed()
-        await store.waitUntilIdle()
+        await context.opening.openedStore?.waitUntilIdle()
     }
 }
 

@@ -23,7 +23,7 @@ extension MediaFile {
     func firstHole(in window: Range<Int64>) -> Range<Int64>? { landed.firstHole(in: window) }
 
     /// Checks and repairs; the indices of bad blocks.
-    func repair(_ records: [BlockRecord]) throws -> [Int64] {
+    func repair(_ records: [BlockRecord]) -> [Int64] {
         verify(records, repairing: true).bad.map { Block.index(of: $0.lowerBound) }
     }
 }

@@ -5,7 +5,7 @@ import SpoolStorage
 final class CacheContext: Sendable {
     let configuration: MediaCacheConfiguration
     let upstream: any Upstream
-    let store: Store
+    let opening: StoreOpening
     let conductor: Conductor
     let events: EventHub
     let clock: CacheClock
@@ -14,22 +14,26 @@ final class CacheContext: Sendable {
     let variants = KeyTurns<CacheKey>()
 
     init(
-        configuration: MediaCacheConfiguration, upstream: any Upstream, store: Store, conductor: Conductor,
+        configuration: MediaCacheConfiguration, upstream: any Upstream, opening: StoreOpening, conductor: Conductor,
         events: EventHub, clock: CacheClock, executor: BlockingExecutor
     ) {
         self.configuration = configuration
         self.upstream = upstream
-        self.store = store
+        self.opening = opening
         self.conductor = conductor
         self.events = events
         self.clock = clock
         self.executor = executor
     }
 
-    /// Bytes beyond a reader's position that may land, so that a small capacity still holds several readers' windows.
-    var window: Int64 {
-        let window = configuration.readAhead.window
-        guard let limit = store.capacity else { return window }
-        return min(window, max(limit / 4, min(1 << 20, configuration.memoryLimit / 4)))
+    /// The store, opened if it is not.
+    ///
+    /// - Throws: `CacheError` with code `.closed` once the cache is closed.
+    var store: Store { get async throws { try await opening.store } }
+
+    /// Bytes beyond a reader's position that may land, so that a small capacity still holds several readers' windows; nil
+    /// where there is room for all.
+    func window(in store: Store) -> Int64? {
+        store.capacity.map { max($0 / 4, min(1 << 20, configuration.memoryLimit / 4)) }
     }
 }

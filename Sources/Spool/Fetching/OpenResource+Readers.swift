@@ -20,7 +20,7 @@ extension OpenResource {
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int
     ) -> (id: ReaderID, position: ReaderPosition) {
-        context.store.noteUse(of: storageKey)
+        context.opening.openedStore?.noteUse(of: storageKey)
         // First, so that nothing is asked for while a player of another resource waits.
         if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)

@@ -13,9 +13,10 @@ extension OpenResource {
         let fields = try await credentials.resolved().request.fields
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
-        let stored = try await context.store.lease(own, user: nil)?.generation.description
+        let store = try await context.store
+        let stored = try await store.lease(own, user: nil)?.generation.description
         // One that is only beginning has the key, too.
-        guard let description = stored ?? context.store.openDescription(of: own),
+        guard let description = stored ?? store.openDescription(of: own),
             let freshness = StoredFreshness(encoded: description.fields),
             !freshness.matches(fields)
         else { return own }
@@ -35,8 +36,9 @@ extension OpenResource {
         _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool,
         replacing former: Generation?
     ) async throws -> Lease {
+        let store = try await context.store
         guard context.configuration.freshness == .http else {
-            return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
+            return try store.begin(key, url: address, description: description, isKept: isKept, user: self)
         }
         // Two variants of a resource that begin at once must not take each other for their own.
         return try await context.variants.run(self.key) {
@@ -53,7 +55,7 @@ extension OpenResource {
             // the other's place under its readers.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,
-                let lease = context.store.leaseOpen(
+                let lease = store.leaseOpen(
                     key, user: self,
                     where: {
                         $0 !== former && $0.resourceVersion.validator.stronglyMatches(version.validator)
@@ -62,7 +64,7 @@ extension OpenResource {
             {
                 return lease
             }
-            return try context.store.begin(key, url: address, description: description, isKept: isKept, user: self)
+            return try store.begin(key, url: address, description: description, isKept: isKept, user: self)
         }
     }
 

@@ -12,7 +12,8 @@ import Synchronization
 final class OpenResource: Sendable {
     struct State {
         var isLoaded = false
-        var loading: Task<Void, Never>?
+        /// Who waits while somebody opens what is stored; nil: nobody does.
+        var loading: [AsyncStream<Void>.Continuation]?
         /// Whether what is stored could not be opened this time: it must not be replaced, so nothing new is kept.
         var isUncached = false
         /// What the stored response said of its freshness.
@@ -50,7 +51,8 @@ final class OpenResource: Sendable {
         let configuration = context.configuration
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(
-                policy: configuration.readAhead, retryPolicy: configuration.retry, window: context.window),
+                policy: configuration.readAhead, retryPolicy: configuration.retry,
+                window: configuration.readAhead.window),
             credentials: credentials, clock: context.clock, executor: context.executor)
         scheduler.attach(
             Scheduler.Handlers(
@@ -73,25 +75,55 @@ final class OpenResource: Sendable {
     /// - Throws: `CancellationError` when the waiting task is cancelled: under ``FreshnessPolicy/http`` the source is asked
     ///   for its credentials first, and may not answer.
     func load(_ credentials: SourceCredentials) async throws {
-        try await loadingTask(credentials)?.waitForEnd(on: context.executor.executor(for: .playback))
-    }
-
-    private func loadingTask(_ credentials: SourceCredentials) -> Task<Void, Never>? {
-        state.withLock { state in
-            if state.isLoaded { return nil }
-            if let loading = state.loading { return loading }
-            let task = Task(executorPreference: context.executor.executor(for: .playback)) {
-                await self.open(credentials)
+        while true {
+            switch takeLoading() {
+            case .done: return
+            case .others(let end):
+                for await _ in end {}
+                try Task.checkCancellation()
+            case .mine:
+                defer { endLoading() }
+                return try await open(credentials)
             }
-            state.loading = task
-            return task
         }
     }
 
-    private func open(_ credentials: SourceCredentials) async {
+    /// Who opens what is stored.
+    private enum Loading {
+        case done
+        /// Whoever came first, within its own task, which is the shortest way; if that is cancelled, another does.
+        case mine
+        /// Somebody else, who is done, or gives up, when this ends.
+        case others(AsyncStream<Void>)
+    }
+
+    private func takeLoading() -> Loading {
+        state.withLock { state in
+            if state.isLoaded { return .done }
+            guard state.loading != nil else {
+                state.loading = []
+                return .mine
+            }
+            let (end, ended) = AsyncStream.makeStream(of: Void.self)
+            state.loading?.append(ended)
+            return .others(end)
+        }
+    }
+
+    private func endLoading() {
+        let waiting = state.withLock { $0.loading.take() }
+        for ended in waiting ?? [] { ended.finish() }
+    }
+
+    private func open(_ credentials: SourceCredentials) async throws {
         var lease: Lease?
         do {
+            if let window = context.window(in: try await context.store) {
+                scheduler.feed { $0.machine.limitWindow(to: window) }
+            }
             lease = try await openStored(credentials)
+        } catch let error as CancellationError where Task.isCancelled {
+            throw error
         } catch {
             state.withLock { $0.isUncached = true }
             send(.notKept(cause: CacheError(error, reading: address)))
@@ -110,7 +142,6 @@ final class OpenResource: Sendable {
             state.freshness = description.flatMap { StoredFreshness(encoded: $0.fields) }
             state.isComplete = description?.length.map { landed.contains(0..<$0) } ?? false
             state.isLoaded = true
-            state.loading = nil
         }
     }
 

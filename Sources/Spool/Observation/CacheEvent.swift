@@ -26,11 +26,15 @@ public struct CacheEvent: Sendable {
         case completed
         /// Readers were given this error.
         case failed(CacheError)
+        /// The cache's directory can't be used, and why: everything plays, nothing is kept, nothing stored is found.
+        case unusable(cause: CacheError)
+        /// What was found wrong with the directory when it was opened, and what became of it.
+        case notice(String)
     }
 
-    /// The resource.
-    public var key: CacheKey
-    /// Its scheme, host and path.
+    /// The resource; nil for what concerns the whole cache.
+    public var key: CacheKey?
+    /// Its scheme, host and path; the directory's path for what concerns the whole cache.
     public var address: String
     /// What happened.
     public var kind: Kind

@@ -36,7 +36,7 @@ final class EventHub: Sendable {
         return stream
     }
 
-    func send(_ kind: CacheEvent.Kind, key: CacheKey, address: String) {
+    func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
         let listeners = state.withLock { Array($0.listeners.values) }
         let event = CacheEvent(key: key, address: address, kind: kind)
         for listener in listeners { listener.yield(event) }
@@ -87,6 +87,8 @@ final class EventHub: Sendable {
             logger.debug("complete", metadata: ["resource": "\(event.address)"])
         case .failed(let error):
             logger.error("\(error)", metadata: ["resource": "\(event.address)"])
+        case .unusable(let cause): logger.error("nothing is kept: \(cause)")
+        case .notice(let text): logger.warning("\(text)")
         }
     }
 }

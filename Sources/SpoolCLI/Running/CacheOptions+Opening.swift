@@ -59,7 +59,7 @@ extension CacheOptions {
     func openNow(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.logger = logger
-        return try await MediaCache(
+        return try await MediaCache.opened(
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }
 

@@ -32,6 +32,24 @@ extension Store {
         return store
     }
 
+    /// A store that keeps nothing, in place of one whose directory can't be used; impossible values are made possible.
+    ///
+    /// - Throws: ``CacheError`` where not even memory can be had.
+    package static func keepingNothing(
+        at path: String, because cause: CacheError, configuration: Configuration, fileSystem: any FileSystem,
+        executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
+    ) throws -> Store {
+        var configuration = configuration
+        configuration.memoryLimit = max(configuration.memoryLimit, 1 << 20)
+        configuration.openFileLimit = max(configuration.openFileLimit, 8)
+        let directory = try CacheDirectory(
+            path: path, catalog: Catalog(inMemory: path), access: .none(cause), notices: [], fileSystem: fileSystem,
+            lock: nil, signature: "")
+        return Store(
+            directory: directory, configuration: configuration, capacity: nil, used: 0, executor: executor,
+            clock: clock, report: report)
+    }
+
     private func begin() {
         guard directory.access.isWritable else { return }
         flusher.start { [weak self] in

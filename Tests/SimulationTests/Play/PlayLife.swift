@@ -105,7 +105,7 @@ final class PlayLife: Sendable {
             if attempt == 3 { healDisk() }
             do {
                 let cache = try await world.timed("opening", in: self) {
-                    try await MediaCache(
+                    try await MediaCache.opened(
                         directory: URL(fileURLWithPath: directory), upstream: LifeUpstream(life: self),
                         configuration: configuration, fileSystem: files, clock: world.cacheClock,
                         executor: BlockingExecutor(running: world.executor), openFileLimit: Self.openFileLimit)
@@ -140,12 +140,12 @@ final class PlayLife: Sendable {
     /// Memory must not be more than its limit and a block for each request in flight, and all of it is counted; no more
     /// files are open than may be.
     func checkMemoryAndFiles(_ cache: MediaCache) {
-        guard !isDead else { return }
-        let ledger = cache.store.memoryLedger
+        guard !isDead, let store = cache.context.opening.openedStore else { return }
+        let ledger = store.memoryLedger
         let (used, bound) = (ledger.used, world.plan.configuration.memoryLimit + 16 * 65_536)
         if used > bound { world.report(.memory, "\(used) bytes of memory are used", in: self) }
         // What has just been let go of may be counted a little longer.
-        let held = cache.store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount } }
+        let held = store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount } }
         if used - ledger.reserved < held {
             world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
         }

@@ -37,7 +37,7 @@ final class CaseStage: Sendable {
 
     /// A cache in the stage's folder; closed by the caller, before another one is opened.
     func open() async throws -> MediaCache {
-        try await MediaCache(
+        try await MediaCache.opened(
             directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
     }
@@ -106,7 +106,7 @@ extension MediaCache {
     /// Waits until what nobody holds has closed and all that has landed is written down.
     func waitUntilIdle() async {
         await resources.waitUntilClosed()
-        await store.waitUntilIdle()
+        await context.opening.openedStore?.waitUntilIdle()
     }
 }
 

@@ -10,7 +10,7 @@ func makeCache(
     directory: String, upstream: any Upstream, configuration: MediaCache.Configuration, fileSystem: any FileSystem,
     clock: CacheClock
 ) async throws -> MediaCache {
-    try await MediaCache(
+    try await MediaCache.opened(
         directory: URL(fileURLWithPath: directory), upstream: upstream, configuration: configuration,
         fileSystem: fileSystem, clock: clock)
 }
@@ -25,6 +25,7 @@ func mediaFiles(in directory: String) -> [String] {
 extension MediaCache {
     /// Checks that the bytes counted, the catalog's and those on disk are the same; to be called at rest.
     func checkLedger() async throws {
+        let store = try await store
         // What a timer has begun meanwhile is waited for; what does not add up at rest never does.
         for _ in 0..<4 {
             try await store.flush()

@@ -73,7 +73,7 @@ final class HostileSession: Sendable {
             configuration.retry.longestWait = .milliseconds(500)
             configuration.readAhead.firstRequest = 65_536
             configuration.capacity = random.chance(3) ? 300_000 : nil
-            let cache = try await MediaCache(
+            let cache = try await MediaCache.opened(
                 directory: URL(fileURLWithPath: scratch.file("cache-\(round / 20)-\(random.below(3))")),
                 upstream: upstream,
                 configuration: configuration)

@@ -22,7 +22,7 @@ struct CapacityTests {
         configuration.eviction = eviction
         configuration.readAhead.window = 2 << 20
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        return try await MediaCache(
+        return try await MediaCache.opened(
             directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration,
             fileSystem: disk, clock: CacheClock(clock: ContinuousClock()))
     }
@@ -194,7 +194,7 @@ struct CapacityTests {
         let cache = try await cache(capacity: nil, disk: disk)
         try await play(url("film"), in: cache)
         await settle(cache)
-        await cache.store.waitUntilIdle()
+        try await cache.store.waitUntilIdle()
         let stored = cache.storedBytes
         #expect(stored == 6 << 20)
         let counted = Mutex<Int64>(0)

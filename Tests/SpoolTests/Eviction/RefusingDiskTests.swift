@@ -16,7 +16,7 @@ struct RefusingDiskTests {
     private func cache(_ fileSystem: FaultyFileSystem) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        return try await MediaCache(
+        return try await MediaCache.opened(
             directory: URL(fileURLWithPath: directory.path), upstream: upstream, configuration: configuration,
             fileSystem: fileSystem, clock: CacheClock(clock: ContinuousClock()))
     }

@@ -75,6 +75,8 @@ struct CacheEventTests {
         case .evicted(let bytes): "evicted \(bytes)"
         case .completed: "completed"
         case .failed(let error): "failed \(error.code) \(error.status ?? 0)"
+        case .unusable(let cause): "unusable \(cause.code)"
+        case .notice: "notice"
         }
     }
 

@@ -1,0 +1,128 @@
+import Foundation
+import Logging
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// A cache is made at once and can't fail; its directory is opened when it is first needed.
+@Suite(.timeLimit(.minutes(10)))
+struct LazyOpeningTests {
+    private static let song = PatternBytes(seed: 1, length: 400_000)
+    private let stage: MemoryStage
+
+    init() throws { stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song))]) }
+
+    private func cache(
+        at path: String? = nil, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
+    ) -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
+        configure(&configuration)
+        return MediaCache(
+            directory: URL(fileURLWithPath: path ?? stage.directory), upstream: stage.origin,
+            configuration: configuration)
+    }
+
+    private func play(_ cache: MediaCache) async throws {
+        try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
+    }
+
+    @Test("Nothing is opened before it is needed, and nothing at all where nobody needs it")
+    func lazily() async throws {
+        let unused = cache()
+        #expect(unused.storedBytes == 0 && unused.capacity == nil && unused.readOnlyReason == nil)
+        await unused.close()
+        #expect(!FileManager.default.fileExists(atPath: stage.directory))
+        let cache = cache()
+        #expect(!FileManager.default.fileExists(atPath: stage.directory))
+        try await play(cache)
+        #expect(cache.storedBytes == Self.song.length)
+        try await cache.checkLedger()
+        await cache.close()
+    }
+
+    @Test("Ten that need it at once open it once")
+    func together() async throws {
+        let cache = cache()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<10 { group.addTask { try await play(cache) } }
+            for _ in 0..<10 { group.addTask { _ = try await cache.contents() } }
+            for _ in 0..<10 { group.addTask { try await cache.open() } }
+            try await group.waitForAll()
+        }
+        #expect(cache.storedBytes == Self.song.length)
+        try await cache.checkLedger()
+        await cache.close()
+    }
+
+    enum Trouble: CaseIterable {
+        case inUse, noDirectory, writableByOthers, noConfiguration
+    }
+
+    @Test(
+        "Where the directory can't be used media plays, an event says why, and so does whoever asks for it",
+        arguments: Trouble.allCases)
+    func unusable(_ trouble: Trouble) async throws {
+        var path = stage.directory
+        var first: MediaCache?
+        var configure: (inout MediaCache.Configuration) -> Void = { _ in }
+        let code: CacheError.Code
+        switch trouble {
+        case .inUse:
+            first = cache()
+            try await first?.open()
+            code = .directoryInUse
+        case .noDirectory:
+            path = stage.file("file")
+            try Data("no directory".utf8).write(to: URL(fileURLWithPath: path))
+            code = .storage
+        case .writableByOthers:
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o777])
+            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
+            code = .storage
+        case .noConfiguration:
+            configure = { $0.memoryLimit = -1 }
+            code = .invalidArgument
+        }
+        let cache = cache(at: path, configure)
+        var events = cache.events.makeAsyncIterator()
+        try await play(cache)
+        try await play(cache)
+        #expect(cache.storedBytes == 0)
+        let error = await #expect(throws: CacheError.self) { try await cache.open() }
+        #expect(error?.code == code)
+        await #expect(throws: CacheError.self) { try await cache.contents() }
+        await #expect(throws: CacheError.self) { try await cache.removeAll() }
+        while let event = await events.next() {
+            guard case .unusable(let cause) = event.kind else { continue }
+            #expect(event.key == nil && event.address == path && cause.message == error?.message)
+            break
+        }
+        await cache.close()
+        if trouble == .inUse {
+            #expect(error?.message.contains("\(ProcessInfo.processInfo.processIdentifier)") == true)
+            try await first?.checkLedger()
+        }
+        await first?.close()
+    }
+
+    @Test("A cache that is closed before it was opened, or while it is, stays closed")
+    func closed() async throws {
+        let early = cache()
+        await early.close()
+        let error = await #expect(throws: CacheError.self) { try await early.open() }
+        #expect(error?.code == .closed)
+        let late = cache()
+        async let opening: Void = late.open()
+        await late.close()
+        _ = try? await opening  // Either way.
+        await #expect(throws: CacheError.self) { try await play(late) }
+        // Nobody has the directory any more.
+        let next = cache()
+        try await play(next)
+        #expect(next.storedBytes == Self.song.length)
+        await next.close()
+    }
+}
