@@ -5,6 +5,15 @@ import Testing
 @Suite("Items that cannot be played", .timeLimit(.minutes(10)))
 @MainActor
 struct FailingPlaybackTests {
+    @Test("Errors have the numbers that they have with Apple's")
+    func numbers() {
+        let numbers: [AVError.Code: Int] = [
+            .unknown: -11800, .mediaServicesWereReset: -11819, .fileFormatNotRecognized: -11828,
+            .fileFailedToParse: -11829, .contentIsUnavailable: -11863,
+        ]
+        for (code, number) in numbers { #expect((AVError(code) as NSError).code == number) }
+    }
+
     @Test("A delegate's error is the item's error, before it was ready", arguments: [true, false])
     func failsAtOnce(atInformation: Bool) async throws {
         let delegate = FailingDelegate(

@@ -12,7 +12,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         /// The player's machinery is gone.
         case mediaServicesWereReset = -11819
         /// The bytes do not follow their format.
-        case fileFailedToParse = -11853
+        case fileFailedToParse = -11829
         /// No format that plays.
         case fileFormatNotRecognized = -11828
         /// The bytes contradict each other.
