@@ -8,10 +8,12 @@
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
 // - Where Apple's raises an exception, nothing happens or the fact is recorded: `AVAssetResourceLoader.requestLog` and
 //   `contractViolations` exist on Linux only, like `AVPlayer.headless`.
-// - Seeks are exact. There is no metadata, no composition, no layer: a desktop gets libmpv's window. There is no image generator either, since there is no `CGImage` to give.
+// - Seeks are exact. There is no metadata, no composition, no layer: a desktop gets libmpv's window.
+// - A `CGImage` is a size and pixels, for images of `AVAssetImageGenerator`: there is nothing to draw or write it with.
 //
 // Folders are the steps from a URL to sound: Assets, Loading (requests and their contract),
-// Streaming (which requests a player makes for what its demuxer reads), Playback (items, players, libmpv).
+// Streaming (which requests a player makes for what its demuxer reads), Playback (items, players, libmpv), and from there
+// to pictures of single times: Images.
 //
 // Like Apple's, this module brings Foundation and Dispatch along; on Linux the URL loading types live in a module of
 // their own, which an adapter written for both must not have to name.

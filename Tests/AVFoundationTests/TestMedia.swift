@@ -21,13 +21,7 @@ enum TestMedia: String, CaseIterable {
         self == .mp3 ? "public.mp3" : "public.mpeg-4"
     }
 
-    /// Made once and kept for later runs; made beside its place and moved there whole, so that none is half made.
-    private static let folder = Result {
-        let files = FileManager.default
-        let place = files.temporaryDirectory.appendingPathComponent("avfoundation-test-media-2")
-        if files.fileExists(atPath: place.path) { return place }
-        let folder = files.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try files.createDirectory(at: folder, withIntermediateDirectories: true)
+    private static let folder = folder("avfoundation-test-media-2") { folder in
         let sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=\(duration)"]
         let picture = ["-f", "lavfi", "-i", "testsrc=size=160x120:rate=10:duration=\(duration)"]
         let codecs = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "10", "-c:a", "aac", "-b:a", "128k"]
@@ -35,15 +29,28 @@ enum TestMedia: String, CaseIterable {
         try make(sound + ["-c:a", "libmp3lame", "-b:a", "320k"], in: folder, TestMedia.mp3.rawValue)
         try make(video + ["-movflags", "+faststart"], in: folder, TestMedia.mp4.rawValue)
         try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)
-        do {
-            try files.moveItem(at: folder, to: place)
-        } catch  where files.fileExists(atPath: place.path) {
-            try files.removeItem(at: folder)
-        }
-        return place
     }
 
-    private static func make(_ arguments: [String], in folder: URL, _ name: String) throws {
+    /// A folder of media, made once and kept for later runs; made beside its place and moved there whole, so that none is
+    /// half made. Its name changes with what is in it.
+    static func folder(_ name: String, _ fill: (URL) throws -> Void) -> Result<URL, any Error> {
+        Result {
+            let files = FileManager.default
+            let place = files.temporaryDirectory.appendingPathComponent(name)
+            if files.fileExists(atPath: place.path) { return place }
+            let folder = files.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            try files.createDirectory(at: folder, withIntermediateDirectories: true)
+            try fill(folder)
+            do {
+                try files.moveItem(at: folder, to: place)
+            } catch  where files.fileExists(atPath: place.path) {
+                try files.removeItem(at: folder)
+            }
+            return place
+        }
+    }
+
+    static func make(_ arguments: [String], in folder: URL, _ name: String) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments =

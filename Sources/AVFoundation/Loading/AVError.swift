@@ -17,6 +17,18 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         case fileFormatNotRecognized = -11828
         /// The bytes contradict each other.
         case contentIsUnavailable = -11863
+        /// There is no picture at that time.
+        case noImageAtTime = -11832
+        /// No track of the kind that is needed.
+        case noSourceTrack = -11869
+        /// The pictures can't be decoded.
+        case decodeFailed = -11821
+        /// Not with this media.
+        case operationNotSupportedForAsset = -11838
+        /// The bytes did not come.
+        case failedToLoadMediaData = -11849
+        /// Called off.
+        case operationCancelled = -11878
     }
 
     /// The reason.
@@ -48,6 +60,12 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
             case .fileFailedToParse: "the media may be damaged"
             case .fileFormatNotRecognized: "the media's format is not recognised"
             case .contentIsUnavailable: "the media is not available"
+            case .noImageAtTime: "the media has no picture at that time"
+            case .noSourceTrack: "the media has no track of that kind"
+            case .decodeFailed: "the media's pictures can't be decoded"
+            case .operationNotSupportedForAsset: "that can't be done with this media"
+            case .failedToLoadMediaData: "the media's bytes did not come in time"
+            case .operationCancelled: "the operation was cancelled"
             }
         return detail.map { "\(reason): \($0)" } ?? reason
     }

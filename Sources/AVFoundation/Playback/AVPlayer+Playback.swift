@@ -87,6 +87,8 @@ extension AVPlayer {
             wantedInWindow(isPaused ? 0 : defaultRate)
         case .failed, .closed:
             itemFailed(item)
+        case .picture:
+            break  // A player asks for none.
         }
     }
 

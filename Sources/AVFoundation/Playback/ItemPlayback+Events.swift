@@ -35,9 +35,7 @@ extension ItemPlayback {
             if item.becameReady() { send.yield(.ready) }
         case .fileEnded(let error, let message):
             guard error != 0 || state.withLock({ !$0.isLoaded }) else { return }
-            // libmpv's own words for this code say no more than the code.
-            let detail = error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message
-            fail(with: stream?.failure ?? AVError(.fileFormatNotRecognized, detail: detail))
+            fail(with: stream?.failure ?? reason(of: error, message: message))
         case .reply(let id, let error):
             replied(to: id, error: error)
         case .seek:
@@ -73,9 +71,18 @@ extension ItemPlayback {
             fail(with: AVError(.mediaServicesWereReset))
             send.yield(.closed)
             shutDown()
+        case .picture(let picture):
+            send.yield(.picture(Snapshot(picture, of: handle)))
         case .none, .number, .flag, .other:
             break
         }
+    }
+
+    private func reason(of error: Int32, message: String?) -> AVError {
+        // Without sound, nothing to play is no picture.
+        if options.pictures != nil, error == MPV_ERROR_NOTHING_TO_PLAY.rawValue { return AVError(.noSourceTrack) }
+        // libmpv's own words for this code say no more than the code.
+        return AVError(.fileFormatNotRecognized, detail: error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message)
     }
 
     private func loaded(until seconds: Double?) {
@@ -207,6 +214,6 @@ extension ItemPlayback {
 
 extension ItemPlayback.State {
     func sendSeek(_ id: UInt64, _ handle: MPVHandle) {
-        handle.command(["seek", String(lastSeekTarget), "absolute+exact"], id: id)
+        handle.command(lastSeek, id: id)
     }
 }

@@ -28,8 +28,8 @@ final class ItemPlayback: Sendable {
         /// Properties that were set and have not been answered for.
         var unansweredSets = 0
         var isAtEnd = false
-        /// Seconds.
-        var lastSeekTarget: Double = 0
+        /// The command of the seek under way.
+        var lastSeek: [String] = []
         /// How often the seek under way was sent again.
         var repeats = 0
         /// Whether a read was made to return for the seek under way: what it read then looks like the end.
@@ -97,11 +97,16 @@ final class ItemPlayback: Sendable {
 
     /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
     func seek(to seconds: Double, id: UInt64) {
+        seek(["seek", String(max(0, seconds)), "absolute+exact"], id: id)
+    }
+
+    /// Seeks by a command of libmpv's.
+    func seek(_ command: [String], id: UInt64) {
         let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
             guard let handle = state.handle, !state.isShutDown, state.isSeekable else { return (nil, true) }
             let replaced = state.seeks.sent(id)
             state.isAtEnd = false
-            state.lastSeekTarget = max(0, seconds)
+            state.lastSeek = command
             state.repeats = 0
             state.hasInterrupted = false
             stream?.expectSeek()
@@ -110,6 +115,11 @@ final class ItemPlayback: Sendable {
         }
         if let replaced = outcome.replaced { send.yield(.seekFinished(id: replaced, completed: false)) }
         if outcome.refused { send.yield(.seekFinished(id: id, completed: false)) }
+    }
+
+    /// Asks for what it shows; a `picture` event follows.
+    func takePicture() {
+        call { $0.command(["screenshot-raw", "video"], id: MPVEvent.pictureReply) }
     }
 
     /// Ends playback: reads fail, the thread leaves, the handle is destroyed there. Returns at once.
@@ -125,7 +135,7 @@ final class ItemPlayback: Sendable {
         call(evenWhenShutDown: true) { $0.wakeUp() }
     }
 
-    private func set(_ properties: [(name: String, value: String)], noting note: (inout State) -> Void = { _ in }) {
+    func set(_ properties: [(name: String, value: String)], noting note: (inout State) -> Void = { _ in }) {
         state.withLock { state in
             note(&state)
             guard let handle = state.handle, !state.isShutDown else { return }
@@ -133,7 +143,7 @@ final class ItemPlayback: Sendable {
         }
     }
 
-    private func call(evenWhenShutDown: Bool = false, _ body: (MPVHandle) -> Void) {
+    func call(evenWhenShutDown: Bool = false, _ body: (MPVHandle) -> Void) {
         state.withLock { state in
             guard let handle = state.handle, evenWhenShutDown || !state.isShutDown else { return }
             body(handle)

@@ -10,11 +10,16 @@ enum MPVEvent: Sendable, Equatable {
     case seek
     case playbackRestart
     case reply(id: UInt64, error: Int32)
+    /// The picture that was asked for; nil if there is none.
+    case picture(Picture?)
     /// A property that was set has its value.
     case propertySet
     case number(name: String, value: Double?)
     case flag(name: String, value: Bool)
     case other
+
+    /// The reply of a command that asks for a picture.
+    static let pictureReply = UInt64.max
 
     init(_ event: UnsafeMutablePointer<mpv_event>?) {
         guard let event = event?.pointee else {
@@ -28,6 +33,9 @@ enum MPVEvent: Sendable, Equatable {
         case MPV_EVENT_SEEK: self = .seek
         case MPV_EVENT_PLAYBACK_RESTART: self = .playbackRestart
         case MPV_EVENT_SET_PROPERTY_REPLY: self = .propertySet
+        case MPV_EVENT_COMMAND_REPLY where event.reply_userdata == Self.pictureReply:
+            let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee
+            self = .picture(event.error >= 0 ? reply.flatMap { Picture($0.result) } : nil)
         case MPV_EVENT_COMMAND_REPLY: self = .reply(id: event.reply_userdata, error: event.error)
         case MPV_EVENT_END_FILE:
             let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee

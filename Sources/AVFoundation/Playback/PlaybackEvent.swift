@@ -11,6 +11,8 @@ enum PlaybackEvent: Sendable, Equatable {
     /// Media has not come in time.
     case stalled
     case seekFinished(id: UInt64, completed: Bool)
+    /// The picture that was asked for.
+    case picture(Snapshot)
     /// Someone paused, or played on, at the window.
     case pausedInWindow(Bool)
     /// Someone closed the window.

@@ -11,10 +11,17 @@ struct PlaybackOptions: Sendable, Equatable {
     var userAgent: String?
     /// Whether it is opened to find out its tracks.
     var findsTracks = false
+    /// What to open it for, if it is opened for single pictures.
+    var pictures: Pictures?
     /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
     var isPrecise = false
     /// Seconds that the demuxer reads ahead; 0 lets the stand-in choose.
     var forwardBufferDuration: Double = 0
+
+    struct Pictures: Sendable, Equatable {
+        /// Whether they are turned as the media says.
+        var isRotated: Bool
+    }
 
     /// Options to set before the handle starts, in order.
     ///
@@ -27,7 +34,7 @@ struct PlaybackOptions: Sendable, Equatable {
             ("pause", "yes"),
             ("keep-open", "always"), ("keep-open-pause", "no"), ("audio-display", "no"), ("sub-auto", "no"),
             ("audio-file-auto", "no"), ("hr-seek", "yes"), ("demuxer-max-back-bytes", "0"),
-            ("demuxer-readahead-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2)),
+            ("demuxer-readahead-secs", String(readAheadSeconds)),
             ("cache-secs", String(forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 10)),
             ("demuxer-max-bytes", isCustomStream ? "4MiB" : "16MiB"), ("cache", isCustomStream ? "no" : "auto"),
         ]
@@ -35,6 +42,10 @@ struct PlaybackOptions: Sendable, Equatable {
             mayReachNetwork: !isCustomStream && !isFile,
             // As with Apple's, a seek in an mp3 goes to where its bytes should be; else libmpv reads all between.
             demuxer: isPrecise ? [] : ["fflags=+fastseek"])
+        if let pictures {
+            options += [("aid", "no"), ("sid", "no"), ("osd-level", "0")]
+            options.append(("video-rotate", pictures.isRotated ? "0" : "no"))
+        }
         if let userAgent { options.append(("user-agent", userAgent)) }
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
@@ -52,6 +63,11 @@ struct PlaybackOptions: Sendable, Equatable {
             ]
         }
         return options
+    }
+
+    private var readAheadSeconds: Double {
+        if pictures != nil { return 0 }
+        return forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2
     }
 
     /// How fast libmpv is to play for a player's rate.

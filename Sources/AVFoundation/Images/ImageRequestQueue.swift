@@ -1,0 +1,168 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The images that a generator has been asked for, made one after another by one libmpv handle, which is closed when
+/// none is left.
+///
+/// It works on a queue of its own, so that a thread of Swift's pool can wait for an image.
+final class ImageRequestQueue: Sendable {
+    let asset: AVURLAsset?
+    private let state = Mutex(State())
+    private let executor = ImageExecutor()
+
+    private struct State {
+        var waiting: [ImageRequest] = []
+        /// The one that is being made; nil also once it was called off.
+        var current: ImageRequest?
+        /// What makes it.
+        var playback: ItemPlayback?
+        var isWorking = false
+        var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    init(_ asset: AVURLAsset?) {
+        self.asset = asset
+    }
+
+    func add(_ requests: [ImageRequest]) {
+        let (cancelled, begins) = state.withLock { state -> ([ImageRequest], Bool) in
+            var cancelled: [ImageRequest] = []
+            for request in requests {
+                // Asked once: it may be called off meanwhile, and who does so then looks for it among those that wait.
+                if request.isCancelled.load(ordering: .sequentiallyConsistent) {
+                    cancelled.append(request)
+                } else {
+                    state.waiting.append(request)
+                }
+            }
+            defer { state.isWorking = state.isWorking || !state.waiting.isEmpty }
+            return (cancelled, !state.isWorking && !state.waiting.isEmpty)
+        }
+        for request in cancelled { request.handler(.failure(AVError(.operationCancelled))) }
+        if begins { Task(executorPreference: executor) { await self.work() } }
+    }
+
+    func cancel(_ requests: [ImageRequest]) {
+        for request in requests { request.isCancelled.store(true, ordering: .sequentiallyConsistent) }
+        end(with: AVError(.operationCancelled)) { request in requests.contains { $0 === request } }
+    }
+
+    func cancelAll() {
+        end(with: AVError(.operationCancelled)) { _ in true }
+    }
+
+    /// Waits until no image is being made and no handle is open.
+    func waitUntilIdle() async {
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLock { state in
+                if state.isWorking { state.idleWaiters.append(continuation) }
+                return !state.isWorking
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    /// Ends requests before they are done; what makes the one that is being made is closed.
+    private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
+        let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
+            let waiting = state.waiting.filter(isMeant)
+            state.waiting.removeAll(where: isMeant)
+            guard let current = state.current, isMeant(current) else { return (waiting, nil) }
+            state.current = nil
+            return ([current] + waiting, state.playback)
+        }
+        playback?.shutDown(cancelling: true)
+        for request in ended { request.handler(.failure(error)) }
+    }
+
+    // MARK: The work
+
+    private func work() async {
+        var reader: ImageReader?
+        while true {
+            if let request = takeNext() {
+                let result = await image(for: request, by: &reader)
+                // Whatever has failed, the next image is not to suffer from it.
+                if case .failure = result { await close(&reader) }
+                let isWanted = state.withLock { state in
+                    defer { state.current = nil }
+                    return state.current === request
+                }
+                if isWanted { request.handler(result) }
+            } else {
+                await close(&reader)
+                if hasEnded() { return }
+            }
+        }
+    }
+
+    private func takeNext() -> ImageRequest? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else { return nil }
+            let request = state.waiting.removeFirst()
+            state.current = request
+            return request
+        }
+    }
+
+    private func hasEnded() -> Bool {
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
+            guard state.waiting.isEmpty else { return nil }
+            state.isWorking = false
+            defer { state.idleWaiters = [] }
+            return state.idleWaiters
+        }
+        for waiter in waiters ?? [] { waiter.resume() }
+        return waiters != nil
+    }
+
+    private func close(_ reader: inout ImageReader?) async {
+        state.withLock { $0.playback = nil }
+        await reader?.close()
+        reader = nil
+    }
+
+    private func image(
+        for request: ImageRequest, by reader: inout ImageReader?
+    ) async -> Result<GeneratedImage, any Error> {
+        let settings = request.settings
+        let limit = DispatchWorkItem { [weak self, weak request] in
+            let detail = "no image within \(settings.timeLimit) seconds"
+            self?.end(with: AVError(.failedToLoadMediaData, detail: detail)) { $0 === request }
+        }
+        DispatchQueue.global().asyncAfter(deadline: .now() + settings.timeLimit, execute: limit)
+        defer { limit.cancel() }
+        do {
+            if reader?.isRotated != settings.isRotated { await close(&reader) }
+            let isNew = reader == nil
+            let open = try reader ?? ImageReader(asset, isRotated: settings.isRotated)
+            reader = open
+            let isWanted = state.withLock { state in
+                state.playback = open.playback
+                return state.current === request
+            }
+            guard isWanted else { throw AVError(.operationCancelled) }
+            if isNew { try await open.open() }
+            let (picture, seconds) = try await open.picture(
+                at: request.time.seconds, before: settings.toleranceBefore.seconds,
+                after: settings.toleranceAfter.seconds)
+            return .success(
+                GeneratedImage(
+                    image: CGImage(picture.scaled(toFit: settings.maximumSize)),
+                    time: CMTime(seconds: seconds, preferredTimescale: 1_000_000)))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// Runs jobs one after another on a queue that is not of Swift's pool.
+private final class ImageExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "AVAssetImageGenerator")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}

@@ -1,0 +1,83 @@
+#if os(Linux)
+@_spi(Testing) import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import SpoolTesting
+import Testing
+
+@Suite("Images of media, through the cache", .timeLimit(.minutes(10)))
+struct ImageTests {
+    private static let times = [9.0, 2.5, 11.4].map { CMTime(seconds: $0, preferredTimescale: 600) }
+
+    private func images(of asset: AVURLAsset) async -> [Data?] {
+        let generator = AVAssetImageGenerator(asset: asset)
+        generator.requestedTimeToleranceBefore = .zero
+        generator.requestedTimeToleranceAfter = .zero
+        var images: [Data?] = []
+        for await element in generator.images(for: Self.times) {
+            do {
+                images.append(try element.image.dataProvider?.data)
+            } catch {
+                Issue.record(error)
+            }
+        }
+        await generator.waitUntilIdle()
+        return images
+    }
+
+    @Test(
+        "They are those of the file, each byte comes once, and they come again without the origin",
+        arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
+    func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
+        let file = try await media.file(seconds: 12)
+        let expected = await images(of: AVURLAsset(url: file))
+        #expect(expected.count == Self.times.count && Set(expected).count == expected.count && !expected.contains(nil))
+        let path = "/\(media.rawValue)"
+        let folder = try ScratchFolder()
+        let origin = try await OriginServer.start([path: OriginResource(.file(file), contentType: media.mediaType)])
+        let url = origin.url(path)
+
+        var cache = try await folder.cache(HTTPUpstream.standard())
+        let first = CachingURLAsset(url: url, cache: cache)
+        first.resourceLoader.playerPattern = pattern
+        #expect(await images(of: first) == expected)
+        #expect(first.contractViolations == [])
+        await cache.waitUntilIdle()
+        let statistics = try #require(first.media?.statistics)
+        #expect(statistics.bytesFromOrigin == statistics.bytesLanded)
+        try await origin.log.untilQuiet()
+        #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path))
+        await cache.close()
+        await origin.stop()
+
+        cache = try await folder.cache(HTTPUpstream.standard())
+        let second = CachingURLAsset(url: url, cache: cache)
+        second.resourceLoader.playerPattern = pattern
+        #expect(await images(of: second) == expected)
+        #expect(second.media?.statistics.originRequests == 0)
+        await cache.close()
+    }
+
+    @Test("An origin's refusal is the image's error")
+    func refusal() async throws {
+        let origin = try await OriginServer.start([:])
+        let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
+        let generator = AVAssetImageGenerator(asset: CachingURLAsset(url: origin.url("/none.mp4"), cache: cache))
+        let error = await #expect(throws: NSError.self) { _ = try await generator.image(at: .zero) }
+        #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("A film at a plain HTTP address gives the same images, without a cache")
+    func plain() async throws {
+        let file = try await SampleMedia.mp4.file(seconds: 12)
+        let resource = OriginResource(.file(file), contentType: SampleMedia.mp4.mediaType)
+        let origin = try await OriginServer.start(["/film.mp4": resource])
+        #expect(await images(of: AVURLAsset(url: origin.url("/film.mp4"))) == images(of: AVURLAsset(url: file)))
+        await origin.stop()
+    }
+}
+#endif
