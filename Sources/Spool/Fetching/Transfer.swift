@@ -78,6 +78,7 @@ struct Transfer {
         let connection = try await origin.connect(
             start.priority, OriginState.Patience(start.priority, context.configuration.retry, clock))
         defer { connection.end() }
+        guard scheduler.ask({ $0.machine.mayAsk(start.id) }) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.count { $0.originRequests += 1 }
         let asked = clock.elapsed()

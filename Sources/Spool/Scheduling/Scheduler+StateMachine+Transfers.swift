@@ -120,6 +120,20 @@ extension Scheduler.StateMachine {
 // MARK: - Inputs
 
 extension Scheduler.StateMachine {
+    /// The transfer has a connection: whether it still may ask.
+    ///
+    /// One that only preloads want may have waited for it until a player waits: it is given up, and looked for anew when
+    /// none does.
+    package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
+        guard let transfer = transfers[id], transfer.isLive else { return (false, []) }
+        guard transfer.priority == .preload, mustPreloadsYield, !isAwaited(transfer, by: .playback),
+            !demands.reaches(.takes, startingBefore: transfer.end ?? .max, beyond: transfer.position)
+        else { return (true, []) }
+        var actions: [Action] = []
+        cancel(id, &actions)
+        return (false, actions)
+    }
+
     /// The head of a response has come: its bytes land from `offset`, and end before `end` if that is known.
     ///
     /// - Parameters:

@@ -127,6 +127,13 @@ final class SchedulerBench {
         asked.filter { $0.value.lower == lower && !machine.isCancelled($0.key) }.keys.min()
     }
 
+    /// It has a connection; whether it asks.
+    func mayAsk(_ id: TransferID) -> Bool {
+        let (mayAsk, actions) = machine.mayAsk(id)
+        perform(actions)
+        return mayAsk
+    }
+
     /// The head has come as asked, or with less.
     func stream(_ id: TransferID, end: Int64? = nil) {
         guard let (asked, upper) = asked[id] else { return }

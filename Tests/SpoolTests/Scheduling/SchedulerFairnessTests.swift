@@ -192,4 +192,23 @@ struct SchedulerFairnessTests {
         #expect(bench.live.count == 1)
         #expect(bench.isAwaited(id))
     }
+
+    @Test("A preload's request that waited for a connection until a player waits is not sent")
+    func yieldsBeforeAsking() {
+        let bench = SchedulerBench()
+        let preload = bench.open(at: 0, .preload)
+        let transfer = bench.liveIDs[0]
+        #expect(bench.mayAsk(transfer))
+        bench.perform(bench.machine.setYielding(true))
+        #expect(!bench.mayAsk(transfer))
+        #expect(bench.isCancelled(transfer))
+        bench.end(transfer)
+        #expect(bench.live.isEmpty && bench.read(preload) == .wait)
+        bench.perform(bench.machine.setYielding(false))
+        #expect(bench.live.map(\.lowerBound) == [0])
+        // One that brings what a player wants goes on, also if a preload has begun it.
+        bench.open(at: 0)
+        bench.perform(bench.machine.setYielding(true))
+        #expect(bench.mayAsk(bench.liveIDs[0]))
+    }
 }
