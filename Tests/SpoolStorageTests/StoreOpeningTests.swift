@@ -125,6 +125,35 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
+    @Test("E59: a catalog with a change that was broken off is not read as it stands, where it can't be mended")
+    func brokenOffChange() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * block, in: first)
+        try await first.close()
+        let catalog = fixture.path + "/catalog.sqlite"
+        // As a disk leaves it that refused a log of its own, and then some of the pages.
+        let queue = try DatabaseQueue(path: catalog)
+        let journal = try await queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE")
+            try db.execute(sql: "UPDATE setting SET value = 7 WHERE name = 'storedBytes'")
+            let journal = try Data(contentsOf: URL(fileURLWithPath: catalog + "-journal"))
+            try db.execute(sql: "COMMIT")
+            return journal
+        }
+        try queue.close()
+        try journal.write(to: URL(fileURLWithPath: catalog + "-journal"))
+        fixture.files.fail([.createDirectory, .lock, .write, .punchHole, .remove, .rename], with: .error(.EROFS))
+        let store = try await fixture.open()
+        #expect(store.usedBytes == 0 && store.notices.count == 1)
+        #expect(try await store.lease(key) == nil)
+        try await store.close()
+        fixture.files.heal()
+        let again = try await fixture.open()
+        try await again.checkLedger()
+        #expect(again.usedBytes == 3 * block)
+        try await again.close()
+    }
+
     @Test("E59: where there is nothing and nothing can be made, everything plays from memory")
     func nothingThere() async throws {
         fixture.files.fail([.createDirectory, .lock, .write], with: .error(.EROFS))

@@ -165,7 +165,7 @@ package final class Catalog: Sendable {
         let stem = path.hasSuffix(".sqlite") ? String(path.dropLast(".sqlite".count)) : path
         let stamp = Int64((now.timeIntervalSince1970 * 1000).rounded())
         let target = "\(stem)-damaged-\(stamp).sqlite"
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
             do {
                 try fileSystem.rename(path + suffix, to: target + suffix)
             } catch {

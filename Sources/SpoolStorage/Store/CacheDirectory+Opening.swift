@@ -66,6 +66,8 @@ extension CacheDirectory {
         do {
             return try Catalog(inspecting: path)
         } catch let error as CacheError where error.code == .storage {
+            // What a change that was broken off has left can't be told from what was there before.
+            guard try fileSystem.attributes(path + "-journal") == nil else { return nil }
             // Readers of a live database note themselves beside it, which this disk does not allow.
             do {
                 return try Catalog(inspecting: path, isFrozen: true)

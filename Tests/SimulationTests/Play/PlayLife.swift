@@ -247,7 +247,9 @@ final class PlayLife: Sendable {
     private func copyCatalog(to target: String) throws {
         let manager = FileManager.default
         try manager.createDirectory(atPath: target, withIntermediateDirectories: true)
-        for name in ["catalog.sqlite", "catalog.sqlite-wal"] where manager.fileExists(atPath: "\(directory)/\(name)") {
+        // The last one is there where the disk refused a log of its own.
+        let names = ["catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-journal"]
+        for name in names where manager.fileExists(atPath: "\(directory)/\(name)") {
             try manager.copyItem(atPath: "\(directory)/\(name)", toPath: "\(target)/\(name)")
         }
     }
