@@ -80,8 +80,15 @@ extension MediaCache {
         return before - storedBytes
     }
 
-    /// Sets the most bytes of media to keep, for this directory from now on, and evicts what is too much.
-    public func setCapacity(_ bytes: Int64?) async throws { try await store.setCapacity(bytes) }
+    /// Sets the most to keep from now on, and evicts what is too much, as far as pins and readers allow.
+    ///
+    /// - Throws: `CacheError`: `.invalidArgument` for a number that can't be, `.storage`.
+    public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }
+
+    /// As ``setCapacity(_:)``, and notes it in the directory for the next time.
+    package func rememberCapacity(_ capacity: CacheCapacity) async throws {
+        try await store.setCapacity(capacity, isRemembered: true)
+    }
 
     /// Checks every stored block against its seal.
     ///

@@ -9,7 +9,7 @@ import Synchronization
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call, of the file system or of a file that it opened.
     package enum Call: String, Hashable, Sendable, CaseIterable {
-        case createDirectory, open, lock, attributes, remove, rename, list, availableBytes
+        case createDirectory, open, lock, attributes, remove, rename, list, volumeSize
         case read, write, punchHole, size, mark, synchronize, nextData
     }
 
@@ -154,9 +154,9 @@ package final class FaultyFileSystem: FileSystem {
         return try base.list(path)
     }
 
-    package func availableBytes(at path: String) throws(CacheError) -> Int64 {
-        try check(.availableBytes, path)
-        return try base.availableBytes(at: path)
+    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
+        try check(.volumeSize, path)
+        return try base.volumeSize(at: path)
     }
 
 }

@@ -98,7 +98,7 @@ final class SimulatedPlay: Sendable {
 
     private func open() async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
-        configuration.capacity = capacity
+        configuration.capacity = capacity.map { .bytes($0) } ?? .unlimited
         configuration.logger = Logger(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configuration.readAhead.firstRequest = 256 << 10
         configuration.readAhead.largestRequest = 1 << 20

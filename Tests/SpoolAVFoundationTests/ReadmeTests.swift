@@ -12,7 +12,7 @@ struct ReadmeTests {
     private func example(_ url: URL) async throws {
         // begin
         let folder = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0].appending(path: "media")
-        let cache = try await MediaCache.opened(directory: folder, upstream: HTTPUpstream.standard())
+        let cache = MediaCache(directory: folder, upstream: HTTPUpstream.standard())
         let item = AVPlayerItem(caching: url, in: cache)
         let player = AVPlayer(playerItem: item)
         player.prepareForCaching()  // plays on by itself after a stall

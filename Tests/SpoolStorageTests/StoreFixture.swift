@@ -23,7 +23,8 @@ final class StoreFixture: Sendable {
         openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
     ) async throws -> Store {
         let configuration = Store.Configuration(
-            capacity: capacity, eviction: eviction, memoryLimit: memoryLimit, openFileLimit: openFileLimit)
+            capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, memoryLimit: memoryLimit,
+            openFileLimit: openFileLimit)
         return try await Store.open(
             path: path, configuration: configuration, fileSystem: files, executor: executor,
             clock: CacheClock(

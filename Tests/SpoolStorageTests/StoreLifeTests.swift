@@ -122,7 +122,7 @@ struct StoreLifeTests {
         #expect(try await store.resources().isEmpty)
         try fixture.begin("b", length: 0, in: store).end()
         // It takes no room, but goes when room is needed.
-        try await store.setCapacity(block)
+        try await store.setCapacity(.bytes(block))
         try await fixture.store("c", length: block, in: store)
         try await store.flush()
         let lease = try fixture.begin("d", length: block, in: store)
@@ -240,7 +240,7 @@ struct StoreLifeTests {
         await expectClosed { _ = try await store.verify(repairing: false) }
         await expectClosed { try await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("x"))) }
         await expectClosed { try await store.evict(to: 0) }
-        await expectClosed { try await store.setCapacity(5) }
+        await expectClosed { try await store.setCapacity(.bytes(5)) }
         await expectClosed { try await store.flush() }
         store.noteUse(of: key)
         #expect(try FileManager.default.subpathsOfDirectory(atPath: fixture.path) == before)

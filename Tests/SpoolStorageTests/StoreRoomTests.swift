@@ -194,14 +194,14 @@ struct StoreRoomTests {
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
             try await fixture.store(name, length: count * block, in: store)
         }
-        try await store.setCapacity(4 * block)
+        try await store.setCapacity(.bytes(4 * block), isRemembered: true)
         #expect(Set(try await store.resources().map(\.url)) == [StoreFixture.url("small"), StoreFixture.url("middle")])
-        await #expect(throws: CacheError.self) { try await store.setCapacity(-1) }
+        await #expect(throws: CacheError.self) { try await store.setCapacity(.bytes(-1)) }
         try await store.checkLedger()
         try await store.close()
         store = try await fixture.open()
         #expect(store.capacity == 4 * block)
-        try await store.setCapacity(nil)
+        try await store.setCapacity(.unlimited)
         #expect(store.capacity == nil)
         try await store.close()
     }

@@ -13,7 +13,8 @@ struct LandedMedia: Sendable {
     init(_ name: String, length: Int64) async throws {
         self.length = length
         folder = try TemporaryFolder(name)
-        cache = try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        try await cache.open()
         media = cache.media(for: try Self.url("media"))
         for try await chunk in media.reader() { blackHole(chunk) }
         file = try storedFile(in: folder.url)

@@ -24,7 +24,9 @@ struct Stock: Sendable {
 
     /// Opens the cache.
     func open() async throws -> MediaCache {
-        try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: Self.length))
+        let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: Self.length))
+        try await cache.open()
+        return cache
     }
 
     /// Milliseconds to open the directory, and to read the first bytes of a resource in it if `reads`.

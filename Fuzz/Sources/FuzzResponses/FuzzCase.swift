@@ -40,7 +40,8 @@ struct FuzzCase {
         configuration.freshness = dice.pick([.immutable, .http, .revalidate])
         configuration.readAhead.firstRequest = Int64(dice.pick([65_536, 131_072, 1 << 20]))
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-fuzz-\(UUID().uuidString)")
-        let cache = try await MediaCache(directory: folder, upstream: upstream, configuration: configuration)
+        let cache = MediaCache(directory: folder, upstream: upstream, configuration: configuration)
+        try await cache.open()
         guard let url = URL(string: "http://127.0.0.1:\(server.port)/a\(seed)") else { return }
         let start = ContinuousClock.now
         for _ in 0..<1 + dice.below(2) {

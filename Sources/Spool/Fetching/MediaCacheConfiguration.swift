@@ -3,8 +3,8 @@ public import SpoolStorage
 
 /// How a cache works; every value is checked when the cache is opened.
 public struct MediaCacheConfiguration: Sendable {
-    /// The most bytes of media to keep; nil keeps what was set for the directory before, at first no limit.
-    public var capacity: Int64?
+    /// The most to keep.
+    public var capacity = CacheCapacity.standard
     /// When what is stored may be used without asking the origin.
     public var freshness = FreshnessPolicy.immutable
     /// Which URLs mean the same media file.
@@ -34,7 +34,6 @@ public struct MediaCacheConfiguration: Sendable {
                 throw CacheError(.invalidArgument, "a configuration with \(name) \(value) is not possible: \(demand)")
             }
         }
-        try check(capacity ?? 0 >= 0, "capacity", capacity ?? 0, "it must not be negative")
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
         try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
         try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Spool
 
 /// How much the cache may hold.
 struct RoomOptions: ParsableArguments {
@@ -16,8 +17,8 @@ struct RoomOptions: ParsableArguments {
             }
         }
 
-        /// In bytes; nil: no limit.
-        var limit: Int64? { if case .bytes(let bytes) = self { bytes } else { nil } }
+        /// As the library has it.
+        var inLibrary: CacheCapacity { if case .bytes(let bytes) = self { .bytes(bytes) } else { .unlimited } }
     }
 
     @Option(

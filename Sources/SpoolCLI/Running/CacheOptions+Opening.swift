@@ -34,7 +34,7 @@ extension CacheOptions {
     ) async throws -> R {
         do {
             for notice in cache.notices { Warning.opening.tell(notice) }
-            if let capacity { try await cache.setCapacity(capacity.limit) }
+            if let capacity { try await cache.rememberCapacity(capacity.inLibrary) }
             let result = try await body(cache)
             await cache.close()
             return result
@@ -59,6 +59,7 @@ extension CacheOptions {
     func openNow(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.logger = logger
+        configuration.capacity = .remembered
         return try await MediaCache.opened(
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }

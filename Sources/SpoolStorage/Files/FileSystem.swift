@@ -38,8 +38,8 @@ package protocol FileSystem: Sendable {
     /// The names in a directory, without `.` and `..`, in no order; none if the directory is missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
-    /// Bytes that an ordinary user may still write on the volume that holds `path`.
-    func availableBytes(at path: String) throws(CacheError) -> Int64
+    /// Bytes of the volume that holds `path`, free or not.
+    func volumeSize(at path: String) throws(CacheError) -> Int64
 }
 
 /// What an opened file is for.

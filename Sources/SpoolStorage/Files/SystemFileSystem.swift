@@ -95,13 +95,15 @@ package struct SystemFileSystem: FileSystem {
         }
     }
 
-    package func availableBytes(at path: String) throws(CacheError) -> Int64 {
+    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
         try checkPath(path)
         var status = statvfs()
         while statvfs(path, &status) != 0 {
-            guard errno == EINTR else { throw .system("could not be asked for free space", path: path, errno: errno) }
+            guard errno == EINTR else {
+                throw .system("could not be asked for the size of its volume", path: path, errno: errno)
+            }
         }
-        let (bytes, overflow) = Int64(clamping: status.f_bavail)
+        let (bytes, overflow) = Int64(clamping: status.f_blocks)
             .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return overflow ? .max : bytes
     }

@@ -59,17 +59,21 @@ extension Store {
         }
     }
 
-    /// Sets the most bytes to keep, for this directory from now on, and evicts what is too much; nil: no limit.
+    /// Sets the most to keep from now on, and evicts what is too much.
     ///
-    /// - Throws: ``CacheError``: `invalidArgument` if it is negative; `storage` when the catalog can't be written.
-    package func setCapacity(_ bytes: Int64?) async throws {
-        if let bytes, bytes < 0 {
-            throw CacheError(.invalidArgument, "a capacity of \(bytes.counted("byte")) is not possible")
-        }
+    /// - Parameter isRemembered: Whether it is noted in the directory, for those who open it as ``CacheCapacity/remembered``.
+    /// - Throws: ``CacheError``: `invalidArgument` if it can't be; `storage` when the catalog can't be written, or the volume
+    ///   not be asked for its size.
+    package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
+        try capacity.validate()
         try checkWritable()
-        try await executor.run(in: .background) { try self.catalog.setCapacity(bytes) }
-        ledger.limit = bytes
-        if let bytes { try await evict(to: bytes) }
+        let limit = try await executor.run(in: .background) {
+            let limit = try capacity.limit(in: self.directory)
+            if isRemembered { try self.catalog.setCapacity(limit) }
+            return limit
+        }
+        ledger.limit = limit
+        if let limit { try await evict(to: limit) }
     }
 
     /// Evicts about `count` bytes; blocks.

@@ -18,11 +18,7 @@ extension Store {
         try configuration.validate()
         let store = try await executor.run {
             let directory = try CacheDirectory(opening: path, fileSystem: fileSystem, now: clock.now())
-            var capacity = try directory.catalog.capacity()
-            if let wanted = configuration.capacity {
-                if directory.access.isWritable { try directory.catalog.setCapacity(wanted) }
-                capacity = wanted
-            }
+            let capacity = try configuration.capacity.limit(in: directory)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
@@ -145,9 +141,7 @@ extension Store {
 
 extension Store.Configuration {
     func validate() throws {
-        if let capacity, capacity < 0 {
-            throw CacheError(.invalidArgument, "a capacity of \(capacity.counted("byte")) is not possible")
-        }
+        try capacity.validate()
         guard memoryLimit >= 1 << 20 else {
             throw CacheError(
                 .invalidArgument,

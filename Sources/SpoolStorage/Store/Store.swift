@@ -22,8 +22,8 @@ import Synchronization
 package final class Store: Sendable {
     /// How a store works.
     package struct Configuration: Sendable {
-        /// The most bytes to keep; nil keeps what was set for the directory before, at first no limit.
-        package var capacity: Int64?
+        /// The most to keep.
+        package var capacity: CacheCapacity
         /// What goes first when room is needed.
         package var eviction: any EvictionPolicy
         /// Bytes of memory for what is not kept, of all resources together; at least 1 MiB.
@@ -33,7 +33,8 @@ package final class Store: Sendable {
 
         /// Creates a configuration.
         package init(
-            capacity: Int64? = nil, eviction: any EvictionPolicy = LeastRecentlyUsed(), memoryLimit: Int64 = 16 << 20,
+            capacity: CacheCapacity = .remembered, eviction: any EvictionPolicy = LeastRecentlyUsed(),
+            memoryLimit: Int64 = 16 << 20,
             openFileLimit: Int = 256
         ) {
             self.capacity = capacity

@@ -134,9 +134,10 @@ package final class MemoryFileSystem: FileSystem {
         }
     }
 
-    package func availableBytes(at path: String) throws(CacheError) -> Int64 {
+    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
         guard state.withLock({ $0.folders.contains(path) }) else {
-            throw .system("has no free space", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
+            throw .system(
+                "could not be asked for the size of its volume", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
         }
         return 1 << 40
     }

@@ -73,7 +73,7 @@ struct Housekeeper {
         case .setCapacity:
             let capacity = random.pick([nil, 0, 100_000, 500_000, 2_000_000]) as Int64?
             life.expectCapacity(capacity)
-            try await cache.setCapacity(capacity)
+            try await cache.rememberCapacity(capacity.map { .bytes($0) } ?? .unlimited)
             life.noteCapacity(cache)
         case .pin, .unpin: try await cache.setPinned(chore == .pin, key: key)
         case .list: try await list()

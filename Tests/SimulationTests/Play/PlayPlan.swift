@@ -123,7 +123,7 @@ struct PlayPlan: Sendable {
     /// How the cache is configured.
     var configuration: MediaCache.Configuration {
         var configuration = MediaCache.Configuration()
-        configuration.capacity = capacity
+        configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
         configuration.freshness = freshness
         configuration.readAhead.firstRequest = 128 << 10
         configuration.readAhead.largestRequest = 512 << 10

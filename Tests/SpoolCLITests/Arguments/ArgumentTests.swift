@@ -96,7 +96,7 @@ struct ArgumentTests {
         #expect(HeaderOption(argument: "@a b") == .file("a b"))
         #expect(HeaderOption(argument: "A: b") == HeaderArgument(argument: "A: b").map { .field($0) })
         #expect(HeaderOption(argument: "@") == nil && HeaderOption(argument: "A") == nil)
-        #expect(RoomOptions.Capacity(argument: "NONE")?.limit == .some(nil))
+        #expect(RoomOptions.Capacity(argument: "NONE")?.inLibrary == .unlimited)
         #expect(RoomOptions.Capacity(argument: "1KiB") == .bytes(1024) && RoomOptions.Capacity(argument: "x") == nil)
     }
 

@@ -178,7 +178,7 @@ struct ClosingAndBoundsCases {
 
     typealias Change = @Sendable (inout MediaCache.Configuration) -> Void
     static let impossible: [(String, Change)] = [
-        ("capacity", { $0.capacity = -1 }),
+        ("capacity", { $0.capacity = .bytes(-1) }),
         ("memoryLimit", { $0.memoryLimit = 0 }),
         ("memoryLimit", { $0.memoryLimit = .min }),
         ("firstRequest", { $0.readAhead.firstRequest = 0 }),
@@ -217,7 +217,7 @@ struct ClosingAndBoundsCases {
                 $0.readAhead.transfersPerResource = .max
                 $0.retry.retries = .max
                 $0.memoryLimit = .max
-                $0.capacity = .max
+                $0.capacity = .bytes(.max)
             },
             {
                 $0.readAhead.firstRequest = 1
@@ -229,7 +229,7 @@ struct ClosingAndBoundsCases {
                 $0.retry.firstDelay = .zero
                 $0.retry.longestDelay = .zero
                 $0.memoryLimit = 1 << 20
-                $0.capacity = 0
+                $0.capacity = .bytes(0)
             },
         ]
         let stage = try MemoryStage(["/a": .pattern(3_000_000)], configure: changes[index])

@@ -19,7 +19,7 @@ struct DoubtfulResponseCases {
     @Test("E61: a later body without a length that ends below what has landed is an error of its readers, and no trap")
     func shorterSecondBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
-        let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = 1 << 20 })
+        let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = .bytes(1 << 20) })
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             let first = media.reader(chunkSize: 65536)

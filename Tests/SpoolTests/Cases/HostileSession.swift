@@ -72,7 +72,7 @@ final class HostileSession: Sendable {
             configuration.retry.longestDelay = .milliseconds(5)
             configuration.retry.longestWait = .milliseconds(500)
             configuration.readAhead.firstRequest = 65_536
-            configuration.capacity = random.chance(3) ? 300_000 : nil
+            configuration.capacity = random.chance(3) ? .bytes(300_000) : .unlimited
             let cache = try await MediaCache.opened(
                 directory: URL(fileURLWithPath: scratch.file("cache-\(round / 20)-\(random.below(3))")),
                 upstream: upstream,

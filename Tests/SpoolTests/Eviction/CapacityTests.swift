@@ -18,7 +18,7 @@ struct CapacityTests {
         disk: any FileSystem = SystemFileSystem()
     ) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
-        configuration.capacity = capacity
+        configuration.capacity = capacity.map { .bytes($0) } ?? .remembered
         configuration.eviction = eviction
         configuration.readAhead.window = 2 << 20
         configuration.logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -77,6 +77,27 @@ struct CapacityTests {
         #expect(used.most <= limit + transfers * Block.size)
     }
 
+    @Test("A part of the volume is a capacity, and a cache that is told nothing keeps a gibibyte")
+    func partOfVolume() async throws {
+        var configuration = MediaCache.Configuration()
+        #expect(configuration.capacity == .bytes(1 << 30))
+        let size = try SystemFileSystem().volumeSize(at: "/tmp")
+        for (fraction, limit) in [(0.5, size / 2), (0, 0), (1, size)] {
+            configuration.capacity = .fractionOfVolume(fraction)
+            let cache = try await MediaCache.opened(
+                directory: URL(fileURLWithPath: directory.file("part")), upstream: upstream,
+                configuration: configuration)
+            #expect(abs((cache.capacity ?? .max) - limit) <= 1)
+            await cache.close()
+        }
+        configuration.capacity = .fractionOfVolume(1.5)
+        let refused = MediaCache(
+            directory: URL(fileURLWithPath: directory.file("part")), upstream: upstream, configuration: configuration)
+        let error = await #expect(throws: CacheError.self) { try await refused.open() }
+        #expect(error?.code == .invalidArgument && error?.message.contains("between 0 and 1") == true)
+        await refused.close()
+    }
+
     @Test("C38: a resource larger than the capacity plays to its end, each byte asked for once")
     func largerThanCapacity() async throws {
         let cache = try await cache(capacity: 1 << 20)
@@ -121,16 +142,18 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("A capacity stays with its directory, and a smaller one evicts at once")
+    @Test("A capacity that is noted stays with its directory, others are one cache's; a smaller one evicts at once")
     func keptCapacity() async throws {
-        let first = try await cache(capacity: 50 << 20)
+        let first = try await cache(capacity: 60 << 20)
+        try await first.rememberCapacity(.bytes(50 << 20))
+        try await first.setCapacity(.bytes(55 << 20))
         try await play(url("a"), in: first)
         try await play(url("b"), in: first)
         await first.close()
         let second = try await cache(capacity: nil)
         #expect(second.capacity == 50 << 20)
         #expect(second.storedBytes == 2 * upstream.length)
-        try await second.setCapacity(7 << 20)
+        try await second.setCapacity(.bytes(7 << 20))
         #expect(second.storedBytes <= 7 << 20)
         await second.close()
     }

@@ -64,7 +64,8 @@ private struct Film {
         url = try LandedMedia.url("film")
         let (folder, url) = (folder, url)
         landingSeconds = try await seconds {
-            let cache = try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+            let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+            try await cache.open()
             for try await chunk in cache.media(for: url).reader(chunkSize: 1 << 20) { blackHole(chunk) }
             guard cache.storedBytes == length else { throw BenchmarkError("\(cache.storedBytes) bytes were kept") }
             await cache.close()
@@ -108,6 +109,8 @@ private struct Film {
     }
 
     private func open() async throws -> MediaCache {
-        try await MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        try await cache.open()
+        return cache
     }
 }

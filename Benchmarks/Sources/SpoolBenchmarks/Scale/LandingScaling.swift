@@ -15,7 +15,8 @@ extension Benchmark {
         configuration.readAhead.firstRequest = StallingOrigin.nearLength
         configuration.readAhead.largestRequest = StallingOrigin.nearLength
         configuration.readAhead.window = 2 * StallingOrigin.nearLength
-        let cache = try await MediaCache(directory: folder.url, upstream: origin, configuration: configuration)
+        let cache = MediaCache(directory: folder.url, upstream: origin, configuration: configuration)
+        try await cache.open()
         var number = 0
         let land = { (readers: Int) in
             number += 1

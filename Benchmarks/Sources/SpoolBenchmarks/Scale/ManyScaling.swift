@@ -40,7 +40,7 @@ extension Benchmark {
             let newcomers = Newcomers(cache: cache)
             let capacity = cache.storedBytes
             let pair = try await Pair.alternating(rounds: 11) {
-                try await cache.setCapacity(capacity)
+                try await cache.setCapacity(.bytes(capacity))
                 return try await newcomers.time(toFirstByte: first)
             } peer: {
                 try await cache.setCapacity(nil)
