@@ -45,6 +45,10 @@ struct SpoolCommand: AsyncParsableCommand {
                 return 0
             } catch {
                 let report = ErrorReport(error, arguments: arguments)
+                // The parser takes help on what is no verb for help on all of them.
+                if Verbs.correction(of: arguments) != nil {
+                    throw CommandFailure(.usage, UsageError("", arguments: arguments).text)
+                }
                 for line in report.lines { Output.remark("error: " + line) }
                 return report.status
             }

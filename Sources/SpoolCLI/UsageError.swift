@@ -13,7 +13,8 @@ struct UsageError {
     init(_ message: String, arguments: [String]) {
         let verb = Verbs.verb(in: arguments)
         let sentence = Verbs.correction(of: arguments) ?? Self.sentence(message, arguments)
-        let help = verb.flatMap { Verbs.all.contains($0) ? "spool \($0) --help" : nil } ?? "spool --help"
+        let help =
+            verb.flatMap { $0 != "help" && Verbs.all.contains($0) ? "spool \($0) --help" : nil } ?? "spool --help"
         text = "\(sentence) (see “\(help)”)"
     }
 
@@ -35,6 +36,7 @@ struct UsageError {
         where argument != shown {
             text = text.replacingOccurrences(of: argument, with: shown)
         }
+        if text.hasSuffix(".") { text.removeLast() }
         return (text.first?.lowercased() ?? "") + text.dropFirst()
     }
 

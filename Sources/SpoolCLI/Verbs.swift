@@ -13,7 +13,10 @@ enum Verbs {
     ]
 
     /// The first word that is neither an option nor an option's value; nil if there is none.
-    static func verb(in arguments: [String]) -> String? {
+    static func verb(in arguments: [String]) -> String? { words(in: arguments).first }
+
+    private static func words(in arguments: [String]) -> [String] {
+        var words: [String] = []
         var isValue = false
         for argument in arguments {
             if isValue {
@@ -21,15 +24,21 @@ enum Verbs {
             } else if argument == "--cache" {
                 isValue = true
             } else if !argument.hasPrefix("-") {
-                return argument
+                words.append(argument)
             }
         }
-        return nil
+        return words
     }
 
-    /// What to type instead of a first word that is no verb; nil if it is one, or there is none.
+    /// What to type instead of a word that stands where a verb should, also after `help`, and is none; nil if there is
+    /// no such word.
     static func correction(of arguments: [String]) -> String? {
-        guard let word = verb(in: arguments), !all.contains(word) else { return nil }
+        let words = words(in: arguments).prefix(2)
+        return (words.first == "help" ? words.last : words.first).flatMap { correction(of: $0) }
+    }
+
+    private static func correction(of word: String) -> String? {
+        guard !all.contains(word) else { return nil }
         let shown = ShownArgument.text(word)
         if word.contains("/") || word.contains(".") {
             return "“\(shown)” is no verb: type one before it, such as “spool get URL” or “spool play URL”"

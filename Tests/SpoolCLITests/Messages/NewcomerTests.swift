@@ -29,6 +29,9 @@ struct NewcomerTests {
         Mistake(["http://h/a?token=secret"], 64, "“http://h/a…” is no verb", "spool get URL"),
         Mistake(["film.mp4"], 64, "is no verb", "spool play URL"),
         Mistake(["-x"], 64, "option '-x'", "spool --help"),
+        Mistake(["help", "frob"], 64, "“frob” is no verb", "get, play, ls", "(see “spool --help”)"),
+        Mistake(["help", "lst"], 64, "did you mean “ls”"),
+        Mistake(["ls", "--json=x"], 64, "specified (see “spool ls --help”)"),
         // URLs.
         Mistake(["get"], 64, "<url> is missing", "https://example.com/film.mp4", "spool get --help"),
         Mistake(["get", "film.mp4"], 64, "“film.mp4” can't be used", "https://example.com/film.mp4"),
