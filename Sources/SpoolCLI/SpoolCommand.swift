@@ -22,8 +22,12 @@ struct SpoolCommand: AsyncParsableCommand {
         // A reader of standard output that goes away is an error to report, not a reason to die before the cache is
         // closed.
         signal(SIGPIPE, SIG_IGN)
-        let arguments = Array(ProcessInfo.processInfo.arguments.dropFirst())
-        Foundation.exit(await Interruption.exitCode { await exitCode(of: arguments) })
+        do {
+            let arguments = try TypedArguments.all()
+            Foundation.exit(await Interruption.exitCode { await exitCode(of: arguments) })
+        } catch {
+            Foundation.exit(exitCode(reporting: error, arguments: []))
+        }
     }
 
     /// Runs one command line; 0 when it did what was asked, 64 when it could not be understood, else 1. Each error is
@@ -41,17 +45,21 @@ struct SpoolCommand: AsyncParsableCommand {
             do {
                 // Help and the version come as errors, too.
                 guard exitCode(for: error).isSuccess else { throw error }
-                try Output.line(fullMessage(for: error))
-                return 0
-            } catch {
-                let report = ErrorReport(error, arguments: arguments)
                 // The parser takes help on what is no verb for help on all of them.
                 if Verbs.correction(of: arguments) != nil {
                     throw CommandFailure(.usage, UsageError("", arguments: arguments).text)
                 }
-                for line in report.lines { Output.remark("error: " + line) }
-                return report.status
+                try Output.line(fullMessage(for: error))
+                return 0
+            } catch {
+                return exitCode(reporting: error, arguments: arguments)
             }
         }
+    }
+
+    private static func exitCode(reporting error: any Error, arguments: [String]) -> Int32 {
+        let report = ErrorReport(error, arguments: arguments)
+        for line in report.lines { Output.remark("error: " + line) }
+        return report.status
     }
 }

@@ -156,4 +156,15 @@ struct OutputFileTests {
             #expect(verified.status == 0 && verified.text.contains("0 bad"), "\(verified.text)")
         }
     }
+
+    @Test("A name that is no text in UTF-8 is refused, and no other file written in its place")
+    func otherThanUTF8() async throws {
+        try await withStored { spool, url in
+            let command = SpoolProcess.executable.path
+            let result = try await spool.shell("\(command) get \(url) --output \"$(printf 'a\\377b')\"")
+            #expect(result.status == 64, "\(result.errors)")
+            #expect(result.errors.hasPrefix("error: argument 4 is no text in UTF-8"), "\(result.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
+        }
+    }
 }
