@@ -26,6 +26,7 @@ struct ExportCommand: AsyncParsableCommand {
     func run() async throws {
         let target = URL(fileURLWithPath: file)
         guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
+        try options.refuseWithinCache(file)
         do {
             let cache = try await options.openNow()
             try await options.use(cache) { try await $0.export(url.key, to: target) }

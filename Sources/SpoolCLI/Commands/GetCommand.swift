@@ -41,7 +41,7 @@ struct GetCommand: AsyncParsableCommand {
             if fetching.room.capacity == nil,
                 let beside = try await FetchBeside(range, of: url.key, in: options.directory)
             {
-                let outcome = try await beside.run(to: try OutputTarget(output))
+                let outcome = try await beside.run(to: try await target())
                 var counts = Statistics()
                 counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
                 return try await report(outcome, of: source, counts: counts)
@@ -51,11 +51,17 @@ struct GetCommand: AsyncParsableCommand {
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
             let warnings = Warnings(of: cache)
             let media = cache.media(for: source)
-            let fetch = Fetch(media, range, to: try OutputTarget(output))
+            let fetch = Fetch(media, range, to: try await target())
             return (try await fetch.run(), media, warnings)
         }
         await warnings.end()
         try await report(outcome, of: source, counts: media.statistics)
+    }
+
+    /// Opened when there is a cache: only then is it known what lies in its directory.
+    private func target() async throws -> OutputTarget {
+        if let output, output != "-" { try options.refuseWithinCache(output) }
+        return try await OutputTarget(output)
     }
 
     private func report(_ outcome: Fetch.Outcome, of source: MediaSource, counts: Statistics) async throws {

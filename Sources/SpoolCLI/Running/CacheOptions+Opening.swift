@@ -29,6 +29,23 @@ extension CacheOptions {
     func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
     /// Lends an open cache to `body` and closes it.
+    /// Refuses a file to write that would lie among the cache's own, where it could take the place of one.
+    ///
+    /// - Throws: ``CommandFailure`` with code `unwritable`.
+    func refuseWithinCache(_ path: String) throws {
+        func real(_ path: String) -> String? {
+            realpath(path, nil).map { name in
+                defer { free(name) }
+                return String(cString: name)
+            }
+        }
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard let folder = real(directory.path), let place = real(path) ?? real(parent) else { return }
+        guard place == folder || place.hasPrefix(folder + "/") else { return }
+        throw CommandFailure(
+            .unwritable, "“\(path)” can't be written: it is in the cache's own directory; name a place outside of it")
+    }
+
     func use<R: Sendable>(
         _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R
     ) async throws -> R {

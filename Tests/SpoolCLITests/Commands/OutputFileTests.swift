@@ -157,6 +157,27 @@ struct OutputFileTests {
         }
     }
 
+    @Test("Nothing is written among the cache's own files, by whatever name it is called")
+    func withinCache() async throws {
+        try await withStored { spool, url in
+            let folder = spool.file("cache").path
+            symlink("cache/catalog.sqlite", spool.file("link").path)
+            symlink("cache", spool.file("other").path)
+            let before = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+            for name in [
+                "cache/new", "cache/catalog.sqlite", "cache/media/../lock", "link", "other/new", "\(folder)/a",
+            ] {
+                for arguments in [["get", url, "--output", name], ["export", url, name]] {
+                    let result = try await spool.run(arguments)
+                    #expect(result.status == 1 && result.complaints.count == 1, "\(arguments): \(result.errors)")
+                    #expect(result.errors.contains("“\(name)” can't be written: it is in the cache's own directory"))
+                }
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)
+            #expect(try await spool.run("verify").text.contains(" 0 bad"))
+        }
+    }
+
     @Test("A name that is no text in UTF-8 is refused, and no other file written in its place")
     func otherThanUTF8() async throws {
         try await withStored { spool, url in
