@@ -73,6 +73,9 @@ struct SpoolProcess: Sendable {
         try await start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")).end()
     }
 
+    /// Starts a line of the shell, with the command's cache and environment.
+    func startShell(_ line: String) throws -> Running { try start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")) }
+
     /// Waits until somebody who looks on sees so many bytes of a resource written down; how many there were.
     func untilStored(_ count: Int64, of url: String) async throws -> Int64 {
         while true {

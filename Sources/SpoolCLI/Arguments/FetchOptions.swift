@@ -40,10 +40,15 @@ struct FetchOptions: ParsableArguments {
 
     /// A source of the media at `url`, asked for with these header fields.
     ///
-    /// - Throws: ``CommandFailure`` with code `headerFile`.
-    func source(
-        _ url: URL, environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws -> MediaSource {
+    /// - Throws: ``CommandFailure`` with code `headerFile`; `CancellationError`, where a pipe of fields is not written.
+    func source(_ url: URL) async throws -> MediaSource {
+        try await Abandonable(name: "spool.headers").run { [self] in
+            try source(url, environment: ProcessInfo.processInfo.environment)
+        }
+    }
+
+    /// The same, blocking.
+    func source(_ url: URL, environment: [String: String]) throws -> MediaSource {
         guard !url.isFileURL else { return MediaSource(url: url) }
         var fields = HTTPFields()
         for header in headers {

@@ -30,7 +30,7 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let source = try fetching.source(url.url)
+        let source = try await fetching.source(url.url)
         let range = range?.range ?? .all
         let upstream = fetching.upstream()
         let cache: MediaCache

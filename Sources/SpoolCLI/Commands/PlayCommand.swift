@@ -28,7 +28,7 @@ struct PlayCommand: AsyncParsableCommand {
 
     func run() async throws {
         let plan = PlayPlan(seeks: seek, until: until, rate: speed)
-        let source = try fetching.source(url.url)
+        let source = try await fetching.source(url.url)
         let report = try await Play(
             options: options, capacity: fetching.room.capacity, source: source, upstream: fetching.upstream(),
             isHeadless: headless, plan: { _ in plan }

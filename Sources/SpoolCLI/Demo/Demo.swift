@@ -60,7 +60,7 @@ struct Demo: Sendable {
     ) async throws -> (PlayReport, Heard) {
         let heard = Mutex(Heard())
         let report = try await Play(
-            options: options, capacity: fetching.room.capacity, source: try fetching.source(origin.url),
+            options: options, capacity: fetching.room.capacity, source: try await fetching.source(origin.url),
             upstream: upstream ?? fetching.upstream(), isHeadless: true, plan: plan,
             heard: { event in
                 guard case .landed(let range) = event.kind else { return }

@@ -15,20 +15,29 @@ final class OutputTarget: Sendable {
 
     private let place: Place
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.output")
+    /// For pipes and terminals, whose other end may keep a writer waiting for ever.
+    private let patience: Abandonable
 
     /// Opens the target: nil for none, `-` for standard output, else a path.
     ///
-    /// - Throws: ``CommandFailure`` with code `unwritable` when the file can't be made.
-    init(_ path: String?) throws {
+    /// A named pipe is opened when somebody reads it.
+    ///
+    /// - Throws: ``CommandFailure`` with code `unwritable` when the file can't be made; `CancellationError`.
+    init(_ path: String?) async throws {
+        let patience = Abandonable(name: "spool.pipe")
+        self.patience = patience
         switch path {
         case nil: place = .nowhere
         case "-": place = .standardOutput
         case let path?:
             var status = stat()
             if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-                let descriptor = Foundation.open(path, O_WRONLY | O_CLOEXEC)
-                guard descriptor >= 0 else { throw Output.unwritable("“\(path)”", errno) }
-                place = .device(FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), path: path)
+                let handle = try await patience.run {
+                    let descriptor = Foundation.open(path, O_WRONLY | O_CLOEXEC)
+                    guard descriptor >= 0 else { throw Output.unwritable("“\(path)”", errno) }
+                    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+                }
+                place = .device(handle, path: path)
             } else {
                 place = .file(try PartialFile(replacing: path))
             }
@@ -42,25 +51,18 @@ final class OutputTarget: Sendable {
 
     /// Writes the next bytes.
     ///
-    /// - Throws: ``CommandFailure``: `unwritable`, `outputClosed`.
+    /// - Throws: ``CommandFailure``: `unwritable`, `outputClosed`; `CancellationError`, where somebody else keeps it from
+    ///   being written.
     func write(_ data: Data) async throws {
-        if case .nowhere = place { return }
-        try await executor.run { [place] in
-            switch place {
-            case .nowhere: break
-            case .standardOutput: try Output.write(data)
-            case .device(let handle, let path):
-                var rest = data[...]
-                while !rest.isEmpty {
-                    let count = rest.withUnsafeBytes { bytes in
-                        Foundation.write(handle.fileDescriptor, bytes.baseAddress, bytes.count)
-                    }
-                    if count < 0, errno == EINTR { continue }
-                    guard count > 0 else { throw Output.unwritable("“\(path)”", errno) }
-                    rest = rest.dropFirst(count)
-                }
-            case .file(let file): try file.append(data)
+        switch place {
+        case .nowhere: break
+        case .standardOutput: try await patience.run { try Output.write(data) }
+        case .device(let handle, let path):
+            try await patience.run {
+                let code = data.withUnsafeBytes { Output.write($0, to: handle.fileDescriptor) }
+                if code != 0 { throw Output.unwritable("“\(path)”", code) }
             }
+        case .file(let file): try await executor.run { try file.append(data) }
         }
     }
 

@@ -60,7 +60,7 @@ enum Output {
     }
 
     /// - Returns: The system's error; 0 if all was written.
-    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var bytes = bytes[...]
         while !bytes.isEmpty {
             let written = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, bytes.count)
@@ -68,12 +68,21 @@ enum Output {
             guard written > 0 else { return written < 0 ? errno : EIO }
             bytes = bytes.dropFirst(written)
         }
+    /// Writes all of the bytes, however long that takes; blocks.
+    ///
         return 0
     }
 }
 
 /// The system's words for an `errno`.
 func systemCause(_ code: Int32) -> String {
+            if written < 0, errno == EAGAIN {
+                // Whoever shares the pipe or terminal does not want to wait, and has made it so for all.
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                // Whatever becomes of the wait, the next write tells.
+                _ = poll(&wanted, 1, -1)
+                continue
+            }
     // strerror responds from constant strings for known codes: no data race to fear.
     strerror(code).map { String(cString: $0).lowercased() } ?? "the system gives no reason"
 }
