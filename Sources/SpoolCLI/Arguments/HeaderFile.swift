@@ -10,7 +10,7 @@ struct HeaderFile {
 
     private static let limit = 1 << 20
 
-    /// Reads the file at `path`; `-` is standard input.
+    /// Reads the file at `path`; `-` is standard input. Blocks, on a pipe until somebody has written it.
     ///
     /// - Throws: ``CommandFailure`` with code `headerFile`, which says nothing of what a line holds.
     init(path: String) throws {
@@ -21,7 +21,15 @@ struct HeaderFile {
         guard fstat(descriptor, &status) == 0 else { throw Self.failure(path, "can't be read: \(systemCause(errno))") }
         guard status.st_mode & S_IFMT != S_IFDIR else { throw Self.failure(path, "can't be read: it is a directory") }
         isReadableByOthers = status.st_mode & S_IFMT == S_IFREG && status.st_mode & 0o044 != 0
-        let data = try handle.read(upToCount: Self.limit + 1) ?? Data()
+        let data: Data
+        do {
+            data = try handle.read(upToCount: Self.limit + 1) ?? Data()
+        } catch {
+            // Foundation's own sentence is about its domains and numbers.
+            let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            let code = cause.flatMap { $0.domain == NSPOSIXErrorDomain ? Int32(exactly: $0.code) : nil }
+            throw Self.failure(path, "can't be read: \(systemCause(code ?? EIO))")
+        }
         guard data.count <= Self.limit else { throw Self.failure(path, "is too large: it may have 1 MiB") }
         guard let text = String(data: data, encoding: .utf8) else { throw Self.failure(path, "is no text in UTF-8") }
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)

@@ -51,6 +51,16 @@ struct HeaderFileTests {
         }
     }
 
+    @Test("A file of fields that can't be read is an error with the system's cause")
+    func unreadable() async throws {
+        guard FileManager.default.fileExists(atPath: "/proc/self/mem") else { return }
+        try await withGuarded { _, spool, url in
+            let result = try await spool.run("get", url, "--header", "@/proc/self/mem")
+            #expect(result.status == 1)
+            #expect(result.errors == "error: the header file “/proc/self/mem” can't be read: input/output error\n")
+        }
+    }
+
     @Test(
         "E74: what is no field is named by its line, never by its text",
         arguments: [
