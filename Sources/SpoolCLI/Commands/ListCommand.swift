@@ -1,5 +1,6 @@
 import ArgumentParser
 import ByteRanges
+import Foundation
 import Spool
 
 /// `spool ls`: what the cache holds.
@@ -14,12 +15,14 @@ struct ListCommand: AsyncParsableCommand {
         if found == nil { options.tellOfNoCache() }
         let contents = found ?? []
         if options.json { return try Output.json(contents.map(MediaReport.init)) }
+        let cells = RangeBar.cells(upTo: 20, in: Output.columns(of: STDOUT_FILENO).map { $0 / 4 })
         for media in contents {
-            let columns = [
-                RangeBar.text(media.ranges, length: media.length, cells: 20),
-                media.share.padded(to: 9), ByteCount(bytes: media.cachedBytes).text.padded(to: 9),
-                media.isPinned ? "pinned" : "      ", media.address,
-            ]
+            let bar = RangeBar.text(media.ranges, length: media.length, cells: cells)
+            let columns =
+                (cells > 0 ? [bar] : []) + [
+                    media.share.padded(to: 9), ByteCount(bytes: media.cachedBytes).text.padded(to: 9),
+                    media.isPinned ? "pinned" : "      ", media.address,
+                ]
             try Output.line(columns.joined(separator: "  "))
         }
     }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Keeps one line of a terminal up to date while something goes on; writes nothing where standard error is not a terminal.
+/// Keeps one line of a terminal up to date while something goes on; writes nothing where standard error is no terminal that can.
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 
     /// Starts to draw what `text` says for a number of columns, ten times a second.
-    init(isShown: Bool = Output.isWatched, text: @escaping @Sendable (_ columns: Int) async -> String) {
+    init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
         guard isShown else {
             task = nil
             return

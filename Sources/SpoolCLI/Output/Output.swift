@@ -9,10 +9,19 @@ enum Output {
     /// Whether a person watches standard error.
     static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
 
+    /// Whether a line at standard error can be drawn anew: not on a terminal that knows no more than a printer.
+    static var canDraw: Bool { isWatched && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
+
+    /// Whether the kind of terminal that `TERM` names understands what ``draw(_:)`` sends.
+    static func canDraw(terminal: String?) -> Bool { !["", "dumb"].contains(terminal ?? "") }
+
     /// Columns of the terminal at standard error.
-    static var columns: Int {
+    static var columns: Int { columns(of: STDERR_FILENO) ?? 80 }
+
+    /// Columns of the terminal at a descriptor; nil if none is there, or it does not say.
+    static func columns(of descriptor: Int32) -> Int? {
         var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 
@@ -59,23 +68,14 @@ enum Output {
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
+    /// Writes all of the bytes, however long that takes; blocks.
+    ///
     /// - Returns: The system's error; 0 if all was written.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var bytes = bytes[...]
         while !bytes.isEmpty {
             let written = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, bytes.count)
             if written < 0, errno == EINTR { continue }
-            guard written > 0 else { return written < 0 ? errno : EIO }
-            bytes = bytes.dropFirst(written)
-        }
-    /// Writes all of the bytes, however long that takes; blocks.
-    ///
-        return 0
-    }
-}
-
-/// The system's words for an `errno`.
-func systemCause(_ code: Int32) -> String {
             if written < 0, errno == EAGAIN {
                 // Whoever shares the pipe or terminal does not want to wait, and has made it so for all.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
@@ -83,6 +83,15 @@ func systemCause(_ code: Int32) -> String {
                 _ = poll(&wanted, 1, -1)
                 continue
             }
+            guard written > 0 else { return written < 0 ? errno : EIO }
+            bytes = bytes.dropFirst(written)
+        }
+        return 0
+    }
+}
+
+/// The system's words for an `errno`.
+func systemCause(_ code: Int32) -> String {
     // strerror responds from constant strings for known codes: no data race to fear.
     strerror(code).map { String(cString: $0).lowercased() } ?? "the system gives no reason"
 }

@@ -17,6 +17,14 @@ enum RangeBar {
             })
     }
 
+    /// How many cells a bar has where there is room for so many; none where that is fewer than ten.
+    ///
+    /// - Parameter room: Characters that are left for it on a line; nil for a line without end.
+    static func cells(upTo most: Int, in room: Int?) -> Int {
+        let cells = min(most, room ?? most)
+        return cells >= 10 ? cells : 0
+    }
+
     /// A line of a terminal with a bar of up to 40 cells between two texts, in fewer than `columns` characters: where
     /// that is too little, the bar gets shorter, then the first text is left out, then the bar.
     static func line(

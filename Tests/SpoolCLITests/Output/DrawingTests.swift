@@ -16,6 +16,20 @@ struct DrawingTests {
         #expect(RangeBar.text([0..<400], length: 400, cells: 0) == "")
     }
 
+    @Test("A bar has as many cells as there is room for, and there is none where it would say nothing")
+    func room() {
+        #expect(RangeBar.cells(upTo: 20, in: nil) == 20)
+        #expect(RangeBar.cells(upTo: 20, in: 50) == 20)
+        #expect(RangeBar.cells(upTo: 20, in: 12) == 12)
+        for room in [9, 0, -7] { #expect(RangeBar.cells(upTo: 20, in: room) == 0) }
+    }
+
+    @Test("Nothing is drawn on a terminal that knows no more than a printer", arguments: [nil, "", "dumb"])
+    func plainTerminal(name: String?) {
+        #expect(!Output.canDraw(terminal: name))
+        #expect(Output.canDraw(terminal: "xterm-256color"))
+    }
+
     @Test("Every byte has a cell, also where there are more cells than bytes", arguments: [1, 3, 40, 41, 1_000_003])
     func cells(length: Int64) {
         #expect(RangeBar.text([0..<length], length: length, cells: 40) == String(repeating: "█", count: 40))
