@@ -73,9 +73,10 @@ struct RedirectWalk {
 extension URL {
     /// Whether it is an `http` or `https` URL with a host and a port that exist; libraries below trap on others.
     var canBeAsked: Bool {
-        guard let host = host(percentEncoded: true), !host.isEmpty, (1...65535).contains(port ?? 80) else {
-            return false
-        }
+        // As it stands in the URL: an international name in its ASCII form, which is what is looked up (RFC 5890 §2.3.2.1).
+        guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
+            (1...65535).contains(port ?? 80)
+        else { return false }
         // Of an IPv6 zone only the percent sign is encoded (RFC 6874 §2); a name has no reason for any (RFC 3986 §3.2.2).
         let isName = !host.contains(":")
         guard !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || isName && $0 == UInt8(ascii: "%") }) else {
@@ -93,8 +94,6 @@ extension URL {
         return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
     }
 
-    /// Scheme, host and path for an error's sentence; never query, fragment or user.
-    var nameForMessages: String {
-        "\(scheme ?? "")://\(host() ?? "")\(port.map { ":\($0)" } ?? "")\(path(percentEncoded: true))"
-    }
+    /// Scheme, host, port and path for an error's sentence; never query, fragment or user.
+    var nameForMessages: String { MediaSource.displayAddress(of: self) }
 }

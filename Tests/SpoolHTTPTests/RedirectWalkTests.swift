@@ -63,6 +63,24 @@ import Testing
     }
 
     @Test(
+        "An international name is asked for in its ASCII form, and errors name a URL as it is written",
+        arguments: [
+            ("http://bücher.example/a", "http://xn--bcher-kva.example/a"),
+            ("http://[::1]:8080/a", "http://[::1]:8080/a"),
+            ("https://日本.example:81/ü?q=secret#f", "https://xn--wgv71a.example:81/%C3%BC"),
+        ])
+    func names(_ url: String, _ name: String) throws {
+        var walk = try walk(url)
+        #expect(walk.request.url.nameForMessages == name)
+        let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, "ftp://h/")) }
+        #expect(error?.message == "\(name) redirects to something that is not HTTP")
+        let source = MediaSource(url: try #require(URL(string: url)))
+        #expect(error?.message(after: source.displayAddress) == "redirects to something that is not HTTP")
+        var other = try self.walk("http://h/a")
+        #expect(try other.follow(head(302, url)))
+    }
+
+    @Test(
         "A21: locations are read against the address that redirects",
         arguments: [
             ("c", "http://h/a/c"), ("/c?d=e", "http://h/c?d=e"), ("//g/c", "http://g/c"), ("../c", "http://h/c"),
