@@ -367,4 +367,23 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         part.headerFields.append(HTTPField(name: .contentRange, value: "bytes 500-599/1000"))
         #expect(evaluate(part).landed?.version.acceptsRanges == true)
     }
+
+    @Test("A refusal's sentence begins with the status, and names it once")
+    func sentences() throws {
+        let responses = [
+            makeResponse(206, ("Content-Length", "100")), makeResponse(206, ("Content-Range", "bytes */1000")),
+            makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("Content-Range", "bytes 0-1/2")),
+            makeResponse(206, ("Content-Type", "multipart/byteranges; boundary=B")),
+            makeResponse(200, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "100")), makeResponse(404),
+        ]
+        for response in responses {
+            guard case .refuse(let refusal) = evaluate(response) else {
+                Issue.record("\(response) is not refused")
+                continue
+            }
+            let status = "\(response.status.code)"
+            #expect(refusal.reason.hasPrefix(status + ": "))
+            #expect(!refusal.reason.dropFirst(status.count).contains(status), "\(refusal.reason)")
+        }
+    }
 }

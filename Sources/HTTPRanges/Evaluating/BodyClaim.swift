@@ -22,13 +22,13 @@ struct BodyClaim {
     /// A 206's claim (RFC 9110 §15.3.7).
     init(partial fields: HTTPFields) throws(Contradiction) {
         if fields[.contentType].map({ BodyClaim.isMultipart($0) }) ?? false {
-            throw Contradiction(reason: "several parts (multipart/byteranges) response a request for one range")
+            throw Contradiction(reason: "several parts (multipart/byteranges) where one range was asked for")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
-            throw Contradiction(reason: "206 without a Content-Range that can be read")
+            throw Contradiction(reason: "no Content-Range that can be read")
         }
         guard let range = contentRange.range else {
-            throw Contradiction(reason: "206 whose Content-Range names no bytes: \(contentRange.text)")
+            throw Contradiction(reason: "its Content-Range names no bytes: \(contentRange.text)")
         }
         self.init(offset: range.lowerBound, end: range.upperBound, length: contentRange.length)
         let count = range.upperBound - range.lowerBound
@@ -56,7 +56,7 @@ struct BodyClaim {
         let isWhole = range.lowerBound == 0 && range.upperBound == contentRange.length
         if isWhole, bodyLength == nil || bodyLength == contentRange.length { return }
         let lengthText = bodyLength.map { "Content-Length \($0)" } ?? "no Content-Length"
-        let mismatch = "200 with Content-Range \(contentRange.text) and \(lengthText)"
+        let mismatch = "Content-Range \(contentRange.text) and \(lengthText)"
         guard let bodyLength, bodyLength == contentRange.length else { throw Contradiction(reason: mismatch) }
         discrepancy = mismatch
     }
