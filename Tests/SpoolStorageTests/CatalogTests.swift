@@ -263,6 +263,28 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
+    @Test("What is no file in a catalog's place is refused by what it is, without waiting", .timeLimit(.minutes(1)))
+    func noFile() throws {
+        let fixture = try CatalogFixture()
+        try fixture.catalog.close()
+        let moved = fixture.path + ".moved"
+        try FileManager.default.moveItem(atPath: fixture.path, toPath: moved)
+        let kinds: [(cause: String, make: () -> Int32)] = [
+            ("it is a device or a pipe", { mkfifo(fixture.path, 0o600) }),
+            ("it is a directory", { mkdir(fixture.path, 0o700) }),
+            ("it is a symbolic link", { symlink(moved, fixture.path) }),
+        ]
+        for (cause, make) in kinds {
+            #expect(make() == 0)
+            let sentence = "“\(fixture.path)” could not be opened: \(cause)"
+            for open in [{ try Catalog(inspecting: $0) }, { try Catalog(path: $0) }] {
+                let error = #expect(throws: CacheError.self) { _ = try open(fixture.path) }
+                #expect(error?.code == .storage && error?.message == sentence)
+            }
+            try FileManager.default.removeItem(atPath: fixture.path)
+        }
+    }
+
     @Test("C40: a damaged catalog is set aside, not deleted, and an empty one begun", arguments: [0, 100, 4096])
     func damaged(position: Int) throws {
         let fixture = try CatalogFixture()

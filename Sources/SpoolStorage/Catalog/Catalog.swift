@@ -57,6 +57,9 @@ package final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isNew = false
+        // SQLite would follow a link, and wait for a pipe's other end. Not opened here, even to look: to close any opening
+        // of a database gives up the locks that this process has on it.
+        try SystemFile.refuseOtherThanFile(path)
         var configuration = Self.configuration
         configuration.readonly = true
         (self.database, self.isOfVersion1) = try Self.translating(path) {

@@ -7,9 +7,12 @@ extension CacheError {
     ///   - attempt: What failed, such as "could not be written".
     ///   - path: The file.
     ///   - code: The system's `errno`.
-    package static func system(_ attempt: String, path: String, errno code: Int32) -> CacheError {
-        // strerror responses from constant strings for known codes, on glibc and Darwin alike: no data race to fear.
-        let cause = strerror(code).map { String(cString: $0) } ?? "error \(code)"
+    ///   - cause: What that means here, where the system's own words would mislead.
+    package static func system(
+        _ attempt: String, path: String, errno code: Int32, cause: String? = nil
+    ) -> CacheError {
+        // strerror responds from constant strings for known codes, on glibc and Darwin alike: no data race to fear.
+        let cause = cause ?? strerror(code).map { String(cString: $0) } ?? "error \(code)"
         let underlying: any Error =
             POSIXErrorCode(rawValue: code).map { POSIXError($0) }
             ?? NSError(domain: NSPOSIXErrorDomain, code: Int(code))

@@ -31,15 +31,34 @@ final class SystemFile: StoredFile {
             // Without waiting, as opening a pipe would.
             descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         } while descriptor < 0 && errno == EINTR
-        guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
+        guard descriptor >= 0 else {
+            let code = errno
+            try Self.refuseOtherThanFile(path)
+            throw .system("could not be opened", path: path, errno: code)
+        }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
-            throw .system("could not be opened: it is a device or a pipe, no file", path: path, errno: EINVAL)
+            throw .system("could not be opened", path: path, errno: EINVAL, cause: "it is a device or a pipe")
         }
         self.path = path
         self.descriptor = descriptor
         if access == .create { try Self.protect(descriptor, path: path) }
+    }
+
+    /// Refuses what stands in a file's place and is none, without opening it; passes over what is not there.
+    static func refuseOtherThanFile(_ path: String) throws(CacheError) {
+        try checkPath(path)
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        let (code, cause): (Int32, String)
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFLNK: (code, cause) = (ELOOP, "it is a symbolic link")
+        case S_IFDIR: (code, cause) = (EISDIR, "it is a directory")
+        default: (code, cause) = (EINVAL, "it is a device or a pipe")
+        }
+        throw .system("could not be opened", path: path, errno: code, cause: cause)
     }
 
     // Not retried on EINTR: whether the descriptor is still open is then unspecified, and on Linux it is closed.
