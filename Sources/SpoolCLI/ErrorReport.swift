@@ -40,6 +40,7 @@ extension CacheError {
             "wait for it or end it, or name another directory with --cache; ls, info, export and get of what is stored "
                 + "work beside it"
         case .catalogTooNew: "use that version, or name another directory with --cache"
+        case .catalogDamaged: "“spool verify” sets it aside and begins an empty one"
         case .notStored: "“spool ls” lists what is stored"
         case .incomplete: "“spool get” fetches the rest"
         case .originRefused where status == 401 || status == 403: "--header @FILE sends credentials"

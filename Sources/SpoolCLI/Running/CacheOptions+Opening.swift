@@ -21,14 +21,14 @@ extension CacheOptions {
 
     /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.
     func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
-        guard try await contents() != nil else { return nil }
+        do {
+            guard try await contents() != nil else { return nil }
+        } catch let error as CacheError where error.code == .catalogDamaged {
+            // There is one; opening it sets the catalog aside, and says so.
+        }
         return try await withCache(body)
     }
 
-    /// Says on standard error that the directory holds no cache: nothing in the output tells that from an empty one.
-    func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
-
-    /// Lends an open cache to `body` and closes it.
     /// Refuses a file to write that would lie among the cache's own, where it could take the place of one.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable`.
@@ -46,6 +46,10 @@ extension CacheOptions {
             .unwritable, "“\(path)” can't be written: it is in the cache's own directory; name a place outside of it")
     }
 
+    /// Says on standard error that the directory holds no cache: nothing in the output tells that from an empty one.
+    func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
+
+    /// Lends an open cache to `body` and closes it.
     func use<R: Sendable>(
         _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R
     ) async throws -> R {

@@ -21,6 +21,8 @@ struct Warnings: Sendable {
 
     private static func text(of event: CacheEvent) -> (kind: Warning, text: String)? {
         switch event.kind {
+        // A sentence that names the media says already that it is not kept.
+        case .notKept(let cause) where cause.message.hasPrefix(event.address): (.notKept, cause.message)
         case .notKept(let cause): (.notKept, "\(event.address) is not being kept: \(cause.message)")
         case .changed(let reason): (.changed, "\(event.address) has changed at its origin: \(reason)")
         case .blocksDropped: (.damaged, "stored bytes of \(event.address) were damaged; they are fetched again")

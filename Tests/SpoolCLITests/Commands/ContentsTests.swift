@@ -15,6 +15,34 @@ struct ContentsTests {
         }
     }
 
+    @Test("A damaged catalog is said as that by who looks on, with the remedy; verify sets it aside")
+    func damagedCatalog() async throws {
+        try await withStored { _, spool, url in
+            try Data(repeating: 0x5A, count: 50_000).write(to: spool.file("cache/catalog.sqlite"))
+            for verb in [["ls"], ["info", url], ["export", url, "copy"]] {
+                let result = try await spool.run(verb)
+                #expect(result.status == 1 && result.complaints.count == 1)
+                #expect(result.errors.contains("is damaged: ") && result.errors.contains("“spool verify”"))
+            }
+            let result = try await spool.run("verify")
+            #expect(result.status == 0 && result.text == "0 blocks checked, 0 bad, 0 dropped\n")
+            #expect(
+                result.complaints.count == 1
+                    && result.errors.hasPrefix("warning: the catalog was damaged and set aside"))
+            #expect(try await spool.run("ls", "--json").text == "[]\n")
+        }
+    }
+
+    @Test("What can't be kept is said in one sentence that names the media once")
+    func notKept() async throws {
+        try await withStored { origin, spool, _ in
+            let url = origin.url("/b").absoluteString
+            let result = try await spool.run("get", url, "--capacity", "1")
+            #expect(result.status == 0 && result.complaints.count == 1, "\(result.errors)")
+            #expect(result.errors.components(separatedBy: url).count == 2, "\(result.errors)")
+        }
+    }
+
     @Test("An empty cache holds nothing, and looking at it makes nothing")
     func empty() async throws {
         let spool = try SpoolProcess()
