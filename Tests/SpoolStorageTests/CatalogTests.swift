@@ -263,6 +263,20 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
+    @Test("A frozen catalog of which a part is in its log can't be read; that does not make it a damaged one")
+    func frozenHalf() throws {
+        let fixture = try CatalogFixture()
+        try fixture.begin("a")
+        try fixture.catalog.close()
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: fixture.path))
+        try file.truncate(atOffset: 8192)
+        try file.close()
+        let error = #expect(throws: CacheError.self) { try Catalog(inspecting: fixture.path, isFrozen: true) }
+        #expect(error?.code == .storage && error?.message.contains(fixture.path) == true)
+        let other = #expect(throws: CacheError.self) { try Catalog(inspecting: fixture.path) }
+        #expect(other?.code == .catalogDamaged)
+    }
+
     @Test("What is no file in a catalog's place is refused by what it is, without waiting", .timeLimit(.minutes(1)))
     func noFile() throws {
         let fixture = try CatalogFixture()

@@ -51,7 +51,7 @@ package final class Catalog: Sendable {
     ///
     /// - Parameter isFrozen: Nobody can write it, not even the file beside it by which readers tell writers of
     ///   themselves, as on a disk that is full or read-only. What was committed last may be missing.
-    /// - Throws: ``CacheError``: `storage` if there is none, `catalogTooNew`, `catalogDamaged`.
+    /// - Throws: ``CacheError``: `storage` if there is none, or a frozen one is not whole; `catalogTooNew`, `catalogDamaged`.
     package init(inspecting path: String, isFrozen: Bool = false) throws {
         self.path = path
         self.setAside = nil
@@ -62,18 +62,25 @@ package final class Catalog: Sendable {
         try SystemFile.refuseOtherThanFile(path)
         var configuration = Self.configuration
         configuration.readonly = true
-        (self.database, self.isOfVersion1) = try Self.translating(path) {
-            let queue = try DatabaseQueue(
-                path: isFrozen ? Self.immutableURI(path) : path, configuration: configuration)
-            let isOfVersion1 = try queue.read { db in
-                try Self.refuseNewer(db, path: path)
-                let applied = try CatalogSchema.migrator.appliedIdentifiers(db)
-                guard applied.contains("1") else {
-                    throw CacheError(.storage, "“\(path)” holds no tables")
+        do {
+            (self.database, self.isOfVersion1) = try Self.translating(path) {
+                let queue = try DatabaseQueue(
+                    path: isFrozen ? Self.immutableURI(path) : path, configuration: configuration)
+                let isOfVersion1 = try queue.read { db in
+                    try Self.refuseNewer(db, path: path)
+                    let applied = try CatalogSchema.migrator.appliedIdentifiers(db)
+                    guard applied.contains("1") else {
+                        throw CacheError(.storage, "“\(path)” holds no tables")
+                    }
+                    return !applied.contains("2")
                 }
-                return !applied.contains("2")
+                return (queue, isOfVersion1)
             }
-            return (queue, isOfVersion1)
+        } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
+            // Half of it may be in the log, which is not read: where the disk became full while that was brought in.
+            throw CacheError(
+                .storage, "“\(path)” can't be read without its log, which this disk does not allow to read",
+                underlying: error.underlying)
         }
     }
 

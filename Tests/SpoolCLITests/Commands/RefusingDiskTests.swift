@@ -18,6 +18,33 @@ struct RefusingDiskTests {
     }()
 
     @Test(
+        "E59: however little room there is when a cache is begun, get delivers all of it, with one warning",
+        .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
+    func littleRoom() async throws {
+        try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
+            try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)
+            try Self.song.data.write(to: spool.file("song"))
+            let script = """
+                for size in 4 8 16 32 48 56 64 80 96 112 128 160; do
+                    mount -t tmpfs -o size=${size}k,mode=0755 none disk
+                    for n in 1 2; do
+                        '\(SpoolProcess.executable.path)' get \(origin.url("/a").absoluteString) \
+                            --cache disk/cache --output copy >out 2>err
+                        echo "$size $n: $? $(cmp copy song && echo same) $(wc -l <err)"
+                        rm -f copy
+                    done
+                    umount disk
+                done
+                """
+            try Data(script.utf8).write(to: spool.file("script"))
+            let result = try await spool.shell("unshare -m sh ./script")
+            let lines = result.text.split(separator: "\n")
+            #expect(lines.count == 24)
+            for line in lines { #expect(line.hasSuffix(": 0 same 1"), "\(line)") }
+        }
+    }
+
+    @Test(
         "E59: a full disk, then a read-only one: get and play use what is complete, and the rest uncached, with one warning",
         .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
     func refusingDisk() async throws {
