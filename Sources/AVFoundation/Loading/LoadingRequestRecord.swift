@@ -84,7 +84,11 @@ final class LoadingRequestRecord: Sendable {
         }
         // A delegate may finish the request before it returns; only an open one that nobody took on has failed.
         guard isTakenOn != true, state.withLock({ $0.contract.release() }) else { return }
-        let error = URLError(isTakenOn == nil ? .unsupportedURL : .resourceUnavailable)
+        // Foundation on Linux has no words of its own for them; these are Apple's.
+        let error =
+            isTakenOn == nil
+            ? URLError(.unsupportedURL, userInfo: [NSLocalizedDescriptionKey: "unsupported URL"])
+            : URLError(.resourceUnavailable, userInfo: [NSLocalizedDescriptionKey: "resource unavailable"])
         update {
             $0.isFinished = true; $0.errorDescription = String(describing: error)
         }

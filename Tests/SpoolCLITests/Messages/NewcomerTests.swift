@@ -71,6 +71,7 @@ struct NewcomerTests {
         // What is understood, but can't be done.
         Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
         Mistake(["play", "/", "--headless"], 1, "“/” can't be played: it is a directory"),
+        Mistake(["play", "ftp://h/a", "--headless"], 1, "ftp://h/a can't be played: unsupported URL"),
         Mistake(["info", "http://h/a"], 1, "holds nothing of http://h/a", "spool ls"),
         Mistake(["export", "http://h/a", "copy"], 1, "holds nothing of http://h/a", "spool ls"),
         Mistake(["get", "http://127.0.0.1:1/a?token=secret"], 1, "http://127.0.0.1:1/a", "connection refused"),
