@@ -38,6 +38,31 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
+    @Test("Who waits for bytes and is cancelled waits no longer, and keeps nobody alive", .timeLimit(.minutes(1)))
+    func cancelledWait() async throws {
+        upstream.hold(from: 100_000)
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        var asset: CachingURLAsset? = CachingURLAsset(url: address(), cache: cache)
+        weak let loader = asset?.loader
+        let request = try ResourceLoaderDriver(#require(asset)).requestData(offset: 0)
+        _ = await request.delivered(atLeast: 100_000)
+        let waiting = Task { [loader] in await loader?.waitForDelivery(of: 1_000_000) }
+        await loader?.queue.run {}
+        waiting.cancel()
+        #expect(await waiting.value == false)
+        let early = Task { [loader] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await loader?.waitForDelivery(of: 1_000_000)
+        }
+        #expect(await early.value == false)
+        asset = nil
+        while loader != nil {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        await cache.close()
+    }
+
     @Test("D42: a later launch needs no network for it")
     func informationIsKept() async throws {
         for launch in 0..<2 {

@@ -3,6 +3,7 @@ public import AVFoundation
 public import Dispatch
 import Foundation
 public import Spool
+import Synchronization
 
 /// Serves an asset's loading requests from a cache, and through the cache from the origin.
 ///
@@ -149,12 +150,24 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Waits until `count` more bytes were handed over; false if no open request could bring them.
+    /// Waits until `count` more bytes were handed over; false if no open request could bring them, or the task is
+    /// cancelled.
     func waitForDelivery(of count: Int64) async -> Bool {
-        await withCheckedContinuation { continuation in
+        let wait = DeliveryWait()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    guard self.isDelivering, !wait.isCancelled.load(ordering: .acquiring) else {
+                        return continuation.resume(returning: false)
+                    }
+                    self.waiters.add(wait, continuation, count: count)
+                }
+            }
+        } onCancel: {
+            // Before the queue is asked: what comes to it later finds the mark, what came before is found there.
+            wait.isCancelled.store(true, ordering: .releasing)
             queue.async {
-                guard self.isDelivering else { return continuation.resume(returning: false) }
-                self.waiters.add(continuation, count: count)
+                for waiter in self.waiters.cancelled(wait) { waiter.resume(returning: false) }
             }
         }
     }
