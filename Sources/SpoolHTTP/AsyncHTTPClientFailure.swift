@@ -27,13 +27,16 @@ struct AsyncHTTPClientFailure {
     }
 
     func upstreamError(_ name: String) -> UpstreamError {
+        // One of our own names the URL itself.
+        if let error = error as? UpstreamError {
+            return UpstreamError(error.code, "\(name) \(error.message(after: name))", underlying: error.underlying)
+        }
         let (code, cause) = reading
         return UpstreamError(code, "\(name) \(cause)", underlying: error)
     }
 
     private var reading: (UpstreamError.Code, String) {
         switch error {
-        case let error as UpstreamError: (error.code, error.message)
         case let error as HTTPClientError: read(error)
         case let error as NIOConnectionError:
             (
@@ -50,6 +53,8 @@ struct AsyncHTTPClientFailure {
         case is ImpossibleStatus: (.malformed, "responded with a status that means nothing")
         case let error as HTTPParserError: (.malformed, "sent a response that is not HTTP: \(error)")
         case is ChannelError: (.connectionLost, "lost the connection")
+        case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
+            (.unreachable, "cannot be reached: what is named as a SOCKS proxy does not respond like one")
         default: isInBody ? (.connectionLost, "broke off: \(error)") : (.failed, "failed: \(error)")
         }
     }
@@ -91,7 +96,7 @@ struct AsyncHTTPClientFailure {
     private func read(_ error: NIOSSLError) -> (UpstreamError.Code, String) {
         switch error {
         case .uncleanShutdown: (.connectionLost, "closed the connection before its response was complete")
-        default: (.untrusted, "is not trusted: \(error)")
+        default: HandshakeFailure(description: "\(error)").reading
         }
     }
 }

@@ -61,6 +61,17 @@ struct ProxyTests {
     }
 
     #if AsyncHTTPClient
+    @Test("An upstream names the URL once where a proxy can't be used")
+    func unusableUpstream() async throws {
+        var configuration = HTTPUpstreamConfiguration()
+        configuration.proxyEnvironment = ["http_proxy": "socks4://u:secret@p"]
+        let url = try #require(URL(string: "http://h/a"))
+        let error = await #expect(throws: UpstreamError.self) {
+            try await AsyncHTTPClientUpstream(configuration).open(UpstreamRequest(url: url))
+        }
+        #expect(error?.message == "http://h/a can't be asked: http_proxy names no proxy over HTTP or SOCKS 5")
+    }
+
     @Test("An http request is forwarded with the whole URL in its line, an https one asks for a tunnel")
     func wire() async throws {
         // The proxy is an origin to which the whole URL is a path.

@@ -1,0 +1,39 @@
+import Foundation
+import Spool
+import Testing
+
+@testable import SpoolHTTP
+
+@Suite("Why TLS did not come about")
+struct HandshakeFailureTests {
+    private static func description(_ reasons: String...) -> String {
+        let errors = reasons.map {
+            "Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:\($0) at /home/me/.build/ssl/handshake.cc:320"
+        }
+        return "handshakeFailed(NIOSSL.BoringSSLError.sslError([\(errors.joined(separator: ", "))]))"
+    }
+
+    @Test(
+        "It is said in words, without files and lines of the library",
+        arguments: [
+            (description("CERTIFICATE_VERIFY_FAILED"), "is not trusted: its certificate can't be verified"),
+            (description("WRONG_VERSION_NUMBER"), "does not speak TLS"),
+            (description("TLSV1_ALERT_PROTOCOL_VERSION"), "is not trusted: it does not speak TLS 1.2 or later"),
+            (
+                description("SSLV3_ALERT_HANDSHAKE_FAILURE", "HANDSHAKE_FAILURE_ON_CLIENT_HELLO"),
+                "is not trusted: the TLS handshake failed: sslv3 alert handshake failure"
+            ),
+            ("noSuchFilter /home/me", "is not trusted: the TLS handshake failed"),
+        ])
+    func words(_ description: String, _ words: String) {
+        let reading = HandshakeFailure(description: description).reading
+        #expect(reading.0 == .untrusted && reading.1 == words)
+    }
+
+    @Test("A connection that closes during the handshake was lost, which another try may cure")
+    func cutOff() {
+        let text = "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error:  EOF during handshake]))"
+        let reading = HandshakeFailure(description: text).reading
+        #expect(reading.0 == .connectionLost && reading.1 == "closed the connection before it was secure")
+    }
+}
