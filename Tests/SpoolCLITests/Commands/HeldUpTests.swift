@@ -47,8 +47,9 @@ struct HeldUpTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
+            // Some of it is there; a pipe never holds the whole.
             var count: Int32 = 0
-            while count < 65_536 {
+            while count == 0 {
                 try Task.checkCancellation()
                 try #require(ioctl(reader, UInt(FIONREAD), &count) == 0)
                 await Task.yield()
