@@ -8,10 +8,12 @@ extension OpenResource {
         switch outcome {
         case .ended:
             let error = CacheError(
-                .malformedResponse, "\(address): the origin's responses bring nothing of what is asked for")
+                .malformedResponse,
+                "\(address), \(start.rangeInWords): the origin's responses bring nothing of what is asked for")
             ended(id, error) { $0.transferEnded(id, now: now) }
         case .restart:
-            let error = CacheError(.malformedResponse, "\(address): the origin's responses contradict each other")
+            let error = CacheError(
+                .malformedResponse, "\(address), \(start.rangeInWords): the origin's responses contradict each other")
             ended(id, error) { $0.transferRestarts(id, now: now) }
         case .interrupted(let error, let retryAfter):
             let jitter = context.clock.jitter

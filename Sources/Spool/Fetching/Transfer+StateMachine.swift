@@ -36,12 +36,13 @@ extension Transfer {
         /// The head's decision was to land from `offset`.
         ///
         /// - Parameter asked: Where the request began: a block's start or the landed end of a block. Bytes may land
-        ///   from there or from any block start; a response that begins elsewhere is skipped up to the next one.
-        ///   Nil when the response begins another generation, of which nothing has landed.
+        ///   from there or from any block start; a response that begins elsewhere is skipped up to there, or to the
+        ///   next one. Nil when the response begins another generation, of which nothing has landed, or is the whole body.
         package init(offset: Int64, end: Int64?, asked: Int64?) {
             self.position = offset
             self.end = end
-            self.landsFrom = offset == asked ? offset : Block.roundUp(offset)
+            let covered = asked.flatMap { offset <= $0 && $0 < end ?? .max ? $0 : nil }
+            self.landsFrom = covered ?? Block.roundUp(offset)
         }
 
         /// Where the first byte lands.

@@ -65,7 +65,7 @@ struct Transfer {
     }
 
     private var place: String {
-        "\(resource.address), \((start.lower..<max(start.lower, start.upper ?? .max)).inWords)"
+        "\(resource.address), \(start.rangeInWords)"
     }
 
     private func exchange() async throws -> Outcome {
@@ -94,7 +94,8 @@ struct Transfer {
         switch decision {
         case .land(let landing):
             start.credentials.accepted()
-            return try await stream(response, landing, asked: start.lower, isProof: true, over: connection, to: origin)
+            let asked = response.head.status == .partialContent ? start.lower : nil
+            return try await stream(response, landing, asked: asked, isProof: true, over: connection, to: origin)
         case .newGeneration(let landing):
             start.credentials.accepted()
             let isProof = request.fields[.ifRange] == nil

@@ -19,7 +19,7 @@ extension Scheduler.StateMachine {
     mutating func transferFailed(_ id: TransferID, _ failing: Failing, now: Duration) -> (Outcome, [Action]) {
         var actions: [Action] = []
         guard let former = transfers[id] else { return (.none, []) }
-        let isOver = !former.isLive || former.purpose == .answered
+        let isOver = !(former.isLive || former.isAstray) || former.purpose == .answered
         guard !isOver || failing.asksForTime, let transfer = remove(id) else {
             finish(id, &actions)
             return (.none, actions + plan())
@@ -58,7 +58,7 @@ extension Scheduler.StateMachine {
 
     /// The place where the transfer failed, with what is known of former tries there.
     private mutating func place(of transfer: TransferState, now: Duration) -> FailedPlaces.Place {
-        let position = transfer.position
+        let position = reached(by: transfer)
         let isWide = transfer.isSequential || transfer.purpose != .bytes
         let lower = transfer.purpose != .bytes ? 0 : Block.roundDown(position)
         let range = Range(from: lower, to: isWide ? Block.offsetLimit : Block.end(at: position))

@@ -222,7 +222,7 @@ extension Scheduler.StateMachine {
         let id = TransferID(number: next())
         let isSequential = upper == nil
         transfers[id] = TransferState(
-            position: lower, end: upper, askedEnd: upper,
+            start: lower, position: lower, end: upper, askedEnd: upper,
             size: upper.map { $0 - lower } ?? policy.largestRequest, reader: reader,
             priority: readers[reader]?.priority ?? .preload, purpose: isValidation ? .validation : .bytes,
             isSequential: isSequential,

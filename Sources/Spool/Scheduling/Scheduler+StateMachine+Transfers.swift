@@ -49,6 +49,8 @@ extension Scheduler.StateMachine {
         }
 
         var phase = Phase.requesting(.wanted)
+        /// Where the request begins, as it was asked.
+        let start: Int64
         /// Offset of the next byte to land.
         var position: Int64
         /// Where it ends; nil: at the end of the body.
@@ -65,6 +67,8 @@ extension Scheduler.StateMachine {
         /// Bytes of it that were missing when they landed.
         var fresh: Int64 = 0
         var hasLanded = false
+        /// The response does not begin with what was asked for.
+        var isAstray = false
         /// The failed place that it tries once more.
         var place: FailedPlaces.Number?
 
@@ -150,6 +154,7 @@ extension Scheduler.StateMachine {
         }
         if case .requesting(let interest) = transfer.phase { transfer.phase = .streaming(interest, .flowing) }
         transfer.isSequential = isSequential
+        transfer.isAstray = !isWhole && transfer.purpose == .bytes && offset != transfer.start
         transfer.position = min(max(offset, 0), Block.offsetLimit)
         let end = end.map { max($0, transfer.position) }
         let former = (position: transfers[id]?.position ?? 0, end: transfer.end)
@@ -201,7 +206,7 @@ extension Scheduler.StateMachine {
             transfer.position = max(transfer.position, range.upperBound)
             transfer.hasLanded = true
             transfer.fresh += fresh
-            if let place = transfer.place, failures.hasProgressed(place, to: transfer.position) {
+            if let place = transfer.place, failures.hasProgressed(place, to: reached(by: transfer)) {
                 transfer.place = nil
                 removePlace(place, &actions)
             }
@@ -311,7 +316,11 @@ extension Scheduler.StateMachine {
 
     /// Whether the transfer ended with next to nothing, although more was asked for and nobody else brings it.
     private func isBarren(_ id: TransferID, _ transfer: TransferState) -> Bool {
-        guard transfer.isLive, transfer.purpose != .answered else { return false }
+        guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
+        // Bytes from elsewhere may be new, but the same request would bring them again.
+        if transfer.purpose == .bytes, reached(by: transfer) <= transfer.start, transfer.start < length ?? .max {
+            return true
+        }
         guard transfer.fresh < Block.size else { return false }
         let position = transfer.position
         guard transfer.hasLanded else { return true }
@@ -319,6 +328,14 @@ extension Scheduler.StateMachine {
         var asked = transfer
         asked.end = transfer.askedEnd
         return limit(of: id, asked) > position
+    }
+
+    /// Up to where the transfer has brought what it was asked for, or others have: an origin may send from elsewhere.
+    func reached(by transfer: TransferState) -> Int64 {
+        guard !transfer.isSequential, let landed = landed.prefix(at: transfer.start) else {
+            return transfer.isSequential ? transfer.position : transfer.start
+        }
+        return min(landed.upperBound, max(transfer.position, transfer.start))
     }
 
     private func missingByteCount(in range: Range<Int64>) -> Int64 {

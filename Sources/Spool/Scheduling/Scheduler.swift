@@ -28,6 +28,9 @@ package final class Scheduler: Sendable {
         /// Whose reader caused it.
         var credentials: SourceCredentials
         var priority: Priority
+
+        /// What is asked for, in words.
+        var rangeInWords: String { (lower..<max(lower, upper ?? .max)).inWords }
     }
 
     struct State: ~Copyable {

@@ -194,6 +194,50 @@ struct SchedulerRetryTests {
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
     }
 
+    @Test(
+        "E65: an origin that sends other bytes than it was asked for is asked a few times, whether they are new or not",
+        arguments: [false, true])
+    func otherBytes(evicts: Bool) {
+        let bench = SchedulerBench(length: 8 * mib)
+        let reader = bench.open(at: 0)
+        var tries = 0
+        while let id = bench.liveIDs.first, tries < 1000 {
+            tries += 1
+            let place = (1 + Int64(tries) % 7) * mib
+            bench.perform(
+                bench.machine.responseStarted(id, at: place, end: place + 256 * kib, isWhole: false, isSequential: false))
+            while case .proceed = bench.land(id, 64 * kib) {}
+            if bench.asked[id] != nil { bench.end(id) }
+            if evicts { bench.perform(bench.machine.invalidated(0..<8 * mib)) }
+        }
+        #expect((3...40).contains(tries))
+        guard case .failed = bench.read(reader) else {
+            Issue.record("the reader is not told")
+            return
+        }
+    }
+
+    @Test("E65: an origin that sends what is there instead of what it was asked for is asked a few times")
+    func knownBytes() {
+        let bench = SchedulerBench(length: 8 * mib, landed: ByteRangeSet(0..<mib))
+        let reader = bench.open(at: 0)
+        bench.advance(reader, to: mib)
+        #expect(bench.read(reader) == .wait)
+        var tries = 0
+        while let id = bench.liveIDs.first, tries < 1000 {
+            tries += 1
+            bench.perform(
+                bench.machine.responseStarted(id, at: 0, end: mib, isWhole: false, isSequential: false))
+            #expect(bench.permission(id) == .stop)
+            bench.end(id)
+        }
+        #expect((3...40).contains(tries))
+        guard case .failed = bench.read(reader) else {
+            Issue.record("the reader is not told")
+            return
+        }
+    }
+
     @Test("E66: where bytes come in one sequence only, none is begun while the origin has asked for time for a part")
     func sequenceRetryAfter() {
         let bench = SchedulerBench(length: 8 * mib)
