@@ -7,10 +7,18 @@ enum ContentTypes {
         return isPage(former) || !isPage(new)
     }
 
+    /// Whether it is a web page, which is never media: who gets one at the first play gets the film at the next.
+    static func isWebPage(_ type: String?) -> Bool {
+        type.map { ["text/html", "application/xhtml+xml"].contains(name(of: $0)) } ?? false
+    }
+
     /// Whether the type is one that pages and errors come as.
     private static func isPage(_ type: String) -> Bool {
-        let name = type.prefix { $0 != ";" }.lowercased().filter { !$0.isWhitespace }
-        return ["text/html", "application/xhtml+xml", "application/json", "application/problem+json", "text/plain"]
-            .contains(name)
+        ["text/html", "application/xhtml+xml", "application/json", "application/problem+json", "text/plain"]
+            .contains(name(of: type))
+    }
+
+    private static func name(of type: String) -> String {
+        type.prefix { $0 != ";" }.lowercased().filter { !$0.isWhitespace }
     }
 }

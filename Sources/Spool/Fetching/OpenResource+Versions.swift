@@ -118,7 +118,12 @@ extension OpenResource {
         for start: Scheduler.TransferStart
     ) async throws {
         if current != nil { send(.changed(reason: "the origin responded with another version")) }
-        let isKept = cacheability.mayStore && !state.withLock { $0.isUncached }
+        let isPage = ContentTypes.isWebPage(version.contentType)
+        if isPage {
+            let text = "\(address) is played without being kept: the origin sent a web page, not media"
+            send(.notKept(cause: CacheError(.malformedResponse, text)))
+        }
+        let isKept = cacheability.mayStore && !isPage && !state.withLock { $0.isUncached }
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)

@@ -101,6 +101,24 @@ struct DoubtfulResponseCases {
         }
     }
 
+    @Test("E62: a web page that comes at the first play is handed on and not kept; the next play gets the film")
+    func pageFirst() async throws {
+        let page = PatternBytes(seed: 77, length: 4000)
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(page), etag: "\"page\"", contentType: "text/html; charset=utf-8")
+        ])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, page, covers: 0..<page.length)
+        }
+        let film = PatternBytes(seed: 78, length: 300_000)
+        stage.origin.set("/a", OriginResource(.pattern(film), etag: "\"film\"", contentType: "video/mp4"))
+        try await stage.session { cache in
+            #expect(cache.storedBytes == 0)
+            try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
+            #expect(cache.storedBytes == film.length)
+        }
+    }
+
     @Test("E62: when the page is gone, the play goes on in the film")
     func portalGone() async throws {
         let film = OriginResource.pattern(3_000_000)
