@@ -326,6 +326,6 @@ struct Transfer {
             await scheduler.hold(start.id)
             connection.resume()
         }
-        return scheduler.look { !$0.machine.isCancelled(start.id) }
+        return scheduler.look { $0.machine.mayLandMore(start.id) }
     }
 }

@@ -219,7 +219,7 @@ extension Scheduler.StateMachine {
 
     /// There was no room for the transfer's next bytes; it holds until a reader moves on, unless one waits for them.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
-        guard let transfer = transfers[id], transfer.isLive else { return (.stop, []) }
+        guard mayLandMore(id), let transfer = transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else { return (.proceed(upTo: limit(of: id, transfer)), []) }
         var actions: [Action] = []
         if isClosing {
@@ -287,6 +287,12 @@ extension Scheduler.StateMachine {
 
     /// Whether the transfer has been given up, or is over.
     package func isCancelled(_ id: TransferID) -> Bool { !(transfers[id]?.isLive ?? false) }
+
+    /// Whether it has not been given up, and no other has gone ahead of it: one that waits for room looks again.
+    package func mayLandMore(_ id: TransferID) -> Bool {
+        guard let transfer = transfers[id], transfer.isLive else { return false }
+        return transfer.position < limit(of: id, transfer)
+    }
 
     /// Whether the transfer was told to hold, and not yet to resume.
     package func isHeld(_ id: TransferID) -> Bool { transfers[id]?.isHeld ?? false }

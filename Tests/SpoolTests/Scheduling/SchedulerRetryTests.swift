@@ -205,7 +205,8 @@ struct SchedulerRetryTests {
             tries += 1
             let place = (1 + Int64(tries) % 7) * mib
             bench.perform(
-                bench.machine.responseStarted(id, at: place, end: place + 256 * kib, isWhole: false, isSequential: false))
+                bench.machine.responseStarted(
+                    id, at: place, end: place + 256 * kib, isWhole: false, isSequential: false))
             while case .proceed = bench.land(id, 64 * kib) {}
             if bench.asked[id] != nil { bench.end(id) }
             if evicts { bench.perform(bench.machine.invalidated(0..<8 * mib)) }

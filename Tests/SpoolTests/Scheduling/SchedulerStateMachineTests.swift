@@ -319,4 +319,25 @@ struct SchedulerStateMachineTests {
         #expect(bench.woken.contains(reader))
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
+
+    @Test("Of two whole bodies the one that finds no room ends where the other has gone ahead")
+    func noRoomBehindAnother() {
+        let bench = SchedulerBench(length: 2 * mib)
+        bench.perform(bench.machine.rangesUnsupported())
+        let reader = bench.open(at: 0)
+        let first = bench.liveIDs[0]
+        bench.streamWhole(first, isSequential: true)
+        bench.land(first, 100 * kib)
+        // What has landed is gone again, and a reader that comes to it needs the body once more.
+        bench.perform(bench.machine.invalidated(0..<64 * kib))
+        bench.advance(reader, to: 100 * kib)
+        bench.open(at: 0)
+        guard let second = bench.liveIDs.last, second != first else {
+            Issue.record("the body is not asked for again")
+            return
+        }
+        bench.streamWhole(second, isSequential: true)
+        bench.land(second, 64 * kib)
+        #expect(bench.lackSpace(second) == .stop)
+    }
 }
