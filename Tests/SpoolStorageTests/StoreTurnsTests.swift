@@ -115,7 +115,8 @@ struct StoreTurnsTests {
             return record
         }
         let lease = try #require(opened)
-        #expect(reads == 2 && lease.generation.description.version == "new")
+        // Once more for each other change in the background.
+        #expect(reads >= 2 && lease.generation.description.version == "new")
         try fixture.expect(0..<2 * block, of: "new", in: lease.generation)
         lease.end()
         try await store.checkLedger()
