@@ -1,44 +1,17 @@
-public import ByteRanges
 public import Foundation
-import HTTPRanges
 public import SpoolStorage
-
-/// What a cache holds of one media file.
-public struct CachedMedia: Sendable, Hashable {
-    /// Its name in the cache.
-    public var key: CacheKey
-    /// Scheme, host and path; no query values.
-    public var address: String
-    /// Number of bytes of the whole; nil if no response has told it.
-    public var length: Int64?
-    /// The origin's `Content-Type`.
-    public var contentType: String?
-    /// What tells this version from others: the entity tag, else `Last-Modified`; nil if the origin sent neither.
-    public var validator: String?
-    /// Which bytes are kept.
-    public var ranges: ByteRangeSet
-    /// Whether it is kept from eviction.
-    public var isPinned: Bool
-    /// When a reader last opened it.
-    public var lastUsed: Date
-
-    /// Number of bytes kept.
-    public var cachedBytes: Int64 { ranges.byteCount }
-    /// Whether every byte is there.
-    public var isComplete: Bool { length.map { ranges.contains(0..<$0) } ?? false }
-}
 
 extension MediaCache {
     /// What is kept, by address.
     ///
     /// - Throws: `CacheError` with code `.storage` when the catalog can't be read.
-    public func contents() async throws -> [CachedMedia] {
-        try await store.resources().map { CachedMedia($0) }
+    public func storedResources() async throws -> [StoredResource] {
+        try await store.resources().map { StoredResource($0) }
     }
 
     /// What is kept of one resource; nil if nothing is.
-    public func contents(of key: CacheKey) async throws -> CachedMedia? {
-        try await store.resource(key).map { CachedMedia($0) }
+    public func storedResource(for key: CacheKey) async throws -> StoredResource? {
+        try await store.resource(key).map { StoredResource($0) }
     }
 
     /// What a cache directory holds, without opening it: also while another process has it open.
@@ -46,14 +19,21 @@ extension MediaCache {
     /// - Parameter key: One resource only.
     /// - Throws: `CacheError`: `.notStored` when there is no cache in the directory, `.catalogTooNew`,
     ///   `.catalogDamaged`, `.storage`.
-    public static func inspect(_ directory: URL, key: CacheKey? = nil) async throws -> [CachedMedia] {
-        try await Store.inspect(path: directory.path, key: key).map { CachedMedia($0) }
+    public static func inspect(_ directory: URL, key: CacheKey? = nil) async throws -> [StoredResource] {
+        try await Store.inspect(path: directory.path, key: key).map { StoredResource($0) }
     }
 
-    /// Keeps a stored resource from eviction, or lets it go again.
+    /// Keeps what is stored of a resource from eviction, also across launches, until it is unpinned or removed.
     ///
     /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
-    public func setPinned(_ isPinned: Bool, key: CacheKey) async throws {
+    public func pin(_ key: CacheKey) async throws { try await setPinned(true, key) }
+
+    /// Lets what is stored of a resource be evicted again.
+    ///
+    /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
+    public func unpin(_ key: CacheKey) async throws { try await setPinned(false, key) }
+
+    private func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws {
         guard try await store.setPinned(isPinned, key) else {
             throw CacheError(.notStored, "nothing is kept under the key \(key)")
         }
@@ -74,10 +54,10 @@ extension MediaCache {
     /// - Returns: How many bytes went. Pinned resources and what readers are near stay.
     @discardableResult
     public func evict(to size: Int64? = nil) async throws -> Int64 {
-        let before = storedBytes
+        let before = storedByteCount
         guard let size = size ?? capacity else { return 0 }
         try await store.evict(to: size)
-        return before - storedBytes
+        return before - storedByteCount
     }
 
     /// Sets the most to keep from now on, and evicts what is too much, as far as pins and readers allow.
@@ -97,7 +77,7 @@ extension MediaCache {
     ///   - progress: Called now and then with the blocks done and the blocks in all; from any thread.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
-    ) async throws -> Verification {
+    ) async throws -> VerificationReport {
         try await store.verify(repairing: repairing, progress: progress)
     }
 
@@ -105,15 +85,4 @@ extension MediaCache {
     ///
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` (the message names the first missing range), `.storage`.
     public func export(_ key: CacheKey, to file: URL) async throws { try await store.export(key, to: file) }
-}
-
-extension CachedMedia {
-    init(_ resource: StoredResourceRecord) {
-        let version = resource.description.flatMap { ResourceVersion(encoded: $0.version) }
-        self.init(
-            key: resource.key, address: resource.url, length: resource.description?.length,
-            contentType: resource.description?.contentType,
-            validator: version?.validator.entityTag?.text ?? version?.validator.lastModified,
-            ranges: resource.landed, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt)
-    }
 }

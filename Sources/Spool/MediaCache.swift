@@ -100,7 +100,7 @@ public final class MediaCache: Sendable {
     public func open() async throws { _ = try await context.opening.directory() }
 
     /// Opens a media file through the cache.
-    public func media(for source: MediaSource) -> Media {
+    public func media(for source: MediaSource) -> MediaResource {
         let identity = OpenResources.Identity(
             key: key(for: source), source: source,
             tellsVariantsApart: context.configuration.freshness == .http)
@@ -109,11 +109,11 @@ public final class MediaCache: Sendable {
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
-        return Media(identity: identity, credentials: credentials, resource: resource, registry: resources)
+        return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: resources)
     }
 
     /// Opens the media file at `url` through the cache.
-    public func media(for url: URL) -> Media { media(for: MediaSource(url: url)) }
+    public func media(for url: URL) -> MediaResource { media(for: MediaSource(url: url)) }
 
     /// The key under which the media file of `source` is kept.
     ///
@@ -130,8 +130,8 @@ public final class MediaCache: Sendable {
     /// What happens from now on, to all resources; each call gives a stream of its own.
     public var events: AsyncStream<CacheEvent> { context.events.events() }
 
-    /// Bytes of media that are kept now.
-    public var storedBytes: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
+    /// Bytes of media that are kept now; 0 before the directory is open.
+    public var storedByteCount: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 
     /// The most bytes of media to keep; nil: no limit, or not known before the directory is open.
     public var capacity: Int64? { context.opening.openedStore?.capacity }

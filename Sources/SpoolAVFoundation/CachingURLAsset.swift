@@ -34,7 +34,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     private let options: [String: Any]?
 
     /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.
-    public var media: Media? { loader?.media }
+    public var media: MediaResource? { loader?.media }
 
     /// `AVURLAssetOverrideMIMETypeKey`, by its value: SDKs before iOS 17's don't declare it, and these sources are also
     /// checked with one of them. The value of each of AVFoundation's option keys is its name.

@@ -139,8 +139,8 @@ final class SimulatedPlay: Sendable {
     /// What is counted as kept is what is kept.
     private func checkStored(in cache: MediaCache) async {
         do {
-            let kept = try await cache.contents().reduce(0) { $0 + $1.cachedBytes }
-            #expect(cache.storedBytes == kept, "seed \(seed)")
+            let kept = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
+            #expect(cache.storedByteCount == kept, "seed \(seed)")
         } catch {
             Issue.record("seed \(seed): \(error)")
         }
@@ -162,7 +162,7 @@ final class SimulatedPlay: Sendable {
     }
 
     /// One reader, from opening to cancelling or its end.
-    private func read(_ media: Media, in cache: MediaCache, _ random: inout SplitMix) async throws {
+    private func read(_ media: MediaResource, in cache: MediaCache, _ random: inout SplitMix) async throws {
         let known = versions[media.source.url.path] ?? []
         let length = known.first?.length ?? 0
         let start = Int64(random.below(Int(length)))
@@ -191,8 +191,8 @@ final class SimulatedPlay: Sendable {
                     Issue.record("seed \(seed): wrong or mixed bytes in \(chunk.range), chunk \(chunks) of \(range)")
                     return
                 }
-                if let capacity, cache.storedBytes > capacity {
-                    Issue.record("seed \(seed): \(cache.storedBytes) bytes are kept, \(capacity) may be")
+                if let capacity, cache.storedByteCount > capacity {
+                    Issue.record("seed \(seed): \(cache.storedByteCount) bytes are kept, \(capacity) may be")
                 }
                 if random.chance(4) { await Task.yield() }
             }

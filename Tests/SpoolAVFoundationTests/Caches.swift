@@ -63,7 +63,7 @@ extension MediaCache {
     }
 }
 
-extension Media {
+extension MediaResource {
     /// Waits until no transfer is in flight.
     func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
 }

@@ -209,7 +209,7 @@ struct StoreRoomTests {
     /// Says of every resource that it is as large as can be.
     private struct Boastful: EvictionPolicy {
         func order(_ candidates: [EvictableResource]) -> [EvictableResource] {
-            candidates.map { EvictableResource(key: $0.key, storedBytes: .max, lastUsed: $0.lastUsed) }
+            candidates.map { EvictableResource(key: $0.key, storedByteCount: .max, lastUsed: $0.lastUsed) }
         }
     }
 

@@ -5,7 +5,7 @@ import Spool
 struct LandedMedia: Sendable {
     let length: Int64
     let cache: MediaCache
-    let media: Media
+    let media: MediaResource
     /// The cache's media file: a plain copy of the resource.
     let file: URL
     private let folder: TemporaryFolder

@@ -177,7 +177,7 @@ final class OpenResource: Sendable {
         scheduler.look { state in
             guard evenStale || !state.machine.needsValidation, let length = state.machine.length else { return nil }
             return ContentInformation(
-                length: length, contentType: state.lease?.generation.description.contentType,
+                length: length, mimeType: state.lease?.generation.description.contentType,
                 supportsByteRanges: state.machine.rangeSupport != .unsupported)
         }
     }

@@ -6,7 +6,7 @@ import Synchronization
 /// Held for a counter's time, so that readers of landed bytes do not wait for one another here.
 final class ServingRecord: Sendable {
     private struct State {
-        var statistics = Statistics()
+        var statistics = TransferStatistics()
         /// What has landed and was handed to nobody yet.
         var unserved = ByteRangeSet()
     }
@@ -14,9 +14,9 @@ final class ServingRecord: Sendable {
     private let state = Mutex(State())
 
     /// What has been counted since the resource was opened.
-    var statistics: Statistics { state.withLock { $0.statistics } }
+    var statistics: TransferStatistics { state.withLock { $0.statistics } }
 
-    func count(_ change: (inout Statistics) -> Void) { state.withLock { change(&$0.statistics) } }
+    func count(_ change: (inout TransferStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
     /// Bytes have landed that were not there.
     func landed(_ fresh: ByteRangeSet) {

@@ -25,13 +25,13 @@ extension ResourceDescription {
     ///
     /// - Parameter mimeType: what the app says that it is, whatever the origin says and the bytes look like.
     /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
-    init(of media: Media, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
+    init(of media: MediaResource, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
         // Where nothing is known, one request brings all: the head of its response and the first bytes.
         let start = try await media.isKnown ? nil : Self.start(of: media)
         let information = try await media.contentInformation()
         length = information.length
         isComplete = Self.isComplete(media, length: information.length)
-        let declared = mimeType ?? information.contentType
+        let declared = mimeType ?? information.mimeType
         mustPlayPlainly =
             UniformType.isPlaylist(mimeType: declared) || information.length == nil && unknownLength == .redirect
         types = UniformType.candidates(mimeType: declared, pathExtension: media.source.url.pathExtension)
@@ -47,7 +47,7 @@ extension ResourceDescription {
     }
 
     /// The first bytes, fetched if need be; nil if there are none.
-    private static func start(of media: Media) async throws -> Data? {
+    private static func start(of media: MediaResource) async throws -> Data? {
         do {
             return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
         } catch let error as CacheError where error.code == .unsatisfiableRange {
@@ -56,13 +56,13 @@ extension ResourceDescription {
     }
 
     /// The first bytes of what is known already. If others landed and they did not, they are fetched only if needed.
-    private static func storedStart(of media: Media, isNeeded: Bool) async throws -> Data? {
+    private static func storedStart(of media: MediaResource, isNeeded: Bool) async throws -> Data? {
         let landed = media.landed
         guard isNeeded || landed.isEmpty || landed.contains(0..<1) else { return nil }
         return try await start(of: media)
     }
 
-    static func isComplete(_ media: Media, length: Int64?) -> Bool {
+    static func isComplete(_ media: MediaResource, length: Int64?) -> Bool {
         length.map { media.landed.contains(0..<$0) } ?? false
     }
 }

@@ -29,7 +29,7 @@ import Synchronization
 /// `@unchecked Sendable`: all that can change is touched on ``queue`` alone, which every entry checks.
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     /// The media file, as the cache knows it.
-    public let media: Media
+    public let media: MediaResource
     /// The queue that loading requests come and are served on: serial, and not the main queue.
     public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
 

@@ -15,7 +15,7 @@ final class LoadingRequest {
     let request: AVAssetResourceLoadingRequest
     var machine: StateMachine
     /// The reader that it is served from now.
-    var reader: Reader?
+    var reader: MediaReader?
     var pace: DeliveryPace
     /// How often in a row the network was gone when it was read.
     var losses = 0

@@ -3,13 +3,13 @@ import Spool
 extension CacheOptions {
     func setPinned(_ isPinned: Bool, _ media: MediaURL) async throws {
         let found = try await withExistingCache { cache in
-            guard try await cache.contents(of: media.key) != nil else { throw media.notStored }
-            try await cache.setPinned(isPinned, key: media.key)
-            return try await cache.contents(of: media.key)
+            guard try await cache.storedResource(for: media.key) != nil else { throw media.notStored }
+            if isPinned { try await cache.pin(media.key) } else { try await cache.unpin(media.key) }
+            return try await cache.storedResource(for: media.key)
         }
         guard case let kept?? = found else { throw media.notStored }
         if json { return try Output.json(MediaReport(kept)) }
         try Output.line(
-            "\(isPinned ? "pinned" : "unpinned") \(kept.address), \(ByteCount(bytes: kept.cachedBytes).text) kept")
+            "\(isPinned ? "pinned" : "unpinned") \(kept.address), \(ByteCount(bytes: kept.storedByteCount).text) kept")
     }
 }

@@ -37,7 +37,7 @@ struct ExportCommand: AsyncParsableCommand {
             }
             guard isDone else { throw url.notStored }
         }
-        let report = Report(url: media.address, file: target.path, bytes: media.length ?? media.cachedBytes)
+        let report = Report(url: media.address, file: target.path, bytes: media.length ?? media.storedByteCount)
         if options.json { return try Output.json(report) }
         try Output.line("\(ByteCount(bytes: report.bytes).text) written to \(file)")
     }

@@ -20,7 +20,7 @@ struct GarbageCollectCommand: AsyncParsableCommand {
         let size = to?.bytes
         let done = try await options.withExistingCache { cache in
             let evicted = try await cache.evict(to: size)
-            return Report(evicted: evicted, stored: cache.storedBytes, capacity: cache.capacity)
+            return Report(evicted: evicted, stored: cache.storedByteCount, capacity: cache.capacity)
         }
         if done == nil { options.tellOfNoCache() }
         let report = done ?? Report(evicted: 0, stored: 0, capacity: nil)

@@ -42,7 +42,7 @@ struct GetCommand: AsyncParsableCommand {
                 let beside = try await FetchBeside(range, of: url.key, in: options.directory)
             {
                 let outcome = try await beside.run(to: try await target())
-                var counts = Statistics()
+                var counts = TransferStatistics()
                 counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
                 return try await report(outcome, of: source, counts: counts)
             }
@@ -64,7 +64,7 @@ struct GetCommand: AsyncParsableCommand {
         return try await OutputTarget(output)
     }
 
-    private func report(_ outcome: Fetch.Outcome, of source: MediaSource, counts: Statistics) async throws {
+    private func report(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics) async throws {
         // All bytes are delivered; a report without the stored ranges is better than none.
         let kept = try? await options.contents(of: url.key)?.first
         let report = FetchReport(outcome, of: source, counts: counts, kept: kept)

@@ -17,12 +17,12 @@ struct InfoCommand: AsyncParsableCommand {
         try Output.line("URL        \(media.address)")
         try Output.line("key        \(media.key)")
         try Output.line("length     \(length)")
-        try Output.line("type       \(media.contentType ?? "unknown")")
+        try Output.line("type       \(media.mimeType ?? "unknown")")
         try Output.line("validator  \(media.validator ?? "none")")
-        try Output.line("cached     \(ByteCount(bytes: media.cachedBytes).text), \(media.share)")
+        try Output.line("cached     \(ByteCount(bytes: media.storedByteCount).text), \(media.share)")
         let cells = RangeBar.cells(upTo: 60, in: Output.columns(of: STDOUT_FILENO).map { $0 - 13 })
         if cells > 0 {
-            try Output.line("           ▕\(RangeBar.text(media.ranges, length: media.length, cells: cells))▏")
+            try Output.line("           ▕\(RangeBar.text(media.storedRanges, length: media.length, cells: cells))▏")
         }
         try Output.line("pinned     \(media.isPinned ? "yes" : "no")")
         try Output.line("last used  \(media.lastUsed.formatted(.iso8601))")

@@ -17,10 +17,10 @@ struct ListCommand: AsyncParsableCommand {
         if options.json { return try Output.json(contents.map(MediaReport.init)) }
         let cells = RangeBar.cells(upTo: 20, in: Output.columns(of: STDOUT_FILENO).map { $0 / 4 })
         for media in contents {
-            let bar = RangeBar.text(media.ranges, length: media.length, cells: cells)
+            let bar = RangeBar.text(media.storedRanges, length: media.length, cells: cells)
             let columns =
                 (cells > 0 ? [bar] : []) + [
-                    media.share.padded(to: 9), ByteCount(bytes: media.cachedBytes).text.padded(to: 9),
+                    media.share.padded(to: 9), ByteCount(bytes: media.storedByteCount).text.padded(to: 9),
                     media.isPinned ? "pinned" : "      ", media.address,
                 ]
             try Output.line(columns.joined(separator: "  "))

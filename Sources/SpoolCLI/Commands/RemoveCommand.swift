@@ -26,10 +26,10 @@ struct RemoveCommand: AsyncParsableCommand {
         let urls = urls
         let all = all
         let outcome = try await options.withExistingCache { cache in
-            let contents = try await cache.contents()
+            let contents = try await cache.storedResources()
             let stored = Set(contents.map(\.key))
             let wanted = Set(urls.map(\.key))
-            var removed: [CachedMedia] = []
+            var removed: [StoredResource] = []
             var failures: [any Error] = urls.filter { !stored.contains($0.key) }.map(\.notStored)
             for media in contents where all || wanted.contains(media.key) {
                 do {
@@ -42,12 +42,12 @@ struct RemoveCommand: AsyncParsableCommand {
             return (removed: removed, failures: failures)
         }
         let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
-        let bytes = removed.reduce(0) { $0 + $1.cachedBytes }
+        let bytes = removed.reduce(0) { $0 + $1.storedByteCount }
         if options.json {
             try Output.json(Report(removed: removed.map(\.address), bytes: bytes))
         } else {
             for media in removed {
-                try Output.line("removed \(media.address), \(ByteCount(bytes: media.cachedBytes).text)")
+                try Output.line("removed \(media.address), \(ByteCount(bytes: media.storedByteCount).text)")
             }
             if removed.count != 1 || all {
                 let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"

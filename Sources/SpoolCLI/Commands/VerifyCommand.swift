@@ -34,7 +34,7 @@ struct VerifyCommand: AsyncParsableCommand {
             "\(bad.counted("block")) \(bad == 1 ? "is" : "are") damaged; --repair drops what is, to be fetched again")
     }
 
-    private func check(_ cache: MediaCache) async throws -> Verification {
+    private func check(_ cache: MediaCache) async throws -> VerificationReport {
         let progress = Mutex((done: 0, of: 0))
         let line = LiveLine { _ in
             let (done, total) = progress.withLock { $0 }

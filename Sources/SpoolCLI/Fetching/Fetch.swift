@@ -17,14 +17,14 @@ final class Fetch: Sendable {
         var seconds: Double
     }
 
-    private let media: Media
+    private let media: MediaResource
     private let range: MediaRange
     private let target: OutputTarget
     private let start = ContinuousClock.now
     private let progress: Mutex<(line: ProgressLine, rate: RateEstimate)>
 
     /// Delivers `range` of `media` to `target`.
-    init(_ media: Media, _ range: MediaRange, to target: OutputTarget) {
+    init(_ media: MediaResource, _ range: MediaRange, to target: OutputTarget) {
         self.media = media
         self.range = range
         self.target = target
@@ -33,7 +33,7 @@ final class Fetch: Sendable {
 
     /// Delivers every byte of the range.
     ///
-    /// - Throws: `CacheError` as `Reader.next()` does, and when the target can't be written; `CancellationError`.
+    /// - Throws: `CacheError` as `MediaReader.next()` does, and when the target can't be written; `CancellationError`.
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
         do {
@@ -72,7 +72,7 @@ final class Fetch: Sendable {
     }
 
     /// The first chunk; nil where the whole is asked for and the whole is empty.
-    private func firstChunk(of reader: Reader) async throws -> MediaChunk? {
+    private func firstChunk(of reader: MediaReader) async throws -> MediaChunk? {
         do {
             return try await reader.next()
         } catch let error as CacheError where error.code == .unsatisfiableRange && range == .all {

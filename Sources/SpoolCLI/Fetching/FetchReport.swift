@@ -17,7 +17,7 @@ struct FetchReport: Encodable, Sendable {
     /// - Parameters:
     ///   - counts: What was counted, taken after the cache was closed, when nothing is on its way any more.
     ///   - kept: What the cache holds now; nil if nothing.
-    init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: Statistics, kept: CachedMedia?) {
+    init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
         url = source.displayAddress
         _length = OrNull(wrappedValue: kept?.length ?? outcome.length)
         range = outcome.range.pair

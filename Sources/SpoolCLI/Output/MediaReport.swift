@@ -14,25 +14,25 @@ struct MediaReport: Encodable, Sendable {
     var pinned: Bool
     var lastUsed: Date
 
-    init(_ media: CachedMedia) {
+    init(_ media: StoredResource) {
         url = media.address
         key = media.key.hash
         _length = OrNull(wrappedValue: media.length)
-        _contentType = OrNull(wrappedValue: media.contentType)
+        _contentType = OrNull(wrappedValue: media.mimeType)
         _validator = OrNull(wrappedValue: media.validator)
-        cachedBytes = media.cachedBytes
-        ranges = media.ranges.map(\.pair)
+        cachedBytes = media.storedByteCount
+        ranges = media.storedRanges.map(\.pair)
         complete = media.isComplete
         pinned = media.isPinned
         lastUsed = media.lastUsed
     }
 }
 
-extension CachedMedia {
+extension StoredResource {
     /// How much is there, in one short column: `complete`, `42 %`, or bytes where the length is not known.
     var share: String {
         if isComplete { return "complete" }
-        guard let length, length > 0 else { return ByteCount(bytes: cachedBytes).text }
-        return "\(min(99, cachedBytes * 100 / length)) %"
+        guard let length, length > 0 else { return ByteCount(bytes: storedByteCount).text }
+        return "\(min(99, storedByteCount * 100 / length)) %"
     }
 }

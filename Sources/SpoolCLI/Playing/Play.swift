@@ -46,7 +46,7 @@ struct Play: Sendable {
         await warnings.end()
         // The play is over; a report without the stored ranges is better than none.
         let kept = try? await options.contents(of: media?.key)?.first
-        report.add(media?.statistics ?? Statistics(), kept: kept)
+        report.add(media?.statistics ?? TransferStatistics(), kept: kept)
         return report
     }
 
@@ -57,7 +57,7 @@ struct Play: Sendable {
 
     private var name: String { source.url.isFileURL ? "“\(source.url.path)”" : source.displayAddress }
 
-    @MainActor private func play(_ asset: AVURLAsset, media: Media?) async throws -> PlaySession.Outcome {
+    @MainActor private func play(_ asset: AVURLAsset, media: MediaResource?) async throws -> PlaySession.Outcome {
         let session = PlaySession(asset, name: name, isHeadless: isHeadless, plan: plan, jumped: jumped)
         let line = LiveLine { columns in await Self.line(session, media, columns: columns) }
         do {
@@ -71,7 +71,7 @@ struct Play: Sendable {
     }
 
     /// Where it plays, which parts of the file are there, and where bytes came from.
-    @MainActor private static func line(_ session: PlaySession, _ media: Media?, columns: Int) async -> String {
+    @MainActor private static func line(_ session: PlaySession, _ media: MediaResource?, columns: Int) async -> String {
         let position = "\(ProgressLine.clock(session.time)) / \(session.duration.map(ProgressLine.clock) ?? "–:––")"
         guard let media else { return position }
         let counts = media.statistics

@@ -38,11 +38,11 @@ struct PlayReport: Encodable, Sendable {
     }
 
     /// Takes in what was counted, after the cache was closed, when nothing is on its way any more.
-    mutating func add(_ counts: Statistics, kept: CachedMedia?) {
+    mutating func add(_ counts: TransferStatistics, kept: StoredResource?) {
         bytesFromCache = counts.bytesFromCache
         bytesFromOrigin = counts.bytesFromOrigin
         originRequests = counts.originRequests
-        cachedRanges = kept?.ranges.map(\.pair) ?? []
+        cachedRanges = kept?.storedRanges.map(\.pair) ?? []
     }
 
     /// Takes in what the player asked for. Apple's AVFoundation keeps no log of that.

@@ -66,7 +66,7 @@ extension CacheOptions {
     }
 
     /// The stored resources, read also while another process has the cache; nil where there is no cache.
-    func contents(of key: CacheKey? = nil) async throws -> [CachedMedia]? {
+    func contents(of key: CacheKey? = nil) async throws -> [StoredResource]? {
         do {
             return try await MediaCache.inspect(directory, key: key)
         } catch let error as CacheError where error.code == .notStored {

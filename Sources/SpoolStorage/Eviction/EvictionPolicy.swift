@@ -5,14 +5,14 @@ public struct EvictableResource: Sendable, Hashable {
     /// The resource.
     public var key: CacheKey
     /// Bytes of it that are kept.
-    public var storedBytes: Int64
+    public var storedByteCount: Int64
     /// When it was last opened by a reader.
     public var lastUsed: Date
 
     /// Creates a candidate.
-    public init(key: CacheKey, storedBytes: Int64, lastUsed: Date) {
+    public init(key: CacheKey, storedByteCount: Int64, lastUsed: Date) {
         self.key = key
-        self.storedBytes = storedBytes
+        self.storedByteCount = storedByteCount
         self.lastUsed = lastUsed
     }
 }
@@ -41,6 +41,6 @@ public struct LargestFirst: EvictionPolicy {
 
     /// The candidates by size, the largest first.
     public func order(_ candidates: [EvictableResource]) -> [EvictableResource] {
-        candidates.sorted { $0.storedBytes > $1.storedBytes }
+        candidates.sorted { $0.storedByteCount > $1.storedByteCount }
     }
 }

@@ -114,7 +114,7 @@ extension Store {
                     // What has been closed a moment ago may hold more than is recorded yet.
                     let held = table.currentGeneration(of: key)?.disk?.landedByteCount
                     return EvictableResource(
-                        key: key, storedBytes: held ?? candidate.storedBytes, lastUsed: candidate.lastUsedAt)
+                        key: key, storedByteCount: held ?? candidate.storedBytes, lastUsed: candidate.lastUsedAt)
                 }
             }
             // Only the order is the policy's: what it says of sizes and keys may be anything.
@@ -147,7 +147,7 @@ extension Store {
         var part: CacheKey?
         var planned: Int64 = 0
         while part == nil, planned < most, let resource = resources.first {
-            let (sum, overflow) = planned.addingReportingOverflow(resource.storedBytes)
+            let (sum, overflow) = planned.addingReportingOverflow(resource.storedByteCount)
             let isWhole = !overflow && sum <= most
             guard isWhole || (!wholeOnly && planned < count) else {
                 if wholeOnly { resources = [] }

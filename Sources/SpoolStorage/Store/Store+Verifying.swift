@@ -12,14 +12,14 @@ extension Store {
     /// - Throws: ``CacheError`` when the catalog or a file can't be opened this time.
     package func verify(
         repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
-    ) async throws -> Verification {
+    ) async throws -> VerificationReport {
         if repairing { try checkWritable() }
         try checkOpen()
         let total = try await executor.run(in: .maintenance) {
             if self.directory.access.isWritable { try self.writeChanges() }
             return try self.catalog.blockCount()
         }
-        var result = Verification()
+        var result = VerificationReport()
         var key = ""
         while true {
             let last = key
@@ -47,7 +47,7 @@ extension Store {
     }
 
     private func verify(
-        _ generation: Generation, _ isRepairing: Bool, _ result: inout Verification, _ progress: (Int) -> Void
+        _ generation: Generation, _ isRepairing: Bool, _ result: inout VerificationReport, _ progress: (Int) -> Void
     ) async throws {
         if isRepairing {
             try await executor.run(in: .maintenance) {

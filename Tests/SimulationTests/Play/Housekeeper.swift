@@ -75,7 +75,8 @@ struct Housekeeper {
             life.expectCapacity(capacity)
             try await cache.rememberCapacity(capacity.map { .bytes($0) } ?? .unlimited)
             life.noteCapacity(cache)
-        case .pin, .unpin: try await cache.setPinned(chore == .pin, key: key)
+        case .pin: try await cache.pin(key)
+        case .unpin: try await cache.unpin(key)
         case .list: try await list()
         case .changeVersion:
             // A version of which less than a block has come does not take the place of what is kept.
@@ -115,9 +116,12 @@ struct Housekeeper {
     }
 
     private func list() async throws {
-        for kept in try await cache.contents() {
-            guard let length = kept.length, let last = kept.ranges.bounds?.upperBound, last > length else { continue }
-            world.report(.operation, "\(kept.address) has \(length) bytes, and \(kept.ranges) of them kept", in: life)
+        for kept in try await cache.storedResources() {
+            guard let length = kept.length, let last = kept.storedRanges.bounds?.upperBound, last > length else {
+                continue
+            }
+            world.report(
+                .operation, "\(kept.address) has \(length) bytes, and \(kept.storedRanges) of them kept", in: life)
         }
     }
 }

@@ -170,7 +170,9 @@ final class Play: Sendable {
         } catch {
             world.report(.operation, "removing all: \(error)", in: life)
         }
-        if cache.storedBytes != 0 { world.report(.ledger, "\(cache.storedBytes) bytes are kept of nothing", in: life) }
+        if cache.storedByteCount != 0 {
+            world.report(.ledger, "\(cache.storedByteCount) bytes are kept of nothing", in: life)
+        }
         life.isClosing = true
         await close(life, cache)
         let left = life.memory.paths.filter { $0.hasSuffix(".media") }
@@ -190,11 +192,11 @@ final class Play: Sendable {
             let text = "\(cache.openResourceCount) resources are open, \(cache.leaseCount) leases held"
             world.report(.leases, text, in: life)
         }
-        let stored = cache.storedBytes
+        let stored = cache.storedByteCount
         do {
-            let contents = try await cache.contents()
+            let contents = try await cache.storedResources()
             guard !life.isDead else { return }
-            let recorded = contents.reduce(0) { $0 + $1.cachedBytes }
+            let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
             // What is found bad in a directory that can only be read can't be recorded.
             if recorded != stored, cache.readOnlyReason == nil {
                 world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
@@ -229,13 +231,13 @@ final class Play: Sendable {
     }
 
     /// Every recorded block is on disk, and nothing else is, if nothing has damaged it.
-    private func checkPages(_ contents: [CachedMedia], _ life: PlayLife) {
+    private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
         guard !world.plan.damages, !life.isDeleted else { return }
         // An eviction or a removal that was not written may leave records of what is gone, which shows when it is opened.
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !hasEndedUncleanly(before: life) else { return }
         let recorded = contents.reduce(0) { sum, kept in
-            sum + kept.ranges.reduce(0) { $0 + Block.indices(touching: $1).count }
+            sum + kept.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count }
         }
         let pages = life.memory.paths.filter { $0.hasSuffix(".media") }
             .reduce(0) { $0 + (life.memory.with($1, \.pageCount) ?? 0) }

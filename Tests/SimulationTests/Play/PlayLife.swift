@@ -110,8 +110,8 @@ final class PlayLife: Sendable {
                         configuration: configuration, fileSystem: files, clock: world.cacheClock,
                         executor: BlockingExecutor(running: world.executor), openFileLimit: Self.openFileLimit)
                 }
-                world.log.add("life \(number)", "opened, \(cache.storedBytes) bytes are kept")
-                state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
+                world.log.add("life \(number)", "opened, \(cache.storedByteCount) bytes are kept")
+                state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
                 return cache
             } catch {
                 world.log.add("life \(number)", "did not open: \(world.withoutRoot("\(error)"))")
@@ -134,7 +134,7 @@ final class PlayLife: Sendable {
 
     /// The capacity was changed; more may be kept until evicted, if it is pinned or read, but no more than there is.
     func noteCapacity(_ cache: MediaCache) {
-        state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedBytes) } }
+        state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
     }
 
     /// Memory must not be more than its limit and a block for each request in flight, and all of it is counted; no more
@@ -160,7 +160,7 @@ final class PlayLife: Sendable {
     /// What is kept must not be more than the capacity, nor grow beyond it.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
-        let stored = cache.storedBytes
+        let stored = cache.storedByteCount
         if stored > bound { world.report(.capacity, "\(stored) bytes are kept, \(bound) may be", in: self) }
     }
 

@@ -8,7 +8,7 @@ struct Player {
     let cache: MediaCache
     var random: SplitMix
     private let viewer: Viewer
-    private var held: [Media] = []
+    private var held: [MediaResource] = []
     private var world: PlayWorld { life.world }
 
     init(_ name: String, _ life: PlayLife, _ cache: MediaCache, _ random: SplitMix) {
@@ -47,7 +47,7 @@ struct Player {
         }
     }
 
-    private mutating func open() -> (SimulatedMedia, Media) {
+    private mutating func open() -> (SimulatedMedia, MediaResource) {
         let media = random.pick(world.plan.media)
         if let known = held.first(where: { $0.source.url == media.url }), random.chance(2) { return (media, known) }
         let opened = open(media, viewer)
@@ -56,7 +56,7 @@ struct Player {
         return (media, opened)
     }
 
-    private func open(_ media: SimulatedMedia, _ viewer: Viewer) -> Media {
+    private func open(_ media: SimulatedMedia, _ viewer: Viewer) -> MediaResource {
         cache.media(for: MediaSource(url: media.url, fields: viewer.fields))
     }
 
@@ -153,7 +153,7 @@ struct Player {
 
 /// One reader at work, and what it has handed out so far.
 struct Reading: Sendable {
-    let reader: Reader
+    let reader: MediaReader
     var check: ReadCheck
     /// Whether somebody cancels it.
     var isCancelled = false
@@ -164,12 +164,15 @@ struct Reading: Sendable {
     private var place: PlaceAtOrigin?
 
     /// Reads all of it.
-    init(whole media: SimulatedMedia, _ opened: Media, _ viewer: Viewer, _ random: inout SplitMix) {
+    init(whole media: SimulatedMedia, _ opened: MediaResource, _ viewer: Viewer, _ random: inout SplitMix) {
         self.init(media, opened, .all, viewer, &random)
         chunksLeft = .max
     }
 
-    init(_ media: SimulatedMedia, _ opened: Media, _ range: MediaRange, _ viewer: Viewer, _ random: inout SplitMix) {
+    init(
+        _ media: SimulatedMedia, _ opened: MediaResource, _ range: MediaRange, _ viewer: Viewer,
+        _ random: inout SplitMix
+    ) {
         let isPreload = viewer.preloads
         let chunkSize = random.pick([700, 20_000, 65_536, 150_000, 262_144])
         reader =

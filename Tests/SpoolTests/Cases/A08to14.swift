@@ -41,7 +41,7 @@ struct PartialContentLengthCases {
                 let error = try await media.failure { try Self.song.verify($0.data, at: $0.offset) }
                 #expect(error?.code == .originUnavailable)
                 #expect(try await media.contentInformation().length == nil)
-                #expect(try await cache.contents().first?.length == nil)
+                #expect(try await cache.storedResources().first?.length == nil)
             }
         }
     }

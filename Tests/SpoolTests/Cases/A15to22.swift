@@ -38,7 +38,7 @@ struct PartialContentPolicyCases {
                 try await media.check(.bytes(0..<100), Self.song)
                 try await media.check(.bytes(2_000_000..<2_000_100), Self.song)
                 #expect(stage.origin.log.exchanges.last?.fields[.ifRange] == "\"x\"")
-                #expect(try await cache.contents().first?.validator == "\"x\"")
+                #expect(try await cache.storedResources().first?.validator == "\"x\"")
             }
         }
     }
@@ -70,8 +70,8 @@ struct PartialContentPolicyCases {
             for _ in 0..<2 {
                 try await stage.session { cache in
                     try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
-                    #expect(try await cache.contents().isEmpty)
-                    #expect(cache.storedBytes == 0)
+                    #expect(try await cache.storedResources().isEmpty)
+                    #expect(cache.storedByteCount == 0)
                 }
             }
             try await stage.origin.log.untilQuiet()
@@ -118,7 +118,7 @@ struct PartialContentPolicyCases {
             try await stage.session { cache in
                 let mine = cache.media(for: MediaSource(url: stage.url(), fields: [.authorization: "Bearer a"]))
                 try await mine.check(.bytes(0..<100_000), Self.song)
-                #expect(cache.storedBytes == 0)
+                #expect(cache.storedByteCount == 0)
                 for field in ["Bearer b", nil] as [String?] {
                     var fields = HTTPFields()
                     fields[.authorization] = field
@@ -208,7 +208,7 @@ struct PartialContentPolicyCases {
                 stage.origin.set("/a", .redirect(to: "/real?sig=2"))
                 stage.origin.update("/real") { $0.rules = [.always(.requiresQuery("sig=2", else: 403))] }
                 try await media.check(.all, Self.song, covers: 0..<3_000_000)
-                #expect(try await cache.contents().map(\.address) == [stage.url().absoluteString])
+                #expect(try await cache.storedResources().map(\.address) == [stage.url().absoluteString])
             }
             let log = stage.origin.log
             #expect(log.exchanges("/a").count == log.exchanges("/real").count)

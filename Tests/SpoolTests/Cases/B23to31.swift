@@ -329,7 +329,7 @@ struct ReaderAndTransferCases {
                         #expect(error?.code == .originUnavailable)
                         try await media.check(.bytes(0..<1_000_000), Self.song)
                     }
-                    #expect(try await cache.contents().first?.ranges.contains(0..<1_000_000) == true)
+                    #expect(try await cache.storedResources().first?.storedRanges.contains(0..<1_000_000) == true)
                 }
             }
         }

@@ -110,7 +110,7 @@ extension MediaCache {
     }
 }
 
-extension Media {
+extension MediaResource {
     /// Waits until no transfer is in flight.
     func waitUntilIdle() async { await resource?.scheduler.waitUntilIdle() }
 
@@ -144,7 +144,7 @@ extension Media {
     }
 }
 
-extension Reader {
+extension MediaReader {
     /// Reads until `offset` or the end, checking each byte; where it is then.
     @discardableResult
     func check(_ pattern: PatternBytes, upTo offset: Int64 = .max) async throws -> Int64 {

@@ -60,10 +60,10 @@ struct OneOwnerCases {
                 during: {
                     try await media.check(.all, Self.film, covers: 0..<Self.film.length)
                     await media.waitUntilIdle()
-                    #expect(try await cache.contents().first?.isComplete == true)
+                    #expect(try await cache.storedResources().first?.isComplete == true)
                 })
             try await media.check(.all, Self.film, covers: 0..<Self.film.length)
-            #expect(try await cache.contents().first?.isComplete == true)
+            #expect(try await cache.storedResources().first?.isComplete == true)
             #expect(try await cache.verify(repairing: true).bad == 0)
         }
         #expect(stage.origin.log.bytesSent("/a") == 10 << 20, "what the file had lost came again, and nothing else")
@@ -112,7 +112,7 @@ struct OneOwnerCases {
             disk.fail([.open], with: .error(code), times: 1)
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
             await cache.waitUntilIdle()
-            #expect(cache.storedBytes == Self.song.length)
+            #expect(cache.storedByteCount == Self.song.length)
         }
         try await stage.checkComplete(Self.song)
         #expect(stage.origin.log.bytesSent("/a") <= 2 * Self.song.length)
@@ -134,7 +134,7 @@ struct OneOwnerCases {
                 try await media.check(.all, Self.song, covers: 0..<Self.song.length)
             }
             await cache.waitUntilIdle()
-            #expect(cache.storedBytes == Self.song.length)
+            #expect(cache.storedByteCount == Self.song.length)
         }
         try await stage.checkComplete(Self.song)
     }
@@ -148,7 +148,7 @@ struct OneOwnerCases {
             for round in 0..<12 {
                 let path = "/\(round)"
                 stage.origin.set(path, .pattern(200_000, .drip(10_000, every: .seconds(1))))
-                var media: Media? = cache.media(for: stage.url(path))
+                var media: MediaResource? = cache.media(for: stage.url(path))
                 var player = media?.reader(chunkSize: 1000)
                 _ = try await player?.next()
                 player = nil

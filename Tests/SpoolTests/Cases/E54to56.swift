@@ -30,7 +30,7 @@ struct OneLedgerCases {
                 }
                 await cache.waitUntilIdle()
                 try await cache.checkLedger()
-                #expect(cache.storedBytes == Int64(round + 1) * 200_000)
+                #expect(cache.storedByteCount == Int64(round + 1) * 200_000)
             }
         }
     }
@@ -132,12 +132,13 @@ struct OneLedgerCases {
                 }
                 // It ends at the first damage; the rest is found by whoever comes to it.
                 await cache.waitUntilIdle()
-                #expect(cache.storedBytes < Self.song.length)
+                #expect(cache.storedByteCount < Self.song.length)
                 _ = try await cache.verify(repairing: true)
             }
             await cache.waitUntilIdle()
             try await cache.checkLedger()
-            #expect(finder == .play ? cache.storedBytes == Self.song.length : cache.storedBytes < Self.song.length)
+            #expect(
+                finder == .play ? cache.storedByteCount == Self.song.length : cache.storedByteCount < Self.song.length)
         }
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
@@ -151,7 +152,7 @@ struct OneLedgerCases {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
-            _ = try await cache.contents()
+            _ = try await cache.storedResources()
             let path = try #require(mediaFiles(in: stage.directory).max { $0.size < $1.size })
             let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
             for block in 0..<40 as Range<UInt64> {
@@ -160,7 +161,7 @@ struct OneLedgerCases {
             }
             try file.close()
             #expect(try await cache.verify(repairing: true).dropped == 40)
-            #expect(cache.storedBytes == Self.song.length - 40 * 65536)
+            #expect(cache.storedByteCount == Self.song.length - 40 * 65536)
             try await cache.checkLedger()
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
         }
@@ -174,12 +175,12 @@ struct OneLedgerCases {
             let media = cache.media(for: stage.url())
             let player = media.reader()
             try await player.check(Self.song, upTo: 1)
-            _ = try await cache.contents()
+            _ = try await cache.storedResources()
             let other = try CatalogFault(stage.directory)
             try await other.refuseBlocks()
             try await player.check(Self.song)
             // A round that is refused; its error is nobody's here.
-            _ = try? await cache.contents()
+            _ = try? await cache.storedResources()
             try await other.acceptBlocks()
         }
         try await stage.checkComplete(Self.song)
@@ -240,7 +241,7 @@ struct OneLedgerCases {
         }
         try await stage.session { cache in
             await cache.waitUntilIdle()
-            let known = try await cache.contents().count
+            let known = try await cache.storedResources().count
             // One file may have been made ahead.
             #expect(mediaFiles(in: stage.directory).count <= known + 1)
         }
@@ -259,11 +260,11 @@ struct OneLedgerCases {
             // The last block stays until the transfer that brought it has ended.
             await media.waitUntilIdle()
             try await cache.evict(to: 0)
-            #expect(cache.storedBytes == 0)
+            #expect(cache.storedByteCount == 0)
         }
         try await stage.session { cache in
             try await cache.evict(to: 0)
-            #expect(try await cache.contents().isEmpty)
+            #expect(try await cache.storedResources().isEmpty)
         }
         #expect(mediaFiles(in: stage.directory).isEmpty)
     }

@@ -79,7 +79,7 @@ struct ClosingAndBoundsCases {
     func closesInASecond() async throws {
         let stage = try MemoryStage([:], configure: { $0.connectionsPerOrigin = 20 })
         let cache = try await stage.open()
-        var held: [Reader] = []
+        var held: [MediaReader] = []
         for number in 0..<20 {
             stage.origin.set("/\(number)", .pattern(300_000, .stall(after: 100_000)))
             let player = cache.media(for: stage.url("/\(number)")).reader(chunkSize: 1000)
@@ -91,7 +91,7 @@ struct ClosingAndBoundsCases {
         await Self.within(.seconds(3), stage.clock) { await cache.close() }
         held = []
         try await stage.session { cache in
-            #expect(cache.storedBytes == 20 * 100_000, "what has landed is kept")
+            #expect(cache.storedByteCount == 20 * 100_000, "what has landed is kept")
         }
     }
 
@@ -138,7 +138,7 @@ struct ClosingAndBoundsCases {
         let stage = try MemoryStage([:], disk: disk)
         let short = PatternBytes(seed: 1, length: 65536)
         try await stage.session { cache in
-            var players: [Reader] = []
+            var players: [MediaReader] = []
             for number in 0..<400 {
                 stage.origin.set("/\(number)", .pattern(65536))
                 let player = cache.media(for: stage.url("/\(number)")).reader(chunkSize: 1000)
@@ -172,7 +172,7 @@ struct ClosingAndBoundsCases {
             }
             // Who waits gets its block in any case.
             #expect(most <= 4 << 20 + Int64(players.count) * 65536)
-            #expect(cache.storedBytes == 0)
+            #expect(cache.storedByteCount == 0)
         }
     }
 

@@ -32,7 +32,7 @@ struct UnfriendlyMachineCases {
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
             #expect(stage.origin.log.exchanges.isEmpty)
             try await cache.media(for: stage.url("/b")).check(.all, Self.song, covers: 0..<Self.song.length)
-            #expect(cache.storedBytes == Self.song.length)
+            #expect(cache.storedByteCount == Self.song.length)
         }
         disk.heal()
         try await stage.checkComplete(Self.song)
@@ -71,11 +71,11 @@ struct UnfriendlyMachineCases {
         stage.pass(3600)
         try await stage.session { cache in
             let now = stage.date.withLock { $0 }
-            #expect(try await cache.contents().allSatisfy { $0.lastUsed <= now })
+            #expect(try await cache.storedResources().allSatisfy { $0.lastUsed <= now })
             try await cache.evict(to: 2 * Self.song.length)
-            #expect(try await cache.contents(of: cache.key(for: stage.url("/a")))?.cachedBytes ?? 0 == 0)
-            #expect(try await cache.contents(of: cache.key(for: stage.url("/b")))?.isComplete == true)
-            #expect(try await cache.contents(of: cache.key(for: stage.url("/c")))?.isComplete == true)
+            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/a")))?.storedByteCount ?? 0 == 0)
+            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/b")))?.isComplete == true)
+            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/c")))?.isComplete == true)
         }
     }
 
@@ -94,7 +94,7 @@ struct UnfriendlyMachineCases {
         stage.pass(60)
         try await stage.session { cache in
             try await cache.evict(to: Self.song.length)
-            #expect(try await cache.contents(of: cache.key(for: stage.url("/a")))?.isComplete == true)
+            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/a")))?.isComplete == true)
         }
     }
 

@@ -47,7 +47,7 @@ struct DoubtfulResponseCases {
                 try await player.check(film, upTo: 4_000_000)
             }
             await cache.waitUntilIdle()
-            return cache.storedBytes
+            return cache.storedByteCount
         }
         #expect(stored >= 4_000_000)
         stage.origin.update("/a") { $0.content = .pattern(PatternBytes(seed: 1, length: 100_000)) }
@@ -56,7 +56,7 @@ struct DoubtfulResponseCases {
             let error = try await media.failure(.from(3_900_000)) { try film.verify($0.data, at: $0.offset) }
             #expect(error != nil)
             try await media.check(.bytes(3_000_000..<3_900_000), film)
-            #expect(cache.storedBytes == stored)
+            #expect(cache.storedByteCount == stored)
         }
         stage.origin.setReachable(false)
         try await stage.session { cache in
@@ -78,8 +78,8 @@ struct DoubtfulResponseCases {
         let stored = try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.bytes(0..<2_000_000), Self.song)
             await cache.waitUntilIdle()
-            if isPinned { try await cache.setPinned(true, key: cache.key(for: stage.url())) }
-            return cache.storedBytes
+            if isPinned { try await cache.pin(cache.key(for: stage.url())) }
+            return cache.storedByteCount
         }
         let page = Data(repeating: UInt8(ascii: " "), count: isPart ? 3_000_000 : 500)
         stage.origin.set(
@@ -92,12 +92,12 @@ struct DoubtfulResponseCases {
                 Issue.record("a page was handed to a player")
             }
             #expect(error != nil)
-            #expect(cache.storedBytes == stored)
+            #expect(cache.storedByteCount == stored)
         }
         stage.origin.setReachable(false)
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.bytes(0..<2_000_000), Self.song)
-            #expect(try await cache.contents().first?.isPinned == isPinned)
+            #expect(try await cache.storedResources().first?.isPinned == isPinned)
         }
     }
 
@@ -113,9 +113,9 @@ struct DoubtfulResponseCases {
         let film = PatternBytes(seed: 78, length: 300_000)
         stage.origin.set("/a", OriginResource(.pattern(film), etag: "\"film\"", contentType: "video/mp4"))
         try await stage.session { cache in
-            #expect(cache.storedBytes == 0)
+            #expect(cache.storedByteCount == 0)
             try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
-            #expect(cache.storedBytes == film.length)
+            #expect(cache.storedByteCount == film.length)
         }
     }
 

@@ -45,7 +45,7 @@ struct MeaninglessResponseCases {
             try await stage.session { cache in
                 let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("a player got bytes") }
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
-                #expect(cache.storedBytes == 0)
+                #expect(cache.storedByteCount == 0)
                 #expect(stage.origin.log.exchanges("/a").count == 1, "it is not tried again")
                 // The connection that the bad response came over may be chosen once more while it closes.
                 try await stage.flowing {

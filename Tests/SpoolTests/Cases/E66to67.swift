@@ -213,7 +213,7 @@ struct FailingPlaceCases {
             configure: { $0.readAhead.window = 1 << 20 }
         ) { stage in
             try await stage.session { cache in
-                var players: [Reader] = []
+                var players: [MediaReader] = []
                 for path in paths {
                     let player = cache.media(for: stage.url(path)).reader(chunkSize: 65536)
                     try await player.check(Self.film, upTo: 100_000)

@@ -44,7 +44,7 @@ struct SharingAndFreshnessCases {
     }
 
     /// Reads both to their ends, a bit of one and a bit of the other.
-    private func checkApart(_ one: Media, _ two: Media) async throws {
+    private func checkApart(_ one: MediaResource, _ two: MediaResource) async throws {
         let (first, second) = (one.reader(), two.reader())
         for end in stride(from: 300_000, through: 3_000_000, by: 300_000) as StrideThrough<Int64> {
             try await first.check(Self.song, upTo: end)
@@ -96,7 +96,7 @@ struct SharingAndFreshnessCases {
         resource.rules.append(.request(0, .stall(after: 30_000)))
         let stage = try MemoryStage(["/a": resource], freshness: .http)
         try await stage.session { cache in
-            func media(_ language: String) -> Media {
+            func media(_ language: String) -> MediaResource {
                 cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
             }
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
@@ -119,7 +119,7 @@ struct SharingAndFreshnessCases {
         }
         let stage = try MemoryStage(["/a": resource], freshness: .http, disk: files)
         try await stage.session { cache in
-            func media(_ language: String) -> Media {
+            func media(_ language: String) -> MediaResource {
                 cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
             }
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
@@ -180,7 +180,7 @@ struct SharingAndFreshnessCases {
             let media = cache.media(for: stage.url())
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
             let information = try await media.contentInformation()
-            #expect(information.contentType == "audio/mp4")
+            #expect(information.mimeType == "audio/mp4")
             #expect(information.length == Self.song.length)
         }
         stage.pass(900)
@@ -188,7 +188,7 @@ struct SharingAndFreshnessCases {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             let information = try await media.contentInformation()
-            #expect(information.contentType == "audio/mp4")
+            #expect(information.mimeType == "audio/mp4")
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)
         }
         #expect(stage.origin.log.exchanges.count == count, "a thousand seconds are not over")
@@ -229,11 +229,11 @@ struct SharingAndFreshnessCases {
             try await media.check(.bytes(0..<500_000), Self.song)
             try await media.check(.bytes(2_000_000..<2_500_000), Self.song)
             await media.waitUntilIdle()
-            let kept = try await cache.contents().first?.ranges ?? ByteRangeSet()
+            let kept = try await cache.storedResources().first?.storedRanges ?? ByteRangeSet()
             #expect(kept.intersection(1_048_576..<3_000_000).isEmpty)
         }
         try await stage.session { cache in
-            let kept = try await cache.contents().first?.ranges ?? ByteRangeSet()
+            let kept = try await cache.storedResources().first?.storedRanges ?? ByteRangeSet()
             #expect(kept.intersection(1_048_576..<3_000_000).isEmpty)
         }
     }
@@ -252,7 +252,7 @@ struct SharingAndFreshnessCases {
         try await stage.session { cache in
             let error = try await cache.media(for: stage.url()).failure { _ in Issue.record("served stale") }
             #expect(error?.code == .originUnavailable)
-            #expect(cache.storedBytes == Self.song.length)
+            #expect(cache.storedByteCount == Self.song.length)
         }
         stage.origin.setReachable(true)
         try await stage.session { cache in

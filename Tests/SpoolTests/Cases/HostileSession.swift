@@ -107,7 +107,7 @@ final class HostileSession: Sendable {
     }
 
     /// Reads to the end or to an error, and checks each byte against the versions that it can be of.
-    private func read(_ media: Media, _ range: MediaRange) async throws {
+    private func read(_ media: MediaResource, _ range: MediaRange) async throws {
         var candidates = Self.versions
         var end: Int64?
         var code = "none"

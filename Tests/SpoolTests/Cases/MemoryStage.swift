@@ -118,7 +118,7 @@ private struct UndatedUpstream: Upstream {
     }
 }
 
-extension Media {
+extension MediaResource {
     /// Reads `range` to its end, and hands back its bytes.
     func bytes(_ range: MediaRange = .all) async throws -> Data {
         var data = Data()

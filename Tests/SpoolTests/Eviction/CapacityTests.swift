@@ -58,15 +58,15 @@ struct CapacityTests {
                 group.addTask {
                     for round in 0..<2 {
                         try await play(url("film-\(reader)-\(round)"), in: cache) { _ in
-                            #expect(cache.storedBytes <= limit)
+                            #expect(cache.storedByteCount <= limit)
                         }
                     }
                 }
             }
             try await group.waitForAll()
         }
-        #expect(cache.storedBytes <= limit)
-        let stored = try await cache.contents().reduce(0) { $0 + $1.cachedBytes }
+        #expect(cache.storedByteCount <= limit)
+        let stored = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
         await cache.close()
         #expect(stored <= limit)
         #expect(onDisk() <= limit)
@@ -101,7 +101,7 @@ struct CapacityTests {
     @Test("C38: a resource larger than the capacity plays to its end, each byte asked for once")
     func largerThanCapacity() async throws {
         let cache = try await cache(capacity: 1 << 20)
-        try await play(url("film"), in: cache) { _ in #expect(cache.storedBytes <= 1 << 20) }
+        try await play(url("film"), in: cache) { _ in #expect(cache.storedByteCount <= 1 << 20) }
         #expect(upstream.bytesSent == upstream.length)
         await cache.close()
     }
@@ -110,7 +110,7 @@ struct CapacityTests {
     func noRoomAtAll() async throws {
         let cache = try await cache(capacity: 0)
         try await play(url("film"), in: cache)
-        #expect(cache.storedBytes == 0)
+        #expect(cache.storedByteCount == 0)
         #expect(upstream.bytesSent == upstream.length)
         await cache.close()
         #expect(onDisk() == 0)
@@ -122,11 +122,11 @@ struct CapacityTests {
         for name in ["old", "newer"] { try await play(url(name), in: cache) }
         await settle(cache)
         try await play(url("newest"), in: cache)
-        let old = try #require(try await cache.contents(of: cache.key(for: url("old"))))
-        #expect(old.cachedBytes < upstream.length)
-        #expect(old.ranges.first?.lowerBound == 0)
-        #expect(try await cache.contents(of: cache.key(for: url("newer")))?.isComplete == true)
-        #expect(try await cache.contents(of: cache.key(for: url("newest")))?.isComplete == true)
+        let old = try #require(try await cache.storedResource(for: cache.key(for: url("old"))))
+        #expect(old.storedByteCount < upstream.length)
+        #expect(old.storedRanges.first?.lowerBound == 0)
+        #expect(try await cache.storedResource(for: cache.key(for: url("newer")))?.isComplete == true)
+        #expect(try await cache.storedResource(for: cache.key(for: url("newest")))?.isComplete == true)
         await cache.close()
     }
 
@@ -134,11 +134,11 @@ struct CapacityTests {
     func pins() async throws {
         let cache = try await cache(capacity: upstream.length)
         try await play(url("kept"), in: cache)
-        try await cache.setPinned(true, key: cache.key(for: url("kept")))
+        try await cache.pin(cache.key(for: url("kept")))
         await settle(cache)
         try await play(url("other"), in: cache)
-        #expect(try await cache.contents(of: cache.key(for: url("kept")))?.isComplete == true)
-        #expect(cache.storedBytes <= upstream.length)
+        #expect(try await cache.storedResource(for: cache.key(for: url("kept")))?.isComplete == true)
+        #expect(cache.storedByteCount <= upstream.length)
         await cache.close()
     }
 
@@ -152,9 +152,9 @@ struct CapacityTests {
         await first.close()
         let second = try await cache(capacity: nil)
         #expect(second.capacity == 50 << 20)
-        #expect(second.storedBytes == 2 * upstream.length)
+        #expect(second.storedByteCount == 2 * upstream.length)
         try await second.setCapacity(.bytes(7 << 20))
-        #expect(second.storedBytes <= 7 << 20)
+        #expect(second.storedByteCount <= 7 << 20)
         await second.close()
     }
 
@@ -165,8 +165,8 @@ struct CapacityTests {
         try await play(url("large"), in: cache)
         await settle(cache)
         try await cache.evict(to: 2 << 20)
-        let small = try #require(try await cache.contents(of: cache.key(for: url("small"))))
-        #expect(small.cachedBytes >= 1_000_000)
+        let small = try #require(try await cache.storedResource(for: cache.key(for: url("small"))))
+        #expect(small.storedByteCount >= 1_000_000)
         await cache.close()
     }
 
@@ -218,16 +218,16 @@ struct CapacityTests {
         try await play(url("film"), in: cache)
         await settle(cache)
         try await cache.store.waitUntilIdle()
-        let stored = cache.storedBytes
+        let stored = cache.storedByteCount
         #expect(stored == 6 << 20)
         let counted = Mutex<Int64>(0)
         _ = try await disk.hold(.punchHole) {
             try await cache.evict(to: stored - (1 << 20))
         } during: {
-            counted.withLock { $0 = cache.storedBytes }
+            counted.withLock { $0 = cache.storedByteCount }
         }
         #expect(counted.withLock { $0 } == stored)
-        #expect(cache.storedBytes == stored - (1 << 20))
+        #expect(cache.storedByteCount == stored - (1 << 20))
         try await cache.store.checkLedger()
         await cache.close()
     }

@@ -64,7 +64,7 @@ struct RefusingDiskTests {
         let cache = try await cache(disk)
         disk.fail([.open], with: .error(code))
         try await play(in: cache)
-        #expect(cache.storedBytes == 0)
+        #expect(cache.storedByteCount == 0)
         await cache.close()
     }
 

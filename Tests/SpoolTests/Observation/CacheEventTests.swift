@@ -214,7 +214,7 @@ struct CacheEventTests {
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: 65536))])
         let heard = try await story(stage, cuts: true) { cache in
-            var reader: Reader? = cache.media(for: stage.url("/a?sig=secret")).reader()
+            var reader: MediaReader? = cache.media(for: stage.url("/a?sig=secret")).reader()
             try await reader?.check(Self.song, upTo: 65536)
             try await stage.origin.log.until { $0.contains(where: \.isStalled) }
             reader = nil

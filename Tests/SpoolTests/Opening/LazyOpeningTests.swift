@@ -31,13 +31,13 @@ struct LazyOpeningTests {
     @Test("Nothing is opened before it is needed, and nothing at all where nobody needs it")
     func lazily() async throws {
         let unused = cache()
-        #expect(unused.storedBytes == 0 && unused.capacity == nil && unused.readOnlyReason == nil)
+        #expect(unused.storedByteCount == 0 && unused.capacity == nil && unused.readOnlyReason == nil)
         await unused.close()
         #expect(!FileManager.default.fileExists(atPath: stage.directory))
         let cache = cache()
         #expect(!FileManager.default.fileExists(atPath: stage.directory))
         try await play(cache)
-        #expect(cache.storedBytes == Self.song.length)
+        #expect(cache.storedByteCount == Self.song.length)
         try await cache.checkLedger()
         await cache.close()
     }
@@ -47,11 +47,11 @@ struct LazyOpeningTests {
         let cache = cache()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<10 { group.addTask { try await play(cache) } }
-            for _ in 0..<10 { group.addTask { _ = try await cache.contents() } }
+            for _ in 0..<10 { group.addTask { _ = try await cache.storedResources() } }
             for _ in 0..<10 { group.addTask { try await cache.open() } }
             try await group.waitForAll()
         }
-        #expect(cache.storedBytes == Self.song.length)
+        #expect(cache.storedByteCount == Self.song.length)
         try await cache.checkLedger()
         await cache.close()
     }
@@ -90,10 +90,10 @@ struct LazyOpeningTests {
         var events = cache.events.makeAsyncIterator()
         try await play(cache)
         try await play(cache)
-        #expect(cache.storedBytes == 0)
+        #expect(cache.storedByteCount == 0)
         let error = await #expect(throws: CacheError.self) { try await cache.open() }
         #expect(error?.code == code)
-        await #expect(throws: CacheError.self) { try await cache.contents() }
+        await #expect(throws: CacheError.self) { try await cache.storedResources() }
         await #expect(throws: CacheError.self) { try await cache.removeAll() }
         while let event = await events.next() {
             guard case .unusable(let cause) = event.kind else { continue }
@@ -122,7 +122,7 @@ struct LazyOpeningTests {
         // Nobody has the directory any more.
         let next = cache()
         try await play(next)
-        #expect(next.storedBytes == Self.song.length)
+        #expect(next.storedByteCount == Self.song.length)
         await next.close()
     }
 }

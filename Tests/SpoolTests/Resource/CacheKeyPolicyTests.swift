@@ -191,7 +191,7 @@ struct CacheKeyPolicyTests {
                     let pattern = PatternBytes(seed: UInt64(index), length: 70_000)
                     try await cache.media(for: stage.url("/\(index)")).check(.all, pattern, covers: 0..<70_000)
                 }
-                #expect(try await cache.contents().count == names.count)
+                #expect(try await cache.storedResources().count == names.count)
             }
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: stage.file("")).sorted() == ["cache-0"])

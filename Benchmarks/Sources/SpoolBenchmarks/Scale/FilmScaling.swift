@@ -67,7 +67,9 @@ private struct Film {
             let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
             try await cache.open()
             for try await chunk in cache.media(for: url).reader(chunkSize: 1 << 20) { blackHole(chunk) }
-            guard cache.storedBytes == length else { throw BenchmarkError("\(cache.storedBytes) bytes were kept") }
+            guard cache.storedByteCount == length else {
+                throw BenchmarkError("\(cache.storedByteCount) bytes were kept")
+            }
             await cache.close()
         }
     }
@@ -97,9 +99,9 @@ private struct Film {
         let cache = try await open()
         var drain = Drain(length: length)
         let begin = ContinuousClock.now
-        while cache.storedBytes > 0, drain.seconds < 20 {
-            let freed = try await cache.evict(to: max(0, cache.storedBytes - (8 << 20)))
-            guard freed > 0 else { throw BenchmarkError("\(cache.storedBytes) bytes can't be evicted") }
+        while cache.storedByteCount > 0, drain.seconds < 20 {
+            let freed = try await cache.evict(to: max(0, cache.storedByteCount - (8 << 20)))
+            guard freed > 0 else { throw BenchmarkError("\(cache.storedByteCount) bytes can't be evicted") }
             drain.bytes += freed
             drain.steps += 1
             drain.seconds = (ContinuousClock.now - begin) / .seconds(1)

@@ -69,11 +69,11 @@ extension Benchmark {
 
 /// Readers that have taken one chunk each and then stand still, as those of paused players do.
 private struct Crowd {
-    private let readers: [Reader]
+    private let readers: [MediaReader]
 
     /// - Parameter resources: 1 for the resource itself, or how many others they are spread over.
     init(_ count: Int, on resources: Int, of landed: LandedMedia) async throws {
-        var readers: [Reader] = []
+        var readers: [MediaReader] = []
         for number in 0..<count {
             let isSame = resources == 1
             let media = isSame ? landed.media : landed.cache.media(for: try LandedMedia.url("\(number % resources)"))

@@ -51,7 +51,7 @@ extension Benchmark {
 
 /// One resource of which the first bytes land while readers wait for others.
 private struct Landing {
-    let media: Media
+    let media: MediaResource
     let cache: MediaCache
     let origin: StallingOrigin
 

@@ -38,7 +38,7 @@ extension Benchmark {
         for (first, name) in [(true, "a new resource at capacity, first byte"), (false, "a new resource at capacity")] {
             let cache = try await many.open()
             let newcomers = Newcomers(cache: cache)
-            let capacity = cache.storedBytes
+            let capacity = cache.storedByteCount
             let pair = try await Pair.alternating(rounds: 11) {
                 try await cache.setCapacity(.bytes(capacity))
                 return try await newcomers.time(toFirstByte: first)

@@ -4,9 +4,9 @@ import Synchronization
 
 /// One media file, opened through a cache: what it is, which of it is there, and readers of it.
 ///
-/// Opening costs nothing; the catalog is asked when something is wanted. All `Media` of one cache key share what has
-/// landed and what is on its way. The resource stays open while a `Media` or one of its readers lives.
-public final class Media: Sendable {
+/// Opening costs nothing; the catalog is asked when something is wanted. All `MediaResource` of one cache key share what has
+/// landed and what is on its way. The resource stays open while a `MediaResource` or one of its readers lives.
+public final class MediaResource: Sendable {
     /// The resource's stable name in the cache.
     public let key: CacheKey
     /// Where its bytes come from.
@@ -62,7 +62,7 @@ public final class Media: Sendable {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
         // The head of a response tells it; meanwhile the first block lands, which a player wants next.
-        let reader = Reader(media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1)
+        let reader = MediaReader(media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1)
         let failure = Mutex<(any Error)?>(nil)
         let known = await withTaskCancellationHandler {
             await resource.described {
@@ -81,7 +81,7 @@ public final class Media: Sendable {
         if let known { return known }
         if let failure = failure.withLock({ $0 }) { throw failure }
         return resource.contentInformation(evenStale: true)
-            ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
+            ?? ContentInformation(length: nil, mimeType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
     /// Whether ``contentInformation()`` has no need to ask the origin.
@@ -103,26 +103,31 @@ public final class Media: Sendable {
     /// A reader of `range`; it opens when its first chunk is pulled.
     ///
     /// - Parameter chunkSize: The most bytes in one chunk.
-    public func reader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> Reader {
-        Reader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
+    public func reader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
+        MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
     }
 
     /// As ``reader(_:chunkSize:)``, for bytes that nobody waits for: playback goes first.
-    package func preloadReader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> Reader {
-        Reader(media: self, range: range, priority: .preload, chunkSize: chunkSize)
+    package func preloadReader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
+        MediaReader(media: self, range: range, priority: .preload, chunkSize: chunkSize)
     }
 
     /// As ``reader(_:chunkSize:)``, with chunks that are slices of the media file where the bytes lie in one.
-    package func sliceReader(_ range: MediaRange = .all, chunkSize: Int = 1 << 20) -> Reader {
-        Reader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
+    package func sliceReader(_ range: MediaRange = .all, chunkSize: Int = 1 << 20) -> MediaReader {
+        MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }
 
+    /// Which bytes are stored; the origin is not asked.
+    ///
+    /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
+    public var storedRanges: ByteRangeSet { get async throws { try await opened().landed } }
+
     /// Which bytes have landed, as far as this process has opened the resource.
-    public var landed: ByteRangeSet { resource?.landed ?? ByteRangeSet() }
+    package var landed: ByteRangeSet { resource?.landed ?? ByteRangeSet() }
 
     /// Counts since the resource was opened.
-    public var statistics: Statistics { resource?.serving.statistics ?? Statistics() }
+    public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
 
     /// Opens the stored part of the resource, if there is one, without asking the origin.
-    public func load() async throws { _ = try await opened() }
+    package func load() async throws { _ = try await opened() }
 }

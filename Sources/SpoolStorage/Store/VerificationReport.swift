@@ -1,5 +1,5 @@
 /// What a check of all blocks found.
-public struct Verification: Sendable, Hashable {
+public struct VerificationReport: Sendable, Hashable {
     /// Blocks looked at.
     public var blocks = 0
     /// Blocks that did not match their seals.

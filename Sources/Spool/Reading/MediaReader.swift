@@ -8,7 +8,7 @@ import Synchronization
 /// Pull-based: while nobody asks for the next chunk, at most the read-ahead window is fetched beyond it. A reader never
 /// holds bytes of its own, and two readers of the same hole share one transfer. One task at a time may pull;
 /// ``cancel()`` may be called from anywhere. Releasing the reader ends it; what landed stays.
-public final class Reader: AsyncSequence, Sendable {
+public final class MediaReader: AsyncSequence, Sendable {
     /// A piece of the file.
     public typealias Element = MediaChunk
 
@@ -29,7 +29,7 @@ public final class Reader: AsyncSequence, Sendable {
         case ended
     }
 
-    private let media: Media
+    private let media: MediaResource
     private let range: MediaRange
     private let priority: Priority
     private let chunkSize: Int64
@@ -38,7 +38,7 @@ public final class Reader: AsyncSequence, Sendable {
     /// How often a read of the disk that fails for the moment is tried again.
     private static let retries = 2
 
-    init(media: Media, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false) {
+    init(media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false) {
         self.media = media
         self.range = range
         self.priority = priority
@@ -83,7 +83,7 @@ public final class Reader: AsyncSequence, Sendable {
 
     /// Pulls chunks.
     public struct Iterator: AsyncIteratorProtocol {
-        let reader: Reader
+        let reader: MediaReader
 
         /// The next chunk, or nil at the end.
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }

@@ -1,5 +1,5 @@
 /// Counts since the cache was opened, or since a resource was.
-public struct Statistics: Sendable, Hashable {
+public struct TransferStatistics: Sendable, Hashable {
     /// Body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0
     /// Bytes handed to readers that were not freshly landed for them: a later read of the same byte counts here.
@@ -14,7 +14,7 @@ public struct Statistics: Sendable, Hashable {
     /// Zero counts.
     public init() {}
 
-    static func += (left: inout Statistics, right: Statistics) {
+    static func += (left: inout TransferStatistics, right: TransferStatistics) {
         left.bytesFromOrigin += right.bytesFromOrigin
         left.bytesFromCache += right.bytesFromCache
         left.bytesServed += right.bytesServed
