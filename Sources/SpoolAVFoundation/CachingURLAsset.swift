@@ -15,7 +15,7 @@ public import Spool
 /// ```swift
 /// let asset = CachingURLAsset(url: url, cache: cache)
 /// let player = AVPlayer(playerItem: AVPlayerItem(asset: asset))
-/// player.prepareForCaching()
+/// player.enableCaching()
 /// player.play()
 /// ```
 ///

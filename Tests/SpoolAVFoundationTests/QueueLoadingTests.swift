@@ -44,9 +44,9 @@ struct QueueLoadingTests {
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
         player.headless = .untimed
-        let coordinator = QueueLoadingCoordinator(player)
+        player.enableCaching()
         for item in items { player.insert(item, after: nil) }
-        coordinator.update()
+        player.enableCaching()
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], items[0])
         await upstream.isHeld()
         let byHand = ResourceLoaderDriver(former).requestData(offset: 0)
@@ -59,7 +59,7 @@ struct QueueLoadingTests {
             player.play()
         }
         #expect(end == .AVPlayerItemDidPlayToEndTime)
-        // Nobody cancelled it but the coordinator, which said nothing to the player.
+        // Nobody cancelled it but what watches the queue, which said nothing to the player.
         // The end of the file, which a hostile player has asked for beside, is so short that it may as well come.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
         #expect(former.requestLog.last == open)
@@ -69,7 +69,7 @@ struct QueueLoadingTests {
         upstream.hold(from: .max)
         player.pause()
         player.insert(items[0], after: nil)
-        coordinator.update()
+        player.enableCaching()
         _ = await byHand.ending()
         let back = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], items[0]) { player.play() }
         #expect(back == .AVPlayerItemDidPlayToEndTime)
@@ -78,7 +78,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("D47: without a coordinator the former item goes on loading", arguments: Pattern.allCases)
+    @Test("D47: a player without caching enabled goes on loading the former item", arguments: Pattern.allCases)
     func withoutCoordinator(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -105,7 +105,7 @@ struct QueueLoadingTests {
         let items = items("next.mp3", "song.mp3", cache: cache, pattern: pattern)
         let player = AVQueuePlayer()
         player.headless = .untimed
-        let coordinator = QueueLoadingCoordinator(player)
+        player.enableCaching()
         for item in items { player.insert(item, after: nil) }
         for item in items {
             let end = await Listening.first(of: [.AVPlayerItemDidPlayToEndTime], item) { player.play() }
@@ -114,7 +114,6 @@ struct QueueLoadingTests {
         let second = try #require(items[1].cachingAsset)
         #expect(second.requestLog.dropFirst().first?.toEnd == false)
         #expect(items.allSatisfy { $0.cachingAsset?.contractViolations == [] })
-        withExtendedLifetime(coordinator) {}
         await cache.close()
     }
 }

@@ -15,7 +15,7 @@ struct ReadmeTests {
         let cache = MediaCache(directory: folder, upstream: HTTPUpstream.standard())
         let item = AVPlayerItem(caching: url, in: cache)
         let player = AVPlayer(playerItem: item)
-        player.prepareForCaching()  // plays on by itself after a stall
+        player.enableCaching()  // plays on by itself after a stall
         player.play()
         // end
     }

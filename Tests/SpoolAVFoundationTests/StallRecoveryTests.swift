@@ -29,7 +29,8 @@ struct StallRecoveryTests {
         // The pattern holds for items that are made from now on.
         let asset = item.cachingAsset
         let play = HeadlessPlay(asset.map { AVPlayerItem(asset: $0) } ?? item, speed: 50)
-        let recovery = play.player.prepareForCaching()
+        play.player.enableCaching()
+        let recovery = StallRecovery.of(play.player)
         await play.load()
         #expect(!play.player.automaticallyWaitsToMinimizeStalling)
         play.player.rate = rate
@@ -79,7 +80,7 @@ struct StallRecoveryTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let player = AVPlayer()
         player.headless = .untimed
-        player.prepareForCaching()
+        player.enableCaching()
         #expect(player.automaticallyWaitsToMinimizeStalling)
         player.replaceCurrentItem(with: AVPlayerItem(caching: address(), in: cache))
         await Task.yield()
@@ -147,7 +148,7 @@ struct StallRecoveryTests {
             asset.resourceLoader.playerPattern = pattern
             let player = AVPlayer()
             player.headless = .untimed
-            player.prepareForCaching()
+            player.enableCaching()
             (remains.player, remains.asset) = (player, asset)
             player.replaceCurrentItem(with: AVPlayerItem(asset: asset))
             await upstream.isHeld()
@@ -168,7 +169,7 @@ struct StallRecoveryTests {
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.requestTimeout = 1
         let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)
-        play.player.prepareForCaching()
+        play.player.enableCaching()
         await play.load()
         let end = await Listening.first(of: [.AVPlayerItemFailedToPlayToEndTime], play.item) { play.player.rate = 1.5 }
         #expect(end == .AVPlayerItemFailedToPlayToEndTime)

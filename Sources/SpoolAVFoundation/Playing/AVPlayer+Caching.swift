@@ -2,7 +2,10 @@
 public import AVFoundation
 
 extension AVPlayer {
-    /// Sets the player up for items whose media comes from a resource loader, as a cache's does. Call it once.
+    /// Makes the player play through a cache as it plays plainly: it survives stalls, and a queue loads what plays first.
+    ///
+    /// Call it once for each player, or as often as you like: more than once changes nothing, and there is nothing to keep.
+    /// Items that play without a cache are played as before.
     ///
     /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` asks for
     /// `automaticallyWaitsToMinimizeStalling = false` when the delegate loads media data: the player can't foresee how
@@ -12,11 +15,13 @@ extension AVPlayer {
     /// come, unless it is paused meanwhile.
     ///
     /// ```swift
-    /// player.prepareForCaching()
+    /// player.enableCaching()
     /// ```
     ///
-    /// - Returns: What plays on after a stall, for an app that shows it. It need not be kept.
-    @MainActor @discardableResult public func prepareForCaching() -> StallRecovery { .of(self) }
+    /// `AVQueuePlayer` moves on to the next item, and `AVPlayer` to a replacement, without cancelling what the former item
+    /// loads: that is suspended, and goes on where it stopped if the item comes back. Items in the queue may load ahead.
+    /// After taking items out of a queue, call it again to have them suspended at once.
+    @MainActor public func enableCaching() { StallRecovery.of(self).queueLoading.update() }
 
     /// Puts a fresh item in the place of the current one, at the same time, and plays on at the same rate.
     ///

@@ -1,19 +1,14 @@
 #if canImport(AVFoundation) && !os(watchOS)
-public import AVFoundation
+import AVFoundation
 
 /// Stops loading items that a player has moved on from, so that the next one gets the whole bandwidth.
 ///
 /// `AVQueuePlayer` moves on to the next item, and `AVPlayer` to a replacement, without cancelling the former item's
-/// loading requests. Make a coordinator for a player and keep it as long as the player:
-///
-/// ```swift
-/// let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
-/// let coordinator = QueueLoadingCoordinator(player)
-/// ```
+/// loading requests. ``AVFoundation/AVPlayer/enableCaching()`` makes a coordinator, which lives as long as the player.
 ///
 /// Items that are in the queue may load ahead; one that has left it is suspended, and goes on where it stopped if it
 /// comes back. Nothing that has landed is lost. Items that play without a cache are none of its business.
-@MainActor public final class QueueLoadingCoordinator {
+@MainActor final class QueueLoadingCoordinator {
     private weak var player: AVPlayer?
     private var observation: CurrentItemObservation?
     private var assets: [ObjectIdentifier: WeakAsset] = [:]
@@ -24,15 +19,14 @@ public import AVFoundation
     }
 
     /// Watches a player from now on. The player is not kept alive.
-    public init(_ player: AVPlayer) {
+    init(_ player: AVPlayer) {
         self.player = player
         observation = CurrentItemObservation(of: player) { [weak self] in self?.update() }
         update()
     }
 
-    /// Looks at the queue now. Called by itself whenever the current item changes; call it after taking items out of
-    /// a queue, so that they are suspended before the current item next changes.
-    public func update() {
+    /// Looks at the queue now. Called whenever the current item changes, and when caching is enabled once more.
+    func update() {
         guard let player else { return }
         var wanted: [ObjectIdentifier: CachingURLAsset] = [:]
         let items = (player as? AVQueuePlayer)?.items() ?? []

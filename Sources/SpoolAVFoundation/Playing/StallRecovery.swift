@@ -1,14 +1,14 @@
 #if canImport(AVFoundation) && !os(watchOS)
-import AVFoundation
+package import AVFoundation
 import Dispatch
 import Foundation
 
 /// Plays on after a stall, at the former rate, as soon as bytes come again.
 ///
-/// ``AVFoundation/AVPlayer/prepareForCaching()`` makes one for a player, and it lasts as long as the player. It sees to
+/// ``AVFoundation/AVPlayer/enableCaching()`` makes one for a player, and it lasts as long as the player. It sees to
 /// items that play through a cache, and leaves others as they are. A person who pauses during a stall is heeded, if the
 /// app tells the player (`pause()` or `rate = 0`).
-@MainActor public final class StallRecovery {
+@MainActor package final class StallRecovery {
     /// How much has to come before the player goes on, so that it does not stall again at once.
     private static let enough: Int64 = 256 << 10
 
@@ -22,6 +22,8 @@ import Foundation
     private var waitsForPlainItems: Bool
     private var tokens: [NotificationToken] = []
     private var currentItem: CurrentItemObservation?
+    /// Stops loading what the player has moved on from.
+    let queueLoading: QueueLoadingCoordinator
     private var playState: PlayStateObservation?
     private var delivery: Task<Void, Never>?
     private var ticks: Task<Void, Never>?
@@ -29,14 +31,14 @@ import Foundation
     private var lastItem: ObjectIdentifier?
 
     /// Whether the player has stalled and will be played on.
-    public var isWaiting: Bool { machine.state == .stalled }
+    package var isWaiting: Bool { machine.state == .stalled }
     /// The rate that the player is meant to have when it plays, also while it has stalled.
-    public var intendedRate: Float { machine.rate }
+    package var intendedRate: Float { machine.rate }
     /// Whether the player is meant to play, also while it has stalled.
     var isMeantToPlay: Bool { machine.state != .paused }
 
     /// The player's; made if it has none.
-    static func of(_ player: AVPlayer, clock: any Clock<Duration> = ContinuousClock()) -> StallRecovery {
+    package static func of(_ player: AVPlayer, clock: any Clock<Duration> = ContinuousClock()) -> StallRecovery {
         all = all.filter { $0.value.player != nil }
         let id = ObjectIdentifier(player)
         if let recovery = all[id] { return recovery }
@@ -53,6 +55,7 @@ import Foundation
     private init(_ player: AVPlayer, clock: any Clock<Duration>) {
         self.player = player
         self.clock = clock
+        queueLoading = QueueLoadingCoordinator(player)
         waitsForPlainItems = player.automaticallyWaitsToMinimizeStalling
         currentItem = CurrentItemObservation(of: player) { [weak self] in self?.itemMayHaveChanged() }
         playState = PlayStateObservation(of: player) { [weak self] in self?.handle(.tick) }
@@ -66,7 +69,7 @@ import Foundation
     }
 
     /// Lets the player be: a stall that is waited out now is not followed by playing.
-    public func cancel() {
+    package func cancel() {
         perform(machine.cancel())
         player?.pause()
     }

@@ -110,7 +110,10 @@ import SpoolAVFoundation
         player.isMuted = isHeadless
         #endif
         player.replaceCurrentItem(with: item)
-        if item.cachingAsset != nil { recovery = player.prepareForCaching() }
+        if item.cachingAsset != nil {
+            player.enableCaching()
+            recovery = .of(player)
+        }
         // The time is looked up when the event is dealt with: what lies in the stream may be from before a jump.
         _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
             send.yield(.time)
