@@ -98,7 +98,7 @@ let package = Package(
         ),
         .target(
             name: "SpoolAVFoundation",
-            dependencies: ["ByteRanges", "Spool"] + standInAVFoundation
+            dependencies: ["ByteRanges", "Spool", "SpoolHTTP"] + standInAVFoundation
         ),
         .target(
             name: "SpoolOrigin",

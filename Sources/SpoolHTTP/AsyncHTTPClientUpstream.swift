@@ -13,9 +13,9 @@ import Synchronization
 ///
 /// Bodies have back-pressure down to the socket and are handed on in the buffers that they were received into.
 /// Certificates are verified, TLS is 1.2 at least; nothing is decompressed. Connections are kept for reuse as long as the
-/// upstream lives. Proxies are those of ``HTTPUpstreamConfiguration/proxyEnvironment``.
+/// upstream lives. Proxies are those of ``HTTPUpstream.Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
-    private let configuration: HTTPUpstreamConfiguration
+    private let configuration: HTTPUpstream.Configuration
     private let additionalTrustRoots: [URL]
     private let proxies: ProxyEnvironment
     /// One client for each way that requests go; there are as many as the environment names proxies.
@@ -26,7 +26,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
     ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
-    public init(_ configuration: HTTPUpstreamConfiguration = .init(), additionalTrustRoots: [URL] = []) {
+    public init(_ configuration: HTTPUpstream.Configuration = .init(), additionalTrustRoots: [URL] = []) {
         self.configuration = configuration
         self.additionalTrustRoots = additionalTrustRoots
         proxies = ProxyEnvironment(configuration.proxyEnvironment)
@@ -76,7 +76,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         private let http: HTTPClient
         private let way: Way
 
-        init(_ configuration: HTTPUpstreamConfiguration, _ additionalTrustRoots: [URL], _ way: Way) {
+        init(_ configuration: HTTPUpstream.Configuration, _ additionalTrustRoots: [URL], _ way: Way) {
             self.way = way
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,

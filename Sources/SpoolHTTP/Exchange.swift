@@ -23,11 +23,11 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     }
 
     private let name: String
-    private let configuration: HTTPUpstreamConfiguration
+    private let configuration: HTTPUpstream.Configuration
     private let state: Mutex<Shell>
 
     /// An exchange for the URL `name`.
-    init(_ name: String, _ configuration: HTTPUpstreamConfiguration) {
+    init(_ name: String, _ configuration: HTTPUpstream.Configuration) {
         self.name = name
         self.configuration = configuration
         state = Mutex(Shell(machine: ExchangeState(configuration)))

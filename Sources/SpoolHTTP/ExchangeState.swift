@@ -26,7 +26,7 @@ struct ExchangeState<Chunk: Sendable> {
     private var isDraining = false
     private var hasReceived = false
 
-    init(_ configuration: HTTPUpstreamConfiguration) { meter = StallMeter(configuration) }
+    init(_ configuration: HTTPUpstream.Configuration) { meter = StallMeter(configuration) }
 
     /// Bytes that have come and that nobody has taken.
     var bufferedBytes: Int { buffered }

@@ -7,7 +7,7 @@ public import Spool
 /// package is built without its trait `AsyncHTTPClient`. Either can be made by hand.
 public enum HTTPUpstream {
     /// Makes the platform's upstream. Keep it: its connections are reused as long as it lives.
-    public static func standard(_ configuration: HTTPUpstreamConfiguration = .init()) -> any Upstream {
+    public static func standard(_ configuration: HTTPUpstream.Configuration = .init()) -> any Upstream {
         #if AsyncHTTPClient && os(Linux)
         AsyncHTTPClientUpstream(configuration)
         #else

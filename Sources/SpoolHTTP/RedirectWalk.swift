@@ -15,7 +15,7 @@ struct RedirectWalk {
     private var visited: Set<String>
 
     /// - Throws: ``UpstreamError`` with code `failed` when nobody can be asked at the request's URL.
-    init(_ request: UpstreamRequest, _ configuration: HTTPUpstreamConfiguration) throws(UpstreamError) {
+    init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
         guard request.url.canBeAsked else {
             throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
         }

@@ -10,7 +10,7 @@ struct StallMeter {
     private var silentTicks = 0
     private var window: (ticks: Int, bytes: Double) = (0, 0)
 
-    init(_ configuration: HTTPUpstreamConfiguration) {
+    init(_ configuration: HTTPUpstream.Configuration) {
         let tick = max(configuration.idleTimeout / 4, .milliseconds(1))
         let ticks = max(configuration.minimumRateTime, .zero) / tick
         slowTicks = max(1, Int(min(ticks.rounded(.up), 1e9)))

@@ -18,7 +18,7 @@ import Security
 /// decompresses, and may report a connection that breaks off as complete when the length is unknown; use
 /// `AsyncHTTPClientUpstream` there. The upstream keeps no cookies, no cache and no credentials.
 public final class URLSessionUpstream: Upstream {
-    private let configuration: HTTPUpstreamConfiguration
+    private let configuration: HTTPUpstream.Configuration
     private let session: URLSession
     private let delegate = SessionDelegate()
 
@@ -26,12 +26,15 @@ public final class URLSessionUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - session: What the system is told beside: proxies, TLS versions, classes of service. It is copied; cookies,
+    ///   - sessionConfiguration: What the system is told beside: proxies, TLS versions, classes of service. It is copied; cookies,
     ///     cache and credentials are switched off in the copy, TLS is 1.2 at least.
-    public init(_ configuration: HTTPUpstreamConfiguration = .init(), session: URLSessionConfiguration = .ephemeral) {
+    public init(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        sessionConfiguration: URLSessionConfiguration = .ephemeral
+    ) {
         self.configuration = configuration
         // The caller's own object stays as it is.
-        let session = session.copy() as? URLSessionConfiguration ?? .ephemeral
+        let session = sessionConfiguration.copy() as? URLSessionConfiguration ?? .ephemeral
         session.httpCookieStorage = nil
         session.httpShouldSetCookies = false
         session.urlCache = nil

@@ -1,8 +1,6 @@
 import AVFoundation
 import Foundation
-import Spool
 import SpoolAVFoundation
-import SpoolHTTP
 import Testing
 
 @Suite("The README")
@@ -11,10 +9,9 @@ struct ReadmeTests {
     @MainActor
     private func example(_ url: URL) async throws {
         // begin
-        let folder = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0].appending(path: "media")
-        let cache = MediaCache(directory: folder, upstream: HTTPUpstream.standard())
-        let item = AVPlayerItem(caching: url, in: cache)
-        let player = AVPlayer(playerItem: item)
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
+        let cache = MediaCache(directory: caches.appending(path: "media"), capacity: .bytes(2 << 30))
+        let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
         player.enableCaching()  // plays on by itself after a stall
         player.play()
         // end

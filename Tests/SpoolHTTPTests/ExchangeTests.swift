@@ -19,7 +19,7 @@ import Testing
     private let calls = Calls()
 
     private func make() -> Exchange<Data> {
-        var configuration = HTTPUpstreamConfiguration()
+        var configuration = HTTPUpstream.Configuration()
         configuration.clock = clock
         configuration.drainClock = clock
         let exchange = Exchange<Data>("http://h/a", configuration)
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func aTransportThatBeginsAfterTheConsumerLeftIsStopped() {
-        let exchange = Exchange<Data>("http://h/a", HTTPUpstreamConfiguration())
+        let exchange = Exchange<Data>("http://h/a", HTTPUpstream.Configuration())
         exchange.close()
         exchange.attach(.init(resume: {}, cancel: { [calls] in calls.note("cancel") }))
         #expect(calls.all == ["cancel"])

@@ -125,7 +125,7 @@ struct HostileHeadTests {
         #if AsyncHTTPClient
         let head = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 1000\r\n\r\n" + (sent == nil ? "" : "abc")
         try await OriginServer.run(["/a": .pattern(10, .raw(head, closes: false)), "/b": .pattern(1000)]) { origin in
-            var configuration = HTTPUpstreamConfiguration()
+            var configuration = HTTPUpstream.Configuration()
             configuration.clock = ManualClock()
             let response = try await AsyncHTTPClientUpstream(configuration).open(UpstreamRequest(url: origin.url("/a")))
             #expect(response.url == origin.url("/b"))

@@ -63,7 +63,7 @@ struct ProxyTests {
     #if AsyncHTTPClient
     @Test("An upstream names the URL once where a proxy can't be used")
     func unusableUpstream() async throws {
-        var configuration = HTTPUpstreamConfiguration()
+        var configuration = HTTPUpstream.Configuration()
         configuration.proxyEnvironment = ["http_proxy": "socks4://u:secret@p"]
         let url = try #require(URL(string: "http://h/a"))
         let error = await #expect(throws: UpstreamError.self) {
@@ -76,7 +76,7 @@ struct ProxyTests {
     func wire() async throws {
         // The proxy is an origin to which the whole URL is a path.
         try await OriginServer.run(["http://origin.invalid:8080/a": .pattern(1000)]) { proxy in
-            var configuration = HTTPUpstreamConfiguration()
+            var configuration = HTTPUpstream.Configuration()
             let address = "u:p@127.0.0.1:\(proxy.port)"
             configuration.proxyEnvironment = ["http_proxy": address, "https_proxy": address, "no_proxy": "127.0.0.1"]
             let upstream = AsyncHTTPClientUpstream(configuration)

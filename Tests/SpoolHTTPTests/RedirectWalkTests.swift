@@ -15,7 +15,7 @@ import Testing
     private func walk(
         _ url: String, _ fields: HTTPFields = [:], limit: Int = 5, allowsHTTP: Bool = false
     ) throws -> RedirectWalk {
-        var configuration = HTTPUpstreamConfiguration()
+        var configuration = HTTPUpstream.Configuration()
         configuration.maximumRedirects = limit
         configuration.allowsRedirectsToHTTP = allowsHTTP
         return try RedirectWalk(UpstreamRequest(url: try #require(URL(string: url)), fields: fields), configuration)

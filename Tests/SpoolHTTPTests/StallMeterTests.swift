@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct StallMeterTests {
     private func meter(rate: Int = 1000, over time: Duration = .seconds(30)) -> StallMeter {
-        var configuration = HTTPUpstreamConfiguration()
+        var configuration = HTTPUpstream.Configuration()
         configuration.minimumRate = rate
         configuration.minimumRateTime = time
         return StallMeter(configuration)

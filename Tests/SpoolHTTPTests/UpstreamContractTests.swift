@@ -33,8 +33,8 @@ struct UpstreamContractTests {
     }
 }
 
-private func configuration(_ settings: UpstreamContract.Settings) -> HTTPUpstreamConfiguration {
-    var configuration = HTTPUpstreamConfiguration()
+private func configuration(_ settings: UpstreamContract.Settings) -> HTTPUpstream.Configuration {
+    var configuration = HTTPUpstream.Configuration()
     configuration.clock = settings.clock
     return configuration
 }

@@ -32,7 +32,7 @@ final class StoreFixture: Sendable {
             report: { [events] in events.append($0) })
     }
 
-    static func key(_ name: String) -> CacheKey { CacheKey(name: name) }
+    static func key(_ name: String) -> CacheKey { CacheKey(name) }
     static func url(_ name: String) -> String { "https://example.org/\(name)" }
 
     /// The bytes of a resource and version.

@@ -20,7 +20,7 @@ extension OpenResource {
             let freshness = StoredFreshness(encoded: description.fields),
             !freshness.matches(fields)
         else { return own }
-        return CacheKey(name: own.hash + "\n" + freshness.selection(by: fields))
+        return CacheKey(own.hash + "\n" + freshness.selection(by: fields))
     }
 
     /// A lease on what is stored of the variant; nil if nothing is.

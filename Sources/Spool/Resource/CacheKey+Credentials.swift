@@ -8,6 +8,6 @@ extension CacheKey {
         let credentials = [HTTPField.Name.authorization, .cookie].flatMap { name in
             fields[values: name].map { "\(name.canonicalName): \($0)" }
         }
-        return credentials.isEmpty ? self : CacheKey(name: ([hash] + credentials).joined(separator: "\n"))
+        return credentials.isEmpty ? self : CacheKey(([hash] + credentials).joined(separator: "\n"))
     }
 }

@@ -44,7 +44,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         let selection = (vary.selection(from: request) ?? []).sorted { $0.name < $1.name }
         guard !selection.isEmpty else { return "" }
         let text = selection.map { "\($0.name):\($0.value ?? "\u{0}")" }.joined(separator: "\n")
-        return CacheKey(name: text).hash
+        return CacheKey(text).hash
     }
 }
 

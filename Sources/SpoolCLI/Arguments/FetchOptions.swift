@@ -23,13 +23,13 @@ struct FetchOptions: ParsableArguments {
         help: ArgumentHelp(
             "Bytes a second, such as 50kB, below which a response counts as stalled after 30 seconds; 0 for none.",
             valueName: "bytes"))
-    var minimumRate = ByteCount(bytes: Int64(HTTPUpstreamConfiguration().minimumRate))
+    var minimumRate = ByteCount(bytes: Int64(HTTPUpstream.Configuration().minimumRate))
 
     @OptionGroup var room: RoomOptions
 
     /// How the origin is asked.
-    var upstreamConfiguration: HTTPUpstreamConfiguration {
-        var configuration = HTTPUpstreamConfiguration()
+    var upstreamConfiguration: HTTPUpstream.Configuration {
+        var configuration = HTTPUpstream.Configuration()
         configuration.allowsRedirectsToHTTP = allowsRedirectsToHTTP
         configuration.minimumRate = Int(clamping: minimumRate.bytes)
         return configuration

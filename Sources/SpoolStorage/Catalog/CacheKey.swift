@@ -4,22 +4,35 @@ import Foundation
 /// The stable name of a media file in the cache: two addresses with one key share their bytes.
 ///
 /// Only a SHA-256 hash of the name is kept, so names of any length, case or script neither collide nor escape into
-/// a path, and no signed query or token is written anywhere.
-public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
-    /// The hash of the name, 64 hexadecimal digits.
-    public let hash: String
+/// a path, and no signed query or token is written anywhere. It may be stored, as text or by `Codable`, and made again
+/// from that.
+public struct CacheKey: Hashable, Sendable, Codable, RawRepresentable, CustomStringConvertible {
+    /// The hash of the name, 64 lower-case hexadecimal digits.
+    public let rawValue: String
 
     /// Makes the key of `name`; names that differ in any byte give different keys.
-    public init(name: String) {
-        self.hash = SHA256.hash(data: Data(name.utf8)).map { byte in
+    public init(_ name: String) {
+        self.rawValue = SHA256.hash(data: Data(name.utf8)).map { byte in
             let digits = String(byte, radix: 16)
             return byte < 16 ? "0" + digits : digits
         }.joined()
     }
 
+    /// The key that has this ``rawValue``; nil if none can have it.
+    public init?(rawValue: String) {
+        let isHash =
+            rawValue.utf8.count == 64
+            && rawValue.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+        guard isHash else { return nil }
+        self.rawValue = rawValue
+    }
+
     /// The key with this hash, which the cache has recorded.
-    package init(hash: String) { self.hash = hash }
+    package init(hash: String) { self.rawValue = hash }
 
     /// The hash.
-    public var description: String { hash }
+    package var hash: String { rawValue }
+
+    /// The hash.
+    public var description: String { rawValue }
 }

@@ -12,7 +12,7 @@ struct FetchOptionsTests {
     func configuration() throws {
         let usual = try FetchOptions.parse([]).upstreamConfiguration
         #expect(!usual.allowsRedirectsToHTTP)
-        #expect(usual.minimumRate == HTTPUpstreamConfiguration().minimumRate)
+        #expect(usual.minimumRate == HTTPUpstream.Configuration().minimumRate)
         let other = try FetchOptions.parse(["--allow-http-redirects", "--minimum-rate", "50kB"]).upstreamConfiguration
         #expect(other.allowsRedirectsToHTTP)
         #expect(other.minimumRate == 50_000)

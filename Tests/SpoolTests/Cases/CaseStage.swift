@@ -25,7 +25,7 @@ final class CaseStage: Sendable {
     ) async throws {
         origin = try await OriginServer.start(resources)
         scratch = try ScratchDirectory()
-        var settings = HTTPUpstreamConfiguration()
+        var settings = HTTPUpstream.Configuration()
         settings.clock = networkClock
         upstream = AsyncHTTPClientUpstream(settings)
         var configuration = MediaCache.Configuration()

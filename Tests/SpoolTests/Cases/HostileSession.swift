@@ -56,7 +56,7 @@ final class HostileSession: Sendable {
     private func run(_ count: Int) async throws {
         var random = SplitMix(seed)
         let scratch = try ScratchDirectory()
-        var settings = HTTPUpstreamConfiguration()
+        var settings = HTTPUpstream.Configuration()
         // Short, since an origin that stalls is waited for; a machine that is slow is only asked once more.
         settings.headTimeout = .milliseconds(400)
         settings.idleTimeout = .milliseconds(400)

@@ -31,8 +31,8 @@ struct CacheKeyPolicyTests {
         var policy: CacheKeyPolicy {
             switch self {
             case .url: .url
-            case .unsigned: .dropping(queryItems: ["Expires", "Signature", "token"])
-            case .unsignedAnywhere: .dropping(queryItems: ["Expires", "Signature", "token"], host: true)
+            case .unsigned: .ignoring(queryItems: ["Expires", "Signature", "token"])
+            case .unsignedAnywhere: .ignoring(queryItems: ["Expires", "Signature", "token"]).ignoringHost()
             }
         }
     }
@@ -211,5 +211,31 @@ struct CacheKeyPolicyTests {
         for path in ["/tmp/spool-escaped", "/etc/spool-escaped"] {
             #expect(!FileManager.default.fileExists(atPath: path))
         }
+    }
+
+    @Test("A key is made again from its text, by hand or by Codable, and from nothing else")
+    func storedKeys() throws {
+        let key = CacheKey("https://media.example/a.mp3")
+        #expect(CacheKey(rawValue: key.rawValue) == key)
+        #expect(try JSONDecoder().decode([CacheKey].self, from: JSONEncoder().encode([key])) == [key])
+        #expect(String(decoding: try JSONEncoder().encode(key), as: UTF8.self) == "\"\(key.rawValue)\"")
+        for text in ["", "abc", key.rawValue.uppercased(), key.rawValue + "0", String(key.rawValue.dropLast()) + "g"] {
+            #expect(CacheKey(rawValue: text) == nil)
+            #expect(throws: DecodingError.self) {
+                try JSONDecoder().decode(CacheKey.self, from: JSONEncoder().encode(text))
+            }
+        }
+    }
+
+    @Test("The whole query may be left out, with the host or without")
+    func withoutQuery() throws {
+        let urls = try ["https://A.example/a.mp3?x=1", "https://a.example/a.mp3", "http://b.example/a.mp3?y=2"].map {
+            try #require(URL(string: $0))
+        }
+        let keys = urls.map { CacheKeyPolicy.ignoringQuery.key(for: $0) }
+        #expect(keys[0] == keys[1] && keys[1] != keys[2])
+        #expect(Set(urls.map { CacheKeyPolicy.ignoringQuery.ignoringHost().key(for: $0) }).count == 1)
+        let own = CacheKeyPolicy { $0.lastPathComponent }
+        #expect(own.ignoringHost().key(for: urls[0]) == own.key(for: urls[0]))
     }
 }

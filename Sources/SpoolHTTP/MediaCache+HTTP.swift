@@ -1,0 +1,18 @@
+public import Foundation
+public import Spool
+
+extension MediaCache {
+    /// A cache in `directory` that fetches over HTTP by the platform's own ways; see ``HTTPUpstream``.
+    ///
+    /// The directory is opened, or begun, when it is first needed. That can't fail: where it can't be used, media plays
+    /// without being kept, and an event says why.
+    ///
+    /// - Parameter capacity: The most to keep.
+    public convenience init(
+        directory: URL, capacity: CacheCapacity = .standard, configuration: Configuration = Configuration()
+    ) {
+        var configuration = configuration
+        configuration.capacity = capacity
+        self.init(directory: directory, upstream: HTTPUpstream.standard(), configuration: configuration)
+    }
+}
