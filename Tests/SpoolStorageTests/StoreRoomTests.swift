@@ -246,6 +246,31 @@ struct StoreRoomTests {
         try await store.close()
     }
 
+    @Test("A block that began in memory is landed whole on disk when its beginning comes again, and goes on there")
+    func blockBegunTwice() async throws {
+        let store = try await fixture.open(capacity: block)
+        try await fixture.store("kept", length: block, in: store)
+        _ = try await store.setPinned(true, StoreFixture.key("kept"))
+        let user = TestUser()
+        user.near.withLock { $0 = 0..<block }
+        let lease = try fixture.begin("a", length: 8 * block, in: store, user: user)
+        try await fixture.land(0..<400, of: "a", in: lease.generation)
+        #expect(lease.generation.landedInMemory == [0..<400])
+        _ = try await store.remove(StoreFixture.key("kept"))
+        // A body without ranges comes from its beginning again.
+        try await fixture.land(0..<15_000, of: "a", in: lease.generation)
+        let rest = try await fixture.land(15_000..<40_000, of: "a", in: lease.generation)
+        #expect(rest == .landed(15_000..<40_000))
+        try fixture.expect(0..<40_000, of: "a", in: lease.generation)
+        // And back to memory, where the disk has no room again.
+        try await store.setCapacity(.bytes(0))
+        try await fixture.land(40_000..<block, of: "a", in: lease.generation)
+        try fixture.expect(0..<block, of: "a", in: lease.generation)
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E58: memory of what is not kept is one limit for all resources; who waits may pass it by a block")
     func memory() async throws {
         let store = try await fixture.open(memoryLimit: 1 << 20)

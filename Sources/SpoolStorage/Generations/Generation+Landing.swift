@@ -34,11 +34,11 @@ extension Generation {
         return makeMemory(for: range, isAwaited)
     }
 
-    /// Whether bytes at `offset` have to go to memory: all do, or a block that began there ends there.
+    /// Whether bytes at `offset` have to go to memory: all do, or all before them of their block is there.
     private func mustLandInMemory(at offset: Int64) -> Bool {
         guard state.withLock({ $0.isKept }) else { return true }
         let start = Block.roundDown(offset)
-        return offset > start && hasMemory.load(ordering: .acquiring) && memory.prefix(at: start) != nil
+        return offset > start && hasMemory.load(ordering: .acquiring) && memory.contains(start..<offset)
     }
 
     private func makeMemory(for range: Range<Int64>, _ isAwaited: Bool) -> Room {
@@ -113,10 +113,11 @@ extension Generation {
     ) throws -> LandingResult {
         let start = Block.roundDown(offset)
         var prefix: [UInt8] = []
-        if start < offset, memory.prefix(at: start) == nil, isDiskPassedOver.load(ordering: .acquiring) {
+        let isBegun = start == offset || memory.contains(start..<offset)
+        if !isBegun, isDiskPassedOver.load(ordering: .acquiring) {
             return .prefixInvalidated(start..<offset)
         }
-        if start < offset, memory.prefix(at: start) == nil, let disk, disk.contains(start..<offset) {
+        if !isBegun, let disk, disk.contains(start..<offset) {
             // What of the block is on disk is taken along: a block is in one place.
             prefix = [UInt8](repeating: 0, count: Int(offset - start))
             do {
