@@ -154,6 +154,8 @@ extension Scheduler.StateMachine {
         }
         if case .requesting(let interest) = transfer.phase { transfer.phase = .streaming(interest, .flowing) }
         transfer.isSequential = isSequential
+        // What it asked is answered, and it brings bytes all the same: from here on it is one like others.
+        if transfer.purpose == .answered { transfer.purpose = .bytes }
         transfer.isAstray = !isWhole && transfer.purpose == .bytes && offset != transfer.start
         transfer.position = min(max(offset, 0), Block.offsetLimit)
         let end = end.map { max($0, transfer.position) }

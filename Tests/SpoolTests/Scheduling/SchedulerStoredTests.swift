@@ -120,6 +120,22 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
+    @Test("A question that is answered by bytes fails and is tried again like other requests for bytes")
+    func answeredByBytes() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<1000), needsValidation: true)
+        let reader = bench.open(at: 0)
+        let question = bench.liveIDs[0]
+        bench.perform(bench.machine.generationChanged(length: 100 * mib, keeping: question).actions)
+        bench.perform(
+            bench.machine.responseStarted(question, at: 0, end: 64 * kib, isWhole: false, isSequential: false))
+        bench.land(question, 5000)
+        bench.take(reader)
+        #expect(bench.interrupt(question) == .retries(after: .milliseconds(200)))
+        #expect(!bench.live.contains { $0.lowerBound < 64 * kib })
+        bench.retryNow()
+        #expect(bench.live.contains { $0.lowerBound == 5000 })
+    }
+
     @Test("Who waits behind a hole in a block waits for the transfer that fills it, also where room is scarce")
     func awaitedBeginning() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<60_000))
