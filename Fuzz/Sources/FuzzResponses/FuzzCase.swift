@@ -83,7 +83,7 @@ struct FuzzCase {
 
     /// One for all cases, so that a connection that one has spoilt is found out by the next.
     private static let upstream: TimedUpstream = {
-        var configuration = HTTPUpstreamConfiguration()
+        var configuration = HTTPUpstream.Configuration()
         configuration.headTimeout = .milliseconds(250)
         configuration.idleTimeout = .milliseconds(250)
         configuration.maximumRedirects = 3
