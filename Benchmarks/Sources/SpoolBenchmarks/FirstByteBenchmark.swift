@@ -12,7 +12,7 @@ extension Benchmark {
         let origin = try await LocalOrigin()
         _ = try origin.makeFile("song.bin", byteCount: 1 << 20)
         let folder = try TemporaryFolder("first-byte")
-        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard(), configuration: .unlimited)
         try await cache.open()
         let client = HTTPUpstream.standard()
         var number = 0

@@ -13,7 +13,7 @@ struct LandedMedia: Sendable {
     init(_ name: String, length: Int64) async throws {
         self.length = length
         folder = try TemporaryFolder(name)
-        cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length), configuration: .unlimited)
         try await cache.open()
         media = cache.media(for: try Self.url("media"))
         for try await chunk in media.reader() { blackHole(chunk) }

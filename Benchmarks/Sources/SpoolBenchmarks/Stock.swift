@@ -24,7 +24,8 @@ struct Stock: Sendable {
 
     /// Opens the cache.
     func open() async throws -> MediaCache {
-        let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: Self.length))
+        let cache = MediaCache(
+            directory: folder.url, upstream: MemoryOrigin(length: Self.length), configuration: .unlimited)
         try await cache.open()
         return cache
     }
@@ -35,7 +36,7 @@ struct Stock: Sendable {
         let cache = try await open()
         if reads { blackHole(try await cache.media(for: url).reader().next()) }
         let time = (ContinuousClock.now - begin) / .milliseconds(1)
-        guard cache.notices.isEmpty else { throw BenchmarkError("opening mended: \(cache.notices)") }
+        guard cache.storedByteCount > 0 else { throw BenchmarkError("opening found nothing") }
         await cache.close()
         return time
     }

@@ -112,7 +112,7 @@ private struct BesideFilm {
         let origin = try origin()
         defer { origin.stop() }
         let folder = try TemporaryFolder("beside")
-        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard(), configuration: .unlimited)
         try await cache.open()
         let watch = {
             try await Watching.watch(CachingURLAsset(url: origin.url, cache: cache), for: 5)
@@ -147,7 +147,7 @@ private struct BesideFilm {
         let origin = try origin()
         defer { origin.stop() }
         let folder = try TemporaryFolder("beside")
-        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard())
+        let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard(), configuration: .unlimited)
         try await cache.open()
         try await Task.sleep(for: Self.rest)
         let time = try await Watching.timeToFirstData(CachingURLAsset(url: origin.url, cache: cache))

@@ -64,7 +64,8 @@ private struct Film {
         url = try LandedMedia.url("film")
         let (folder, url) = (folder, url)
         landingSeconds = try await seconds {
-            let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+            let cache = MediaCache(
+                directory: folder.url, upstream: MemoryOrigin(length: length), configuration: .unlimited)
             try await cache.open()
             for try await chunk in cache.media(for: url).reader(chunkSize: 1 << 20) { blackHole(chunk) }
             guard cache.storedByteCount == length else {
@@ -111,7 +112,7 @@ private struct Film {
     }
 
     private func open() async throws -> MediaCache {
-        let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length))
+        let cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length), configuration: .unlimited)
         try await cache.open()
         return cache
     }

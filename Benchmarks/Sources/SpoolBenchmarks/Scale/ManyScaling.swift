@@ -43,10 +43,10 @@ extension Benchmark {
                 try await cache.setCapacity(.bytes(capacity))
                 return try await newcomers.time(toFirstByte: first)
             } peer: {
-                try await cache.setCapacity(nil)
+                try await cache.setCapacity(.unlimited)
                 return try await newcomers.time(toFirstByte: first)
             }
-            try await cache.setCapacity(nil)
+            try await cache.setCapacity(.unlimited)
             await cache.close()
             add(
                 name, pair, beside: "below capacity", goal: first ? "" : "≤ 1.3 ×",
