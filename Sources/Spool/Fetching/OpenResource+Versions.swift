@@ -31,7 +31,13 @@ extension OpenResource {
         _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
     ) async throws -> PartialResponse.Decision? {
         try await evaluation.run(key) {
-            guard !scheduler.look({ $0.machine.isStale(start.id) }) else { return nil }
+            guard !scheduler.look({ $0.machine.isStale(start.id) }) else {
+                // What it brings is of no use any more; when the origin may be asked again holds all the same.
+                let decision = PartialResponse.evaluate(
+                    head, askedFrom: askedFrom, askedEnd: start.upper, stored: nil, rule: .strong)
+                if case .refuse(let refusal) = decision, case .retry = refusal.kind { return decision }
+                return nil
+            }
             let rule = context.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
             let current = preconditions(for: start.id)
             let decision = PartialResponse.evaluate(

@@ -104,7 +104,7 @@ struct Transfer {
         case .restart, .notModified:
             return .restart
         case .unsatisfiable(let length):
-            if length == nil, asksWithoutRange(request) { return .restart }
+            if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
             return try unsatisfiable(length)
         case .refuse(let refusal):
             // A 416 that can't be true.
@@ -152,6 +152,11 @@ struct Transfer {
             guard state.machine.rangeSupport == .unknown else { return (false, []) }
             return (true, state.machine.rangesUnsupported())
         }
+    }
+
+    /// Whether a 416 may be of another version than the one that is open by now: the request could not name that yet.
+    private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
+        request.fields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
 
     private func unsatisfiable(_ length: Int64?) throws -> Outcome {
