@@ -7,12 +7,12 @@ extension MediaCache {
     /// The directory is opened, or begun, when it is first needed. That can't fail: where it can't be used, media plays
     /// without being kept, and an event says why.
     ///
-    /// - Parameter capacity: The most to keep.
+    /// - Parameter capacity: The most to keep; nil: what the configuration says.
     public convenience init(
-        directory: URL, capacity: CacheCapacity = .standard, configuration: Configuration = Configuration()
+        directory: URL, capacity: CacheCapacity? = nil, configuration: Configuration = Configuration()
     ) {
         var configuration = configuration
-        configuration.capacity = capacity
+        configuration.capacity = capacity ?? configuration.capacity
         self.init(directory: directory, upstream: HTTPUpstream.standard(), configuration: configuration)
     }
 }
