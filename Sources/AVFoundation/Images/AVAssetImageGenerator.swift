@@ -95,6 +95,7 @@ open class AVAssetImageGenerator: NSObject {
         try waitForImage(at: requestedTime, actualTime: actualTime)
     }
 
+    /// As ``copyCGImage(at:actualTime:)``, without its deprecation, for the module's own tests.
     final func waitForImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         let outcome = ImageOutcome()
         let isThere = DispatchSemaphore(value: 0)

@@ -14,8 +14,7 @@ enum ContentTypes {
 
     /// Whether the type is one that pages and errors come as.
     private static func isPage(_ type: String) -> Bool {
-        ["text/html", "application/xhtml+xml", "application/json", "application/problem+json", "text/plain"]
-            .contains(name(of: type))
+        isWebPage(type) || ["application/json", "application/problem+json", "text/plain"].contains(name(of: type))
     }
 
     private static func name(of type: String) -> String {

@@ -340,9 +340,8 @@ extension Scheduler.StateMachine {
 
     /// Up to where the transfer has brought what it was asked for, or others have: an origin may send from elsewhere.
     func reached(by transfer: TransferState) -> Int64 {
-        guard !transfer.isSequential, let landed = landed.prefix(at: transfer.start) else {
-            return transfer.isSequential ? transfer.position : transfer.start
-        }
+        if transfer.isSequential { return transfer.position }
+        guard let landed = landed.prefix(at: transfer.start) else { return transfer.start }
         return min(landed.upperBound, max(transfer.position, transfer.start))
     }
 

@@ -138,8 +138,7 @@ extension CatalogTransaction {
     }
 
     static func checkKey(_ key: String) throws {
-        let isHash = key.utf8.count == 64 && key.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
-        guard isHash else {
+        guard CacheKey(rawValue: key) != nil else {
             throw CacheError(.invalidArgument, "“\(key.prefix(80))” is no cache key: not 64 hexadecimal digits")
         }
     }

@@ -68,7 +68,7 @@ final class CacheDirectory: Sendable {
             guard let file = lock else { return }
             lock = nil
             // By word rather than by closing it: a process that is just being started has the descriptor, too.
-            defer { _ = try? file.setMark(.none) }
+            defer { _ = try? file.setMark(.none) }  // Closing it, a moment later, does the same.
             // What has to be swept and could not be noted as such is found after an unclean end.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
             // Shortened to nothing: the mark of a clean end.
@@ -134,7 +134,7 @@ final class CacheDirectory: Sendable {
     /// - Returns: Whether it was made, and the name is taken.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
         guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
-        guard let file = try? makeFile(identifier) else {
+        guard let file = try? makeFile(identifier) else {  // Whoever needs it tries again, and says why not.
             prepared.withLock { $0.endMaking() }
             return false
         }
