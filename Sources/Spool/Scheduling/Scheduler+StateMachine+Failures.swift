@@ -127,6 +127,14 @@ extension Scheduler.StateMachine {
         return places(touchedAt: offset).contains { $0.state != .trying && isStopped(id, by: $0) }
     }
 
+    /// Whether the origin, or a failure, has since said that the transfer's place is not to be asked for now.
+    func isLeftAlone(_ transfer: TransferState) -> Bool {
+        guard !failures.isEmpty else { return false }
+        return places(touchedAt: transfer.start).contains {
+            $0.state != .trying && ($0.notBefore != nil || isStopped(transfer.reader, by: $0))
+        }
+    }
+
     /// Notes whether a reader that waits does so for bytes that may come now, or for a place that is tried later; one
     /// that waits at a place that has failed is woken, to be told.
     mutating func reviewStanding(_ id: ReaderID, _ actions: inout [Action]) {

@@ -126,16 +126,20 @@ extension Scheduler.StateMachine {
 extension Scheduler.StateMachine {
     /// The transfer has a connection: whether it still may ask.
     ///
-    /// One that only preloads want may have waited for it until a player waits: it is given up, and looked for anew when
-    /// none does.
+    /// While it waited for that, another may have been told that its place is to be left alone. And one that only
+    /// preloads want may have waited until a player waits. It is given up then, and looked for anew when it may be.
     package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = transfers[id], transfer.isLive else { return (false, []) }
-        guard transfer.priority == .preload, mustPreloadsYield, !isAwaited(transfer, by: .playback),
-            !demands.reaches(.takes, startingBefore: transfer.end ?? .max, beyond: transfer.position)
-        else { return (true, []) }
+        guard isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
         var actions: [Action] = []
         cancel(id, &actions)
         return (false, actions)
+    }
+
+    /// Whether only preloads want it, and a player waits.
+    private mutating func yields(_ transfer: TransferState) -> Bool {
+        transfer.priority == .preload && mustPreloadsYield && !isAwaited(transfer, by: .playback)
+            && !demands.reaches(.takes, startingBefore: transfer.end ?? .max, beyond: transfer.position)
     }
 
     /// The head of a response has come: its bytes land from `offset`, and end before `end` if that is known.

@@ -211,4 +211,23 @@ struct SchedulerFairnessTests {
         bench.perform(bench.machine.setYielding(true))
         #expect(bench.mayAsk(bench.liveIDs[0]))
     }
+
+    @Test("A request that waited for a connection until its place is to be left alone is not sent")
+    func leavesAlone() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 70 * kib, end: 128 * kib)
+        bench.read(reader)
+        let former = bench.liveIDs[0]
+        // Another request shows that the origin has another version: what was asked is asked anew.
+        bench.perform(bench.machine.generationChanged(length: 1 << 20, keeping: nil).actions)
+        let next = bench.liveIDs[0]
+        #expect(next != former && bench.machine.position(of: next) == 64 * kib)
+        bench.interrupt(former, retryAfter: .seconds(2))
+        #expect(!bench.mayAsk(next))
+        bench.end(next)
+        #expect(bench.live.isEmpty)
+        bench.retryNow()
+        #expect(bench.live.map(\.lowerBound) == [64 * kib])
+        #expect(bench.mayAsk(bench.liveIDs[0]))
+    }
 }
