@@ -140,6 +140,8 @@ final class Play: Sendable {
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
         world.log.add("life \(life.number)", "closed")
+        // A version of which less than a block has come takes no place, and is gone with its cache.
+        for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been given up") }
         if life.isDeleted, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
             world.report(.orphans, "files are in a directory that was deleted", in: life)
         }

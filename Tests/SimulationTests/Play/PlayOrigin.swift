@@ -70,6 +70,9 @@ final class PlayOrigin: Sendable {
         state.withLock { $0.current[media.path] = min(($0.current[media.path] ?? 0) + 1, media.versions.count - 1) }
     }
 
+    /// The media of which it does not serve the first version any more.
+    var changed: [String] { state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() } }
+
     func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 
     /// Fails no more.
