@@ -152,6 +152,18 @@ struct MediaFileTests {
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
     }
 
+    @Test("A block that is begun anew is sealed over its new bytes alone")
+    func begunAnew() throws {
+        let fixture = try MediaFixture()
+        let media = try fixture.open()
+        try fixture.land(0..<65536 + 10, in: media)
+        // A reader has found both blocks bad: they come again, in one piece that reaches into the second.
+        _ = media.invalidate(0..<65536 + 10)
+        try fixture.land(0..<65536 + 20, in: media)
+        media.endLanding(at: 65536 + 20)
+        #expect(media.takeSeals(partial: false).map(\.range) == [0..<65536, 65536..<65536 + 20])
+    }
+
     @Test("A short last block is complete when the length says so")
     func shortLastBlock() throws {
         let fixture = try MediaFixture()

@@ -101,8 +101,10 @@ extension MediaFile {
         if isComplete, part.lowerBound == Block.start(of: index) {
             return try sealer.seal(bytes, index: index)
         }
-        // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied.
+        // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied. What was there of a
+        // block that begins here is of bytes that went away.
         var tail = writer.tails.removeValue(forKey: index) ?? []
+        if part.lowerBound == Block.start(of: index) { tail.removeAll(keepingCapacity: true) }
         tail.reserveCapacity(Int(Block.size))
         tail.append(contentsOf: bytes)
         guard isComplete else {
