@@ -94,8 +94,13 @@ extension Scheduler.StateMachine {
 
     /// Whether anybody wants something of the place.
     private mutating func isWanted(_ place: FailedPlaces.Place) -> Bool {
-        if place.isValidation { return readers.values.contains { !$0.mayUseStored && $0.isWaiting } }
         let (lower, upper) = (place.range.lowerBound, place.range.upperBound)
+        // Who waits to hear whether what is stored still holds has no demand yet.
+        let isUnvalidated = readers.values.contains { reader in
+            guard !reader.mayUseStored, reader.isWaiting else { return false }
+            return place.isValidation || reader.position < upper && reader.bound(length: length) > lower
+        }
+        if place.isValidation || isUnvalidated { return isUnvalidated }
         return demands.reaches(.takes, startingBefore: upper, beyond: lower)
             || preloadDemands.reaches(.takes, startingBefore: upper, beyond: lower)
     }

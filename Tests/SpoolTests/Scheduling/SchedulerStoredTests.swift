@@ -120,6 +120,23 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
+    @Test("A cut is waited for also by a reader that does not know yet whether what is stored still holds")
+    func cutWhileAsking() {
+        let bench = SchedulerBench()
+        let gone = bench.open(at: 0, end: 64 * kib)
+        let transfer = bench.liveIDs[0]
+        bench.stream(transfer)
+        bench.land(transfer, 5000)
+        bench.perform(bench.machine.requireValidation())
+        bench.open(at: 0, end: 128 * kib)
+        bench.close(gone)
+        #expect(bench.interrupt(transfer) == .retries(after: .milliseconds(200)))
+        bench.perform(bench.machine.validated())
+        #expect(!bench.live.contains { $0.lowerBound == 5000 })
+        bench.retryNow()
+        #expect(bench.live.contains { $0.lowerBound == 5000 })
+    }
+
     @Test("A question that is answered by bytes fails and is tried again like other requests for bytes")
     func answeredByBytes() {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<1000), needsValidation: true)
