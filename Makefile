@@ -30,7 +30,9 @@ demo: setup-media
 
 test: setup-tests
 	@echo "— building and running the tests"
-	@SWIFT_DETERMINISTIC_HASHING=1 swift test
+	@mkdir -p .build
+	@SWIFT_DETERMINISTIC_HASHING=1 swift test 2>&1 | tee .build/test.log || \
+		{ echo "— what failed, once more"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
