@@ -96,10 +96,7 @@ final class StoreFixture: Sendable {
     }
 
     /// The names of media files.
-    var mediaFiles: [String] {
-        let all = FileManager.default.enumerator(atPath: path + "/media")?.compactMap { $0 as? String } ?? []
-        return all.filter { $0.hasSuffix(".media") }.sorted()
-    }
+    var mediaFiles: [String] { FolderTree.paths(under: path + "/media").filter { $0.hasSuffix(".media") } }
 
     /// The path of the only media file that holds bytes.
     func filledFile() throws -> String {

@@ -71,7 +71,9 @@ final class PlayOrigin: Sendable {
     }
 
     /// The media of which it does not serve the first version any more.
-    var changed: [String] { state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() } }
+    var changed: [String] {
+        state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() }
+    }
 
     func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 

@@ -1,4 +1,5 @@
 import Foundation
+import SpoolTesting
 import Testing
 
 @testable import Spool
@@ -18,8 +19,7 @@ func makeCache(
 /// The paths of all media files in a cache directory, whether or not the catalog knows them.
 func mediaFiles(in directory: String) -> [String] {
     let folder = directory + "/media"
-    let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-    return names.filter { $0.hasSuffix(".media") }.map { folder + "/" + $0 }.sorted()
+    return FolderTree.paths(under: folder).filter { $0.hasSuffix(".media") }.map { folder + "/" + $0 }
 }
 
 extension MediaCache {

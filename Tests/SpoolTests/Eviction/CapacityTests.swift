@@ -240,8 +240,7 @@ struct CapacityTests {
     /// Bytes that the media files take on disk now; what is removed while they are counted may be left out.
     private func onDisk() -> Int64 {
         let media = URL(fileURLWithPath: directory.path).appendingPathComponent("media")
-        let files = FileManager.default.enumerator(atPath: media.path)?.compactMap { $0 as? String } ?? []
-        return files.filter { $0.hasSuffix(".media") }.reduce(0) { sum, file in
+        return FolderTree.paths(under: media.path).filter { $0.hasSuffix(".media") }.reduce(0) { sum, file in
             var status = stat()
             guard stat(media.appendingPathComponent(file).path, &status) == 0 else { return sum }
             return sum + Int64(status.st_blocks) * 512
