@@ -6,9 +6,11 @@ import Synchronization
 
 /// A cache of media files on disk: play once, keep every byte.
 ///
-/// One process at a time has a directory; within it, share one `MediaCache`. Opening a media file through it
-/// (``media(for:)``) costs nothing, and reading one that is complete asks the origin nothing. All methods may be called
-/// from any task.
+/// One process at a time has a directory; within it, share one `MediaCache`. A second one plays what is stored and keeps
+/// nothing; one that is meant to, as an app's extension is, says so by ``MediaCacheConfiguration/isReadOnly``.
+///
+/// Opening a media file through it (``media(for:)``) costs nothing, and reading one that is complete asks the origin
+/// nothing. All methods may be called from any task.
 public final class MediaCache: Sendable {
     /// How a cache works.
     public typealias Configuration = MediaCacheConfiguration
@@ -48,7 +50,7 @@ public final class MediaCache: Sendable {
         let events = EventHub(logger: configuration.logger)
         let wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction,
-            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit)
+            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit, isReadOnly: configuration.isReadOnly)
         let path = directory.path
         let opening = StoreOpening(on: executor) {
             try configuration.validate()
@@ -59,7 +61,7 @@ public final class MediaCache: Sendable {
             return store
         } standIn: { cause in
             events.send(.unusable(cause: cause), address: path)
-            return try Store.keepingNothing(
+            return try Store.standIn(
                 at: path, because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
                 clock: clock
             ) { event in events.send(event) }
@@ -96,6 +98,7 @@ public final class MediaCache: Sendable {
     ///
     /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
     ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
+    ///   `.notStored` when it is only read and holds no cache,
     ///   `.invalidArgument` when a value of the configuration is not possible. Media plays all the same.
     public func open() async throws { _ = try await context.opening.directory() }
 

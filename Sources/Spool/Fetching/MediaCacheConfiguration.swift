@@ -5,6 +5,9 @@ public import SpoolStorage
 public struct MediaCacheConfiguration: Sendable {
     /// The most to keep.
     public var capacity = CacheCapacity.standard
+    /// Whether the directory is only read, as by an app's extension beside the app: what is stored plays from it, also
+    /// while another process has it; nothing else is kept, nothing in it is changed, and it is never locked.
+    public var isReadOnly = false
     /// When what is stored may be used without asking the origin.
     public var freshness = FreshnessPolicy.immutable
     /// Which URLs mean the same media file.

@@ -26,7 +26,8 @@ public struct CacheEvent: Sendable {
         case completed
         /// Readers were given this error.
         case failed(CacheError)
-        /// The cache's directory can't be used, and why: everything plays, nothing is kept, nothing stored is found.
+        /// The cache's directory can't be used, and why: everything plays, nothing is kept. What is stored is found only
+        /// where another process has the directory.
         case unusable(cause: CacheError)
         /// What was found wrong with the directory when it was opened, and what became of it.
         case notice(String)

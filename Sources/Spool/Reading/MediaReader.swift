@@ -168,7 +168,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     private func chunk(_ range: Range<Int64>, of generation: Generation) throws -> MediaChunk {
-        if handsOutSlices { return MediaChunk(try generation.slice(range)) }
+        if handsOutSlices, !generation.isShared { return MediaChunk(try generation.slice(range)) }
         return MediaChunk(offset: range.lowerBound, data: try generation.read(range))
     }
 

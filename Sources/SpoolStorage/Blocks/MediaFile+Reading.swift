@@ -37,6 +37,7 @@ extension MediaFile {
                 .invalidArgument, "a buffer of \(buffer.count.counted("byte")) can't take \(range.inWords)")
         }
         let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count.partialValue)])
+        if isShared { return try readShared(range, into: buffer) }
         while true {
             let reading = try withMap { map in try map.planReading(range) }
             let read = try readFile(into: buffer, at: range.lowerBound, of: range)
@@ -46,6 +47,36 @@ extension MediaFile {
                 return
             }
         }
+    }
+
+    /// Reads beside the process that has the directory, which may evict, remove or fill blocks meanwhile: each block is
+    /// checked in memory, after it was read, and again the next time.
+    private func readShared(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
+        _ = try withMap { map in try map.planReading(range) }
+        var bytes = [UInt8](repeating: 0, count: Int(Block.size))
+        for index in Block.indices(touching: range) {
+            let wanted = Block.range(of: index).clamped(to: range)
+            // More of the block may have been recorded since this was opened.
+            guard let record = try storedSeals(index..<index + 1).first(where: { $0.index == index }),
+                record.isPlausible, wanted.upperBound <= record.range.upperBound, let sealer
+            else { throw gone(wanted) }
+            let isProven = try bytes.withUnsafeMutableBytes { bytes in
+                let block = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Int(record.length)])
+                guard try readFile(into: block, at: record.range.lowerBound, of: record.range) == block.count,
+                    sealer.verifies(UnsafeRawBufferPointer(block), as: record)
+                else { return false }
+                let start = Int(wanted.lowerBound - record.range.lowerBound)
+                let count = Int(wanted.upperBound - wanted.lowerBound)
+                UnsafeMutableRawBufferPointer(rebasing: buffer[Int(wanted.lowerBound - range.lowerBound)...])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: block[start..<start + count]))
+                return true
+            }
+            guard isProven else { throw gone(wanted) }
+        }
+    }
+
+    private func gone(_ range: Range<Int64>) -> MissingBytes {
+        MissingBytes(invalidated: invalidate(range), range: range)
     }
 
     /// Proves that `range` is what was received, without handing the bytes out.

@@ -30,6 +30,8 @@ package final class MediaFile: Sendable {
 
     let file: PooledFile
     let sealer: BlockSealer?
+    /// Another process may change the file at any moment: nothing of it stays proven. See ``readShared(_:into:)``.
+    let isShared: Bool
     let ground: Mutex<Ground>
     let writer = Mutex(Writer())
     /// Reads an earlier process's seals of the blocks with these indices; blocks.
@@ -45,16 +47,18 @@ package final class MediaFile: Sendable {
     ///   - landed: What the catalog says has landed: claimed, and checked at first read.
     ///   - isRecordStale: Whether the catalog has the blocks, but does not say what they hold together.
     ///   - length: The whole resource's length, if it is known.
+    ///   - isShared: Whether another process may change the file meanwhile; then it is only read here.
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Is told of bytes that had landed and are gone; must neither block nor call back.
     package init(
         file: PooledFile, sealer: BlockSealer?, landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false,
-        length: Int64? = nil,
+        length: Int64? = nil, isShared: Bool = false,
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord] = { _ in [] },
         giveBack: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
         self.file = file
         self.sealer = sealer
+        self.isShared = isShared
         var map = BlockMap(landed: landed, isRecordStale: isRecordStale)
         // A length that contradicts the records is a damaged catalog's; reads then find the blocks bad.
         if let length { _ = map.setLength(length) }

@@ -97,6 +97,9 @@ package final class Generation: Sendable {
     /// Whether new bytes go to disk.
     package var isKept: Bool { state.withLock { $0.isKept } && !isRetired.load(ordering: .relaxed) }
 
+    /// Whether another process may change the file meanwhile: then there are no slices of it.
+    package var isShared: Bool { disk?.isShared ?? false }
+
     /// All that can be read, on disk and in memory.
     package var landed: ByteRangeSet {
         guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.landed }
@@ -179,7 +182,8 @@ package final class Generation: Sendable {
     func noteInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {
         guard let owner, !ranges.isEmpty else { return }
         owner.noteChange(of: self)
-        for range in ranges { owner.report(.blocksInvalidated(key, url: url, range)) }
+        // What another process has evicted is no damage.
+        if !isShared { for range in ranges { owner.report(.blocksInvalidated(key, url: url, range)) } }
         if let cause { stopKeeping(cause) }
         for user in owner.users(of: self) { user.invalidated(ranges, of: self) }
     }

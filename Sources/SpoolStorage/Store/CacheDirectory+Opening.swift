@@ -61,6 +61,18 @@ extension CacheDirectory {
             signature: "")
     }
 
+    /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes nothing.
+    ///
+    /// - Parameter cause: Why it is only read.
+    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`.
+    convenience init(beside path: String, fileSystem: any FileSystem, because cause: CacheError) throws {
+        let catalog = try Self.catalog(inspecting: path, fileSystem: fileSystem)
+        try Self.refuseForeign(path, fileSystem)
+        try self.init(
+            path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, lock: nil,
+            signature: "")
+    }
+
     private static func readableCatalog(_ path: String, _ fileSystem: any FileSystem) throws -> Catalog? {
         guard try fileSystem.attributes(path) != nil else { return nil }
         do {

@@ -18,10 +18,13 @@ final class CacheDirectory: Sendable {
         case readWrite
         /// The disk is full or read-only, and says so; what is there can be read.
         case read(CacheError)
+        /// It is only read, beside another process that may have it; what is there can go or be replaced at any moment.
+        case beside(CacheError)
         /// There is nothing to read, either.
         case none(CacheError)
 
         var isWritable: Bool { if case .readWrite = self { true } else { false } }
+        var isShared: Bool { if case .beside = self { true } else { false } }
     }
 
     /// The folder.

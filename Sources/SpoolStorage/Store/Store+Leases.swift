@@ -74,7 +74,7 @@ extension Store: GenerationOwner {
     ) -> MediaFile {
         MediaFile(
             file: directory.pooledFile(identifier, in: pool), sealer: directory.sealer(identifier, key: key),
-            landed: landed, isRecordStale: isRecordStale, length: length,
+            landed: landed, isRecordStale: isRecordStale, length: length, isShared: directory.access.isShared,
             storedSeals: { [weak self] indices in
                 guard let self else { throw CacheError(.closed, "the cache has been closed") }
                 try checkOpen()

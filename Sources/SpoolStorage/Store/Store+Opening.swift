@@ -17,6 +17,12 @@ extension Store {
     ) async throws -> Store {
         try configuration.validate()
         let store = try await executor.run {
+            guard !configuration.isReadOnly else {
+                let cause = CacheError(.storage, "it was opened to be read")
+                let directory = try CacheDirectory(beside: path, fileSystem: fileSystem, because: cause)
+                return try Store(
+                    reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
+            }
             let directory = try CacheDirectory(opening: path, fileSystem: fileSystem, now: clock.now())
             let capacity = try configuration.capacity.limit(in: directory)
             let store = Store(
@@ -28,16 +34,33 @@ extension Store {
         return store
     }
 
+    private convenience init(
+        reading directory: CacheDirectory, configuration: Configuration, executor: BlockingExecutor, clock: CacheClock,
+        report: @escaping @Sendable (StoreEvent) -> Void
+    ) throws {
+        self.init(
+            directory: directory, configuration: configuration, capacity: nil,
+            used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
+    }
+
     /// A store that keeps nothing, in place of one whose directory can't be used; impossible values are made possible.
+    /// Where another process has the directory, what is stored can be read beside it.
     ///
     /// - Throws: ``CacheError`` where not even memory can be had.
-    package static func keepingNothing(
+    package static func standIn(
         at path: String, because cause: CacheError, configuration: Configuration, fileSystem: any FileSystem,
         executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
     ) throws -> Store {
         var configuration = configuration
         configuration.memoryLimit = max(configuration.memoryLimit, 1 << 20)
         configuration.openFileLimit = max(configuration.openFileLimit, 8)
+        if cause.code == .directoryInUse,
+            // What can't be read, either, is as if it were not there.
+            let directory = try? CacheDirectory(beside: path, fileSystem: fileSystem, because: cause)
+        {
+            return try Store(
+                reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
+        }
         let directory = try CacheDirectory(
             path: path, catalog: Catalog(inMemory: path), access: .none(cause), notices: [], fileSystem: fileSystem,
             lock: nil, signature: "")

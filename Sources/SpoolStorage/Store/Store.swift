@@ -30,17 +30,20 @@ package final class Store: Sendable {
         package var memoryLimit: Int64
         /// Media files open at once; at least 8.
         package var openFileLimit: Int
+        /// Whether the directory is only read, beside a process that may have it.
+        package var isReadOnly = false
 
         /// Creates a configuration.
         package init(
             capacity: CacheCapacity = .remembered, eviction: any EvictionPolicy = LeastRecentlyUsed(),
             memoryLimit: Int64 = 16 << 20,
-            openFileLimit: Int = 256
+            openFileLimit: Int = 256, isReadOnly: Bool = false
         ) {
             self.capacity = capacity
             self.eviction = eviction
             self.memoryLimit = memoryLimit
             self.openFileLimit = openFileLimit
+            self.isReadOnly = isReadOnly
         }
     }
 
@@ -93,7 +96,7 @@ package final class Store: Sendable {
     package var readOnlyReason: CacheError? {
         switch directory.access {
         case .readWrite: nil
-        case .read(let cause), .none(let cause): cause
+        case .read(let cause), .beside(let cause), .none(let cause): cause
         }
     }
 

@@ -1,0 +1,168 @@
+import Foundation
+import Logging
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// A directory that somebody else has, or may have: what is stored in it plays, nothing in it is changed.
+@Suite(.timeLimit(.minutes(10)))
+struct ReadingBesideTests {
+    private static let song = PatternBytes(seed: 1, length: 700_001)
+    private static let other = PatternBytes(seed: 2, length: 500_000)
+    private let stage: MemoryStage
+
+    init() throws {
+        stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.other)),
+        ])
+    }
+
+    private func cache(_ configure: (inout MediaCache.Configuration) -> Void = { _ in }) -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
+        configure(&configuration)
+        return MediaCache(
+            directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration)
+    }
+
+    private func readOnly() -> MediaCache { cache { $0.isReadOnly = true } }
+
+    private func play(_ cache: MediaCache, _ path: String = "/a", _ pattern: PatternBytes = song) async throws {
+        try await cache.media(for: stage.url(path)).check(.all, pattern, covers: 0..<pattern.length)
+    }
+
+    /// The requests that the origin got while `body` ran.
+    private func requests(during body: () async throws -> Void) async rethrows -> Int {
+        let before = stage.origin.log.exchanges.count
+        try await body()
+        return stage.origin.log.exchanges.count - before
+    }
+
+    @Test("A second cache plays what the first one has stored, and keeps nothing of its own")
+    func second() async throws {
+        let first = cache()
+        try await play(first)
+        await first.waitUntilIdle()
+        let second = cache()
+        #expect(try await requests { try await play(second) } == 0)
+        #expect(try await requests { try await play(second, "/b", Self.other) } > 0)
+        let error = await #expect(throws: CacheError.self) { try await second.open() }
+        #expect(error?.code == .directoryInUse)
+        await second.close()
+        #expect(first.storedByteCount == Self.song.length)
+        try await first.checkLedger()
+        await first.close()
+    }
+
+    @Test("What is opened to be read plays, lists and exports, and is neither locked nor changed")
+    func readOnlyCache() async throws {
+        try await begin()
+        let before = try state()
+        let reader = readOnly()
+        try await reader.open()
+        #expect(try await requests { try await play(reader) } == 0)
+        #expect(try await reader.storedResources().map(\.storedByteCount) == [Self.song.length])
+        let key = reader.key(for: stage.url())
+        try await reader.export(key, to: URL(fileURLWithPath: stage.file("copy")))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: stage.file("copy"))).count == Int(Self.song.length))
+        try await play(reader, "/b", Self.other)
+        for change in [
+            { try await reader.remove(key) }, { try await reader.pin(key) }, { try await reader.removeAll() },
+        ] as [() async throws -> Void] {
+            let error = await #expect(throws: CacheError.self) { try await change() }
+            #expect(error?.code == .storage && error?.message.contains("only read") == true)
+        }
+        #expect(try state() == before)
+        // Another one may have it meanwhile, and write.
+        let writer = cache()
+        try await play(writer, "/b", Self.other)
+        await writer.close()
+        #expect(try await requests { try await play(reader, "/b", Self.other) } == 0)
+        await reader.close()
+    }
+
+    @Test("Where there is no cache, one that only reads plays and begins none")
+    func nothingThere() async throws {
+        let reader = readOnly()
+        try await play(reader)
+        let error = await #expect(throws: CacheError.self) { try await reader.open() }
+        #expect(error?.code == .notStored)
+        await reader.close()
+        #expect(!FileManager.default.fileExists(atPath: stage.directory))
+    }
+
+    @Test("What the one that has it evicts, removes or replaces under a reader comes from the origin, byte for byte")
+    func changedMeanwhile() async throws {
+        let first = cache()
+        try await play(first)
+        await first.waitUntilIdle()
+        let second = readOnly()
+        let reader = second.media(for: stage.url()).reader(.all)
+        var position: Int64 = 0
+        // 64 KiB at least are proven; nothing of that is trusted the next time.
+        let chunk = try #require(try await reader.next())
+        #expect(Array(chunk.data) == Self.song.bytes(chunk.range))
+        position = chunk.range.upperBound
+        _ = try await first.evict(to: 0)
+        let asked = try await requests {
+            while let chunk = try await reader.next() {
+                #expect(Array(chunk.data) == Self.song.bytes(chunk.range))
+                position = chunk.range.upperBound
+            }
+        }
+        #expect(asked > 0)
+        #expect(position == Self.song.length)
+        try await play(first)
+        try await first.removeAll()
+        try await play(second)
+        await second.close()
+        try await first.checkLedger()
+        await first.close()
+    }
+
+    @Test("Ten that read beside one that stores, evicts and removes get the bytes of the origin")
+    func crowd() async throws {
+        let first = cache()
+        try await first.open()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for round in 0..<12 {
+                    try await play(first)
+                    try await play(first, "/b", Self.other)
+                    if round % 3 == 0 { try await first.removeAll() } else { _ = try await first.evict(to: 100_000) }
+                }
+            }
+            for _ in 0..<10 {
+                group.addTask {
+                    for _ in 0..<4 {
+                        let second = readOnly()
+                        try await play(second)
+                        try await play(second, "/b", Self.other)
+                        await second.close()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await first.checkLedger()
+        await first.close()
+    }
+
+    /// Stores one resource.
+    private func begin() async throws {
+        let first = cache()
+        try await play(first)
+        await first.close()
+    }
+
+    /// Names and contents of everything in the directory but SQLite's own notes.
+    private func state() throws -> [String: Data] {
+        let files = FolderTree.paths(under: stage.directory).filter { !$0.hasPrefix("catalog.sqlite-") }
+        return Dictionary(
+            uniqueKeysWithValues: files.map { name in
+                // A folder has no contents.
+                (name, (try? Data(contentsOf: URL(fileURLWithPath: "\(stage.directory)/\(name)"))) ?? Data())
+            })
+    }
+}
