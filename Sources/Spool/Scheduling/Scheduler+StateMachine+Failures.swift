@@ -132,12 +132,14 @@ extension Scheduler.StateMachine {
         return places(touchedAt: offset).contains { $0.state != .trying && isStopped(id, by: $0) }
     }
 
-    /// Whether the origin, or a failure, has since said that the transfer's place is not to be asked for now.
+    /// Whether it has been said since that the transfer's place is not to be asked for now.
+    ///
+    /// True only where the plan, asked again, would not begin it anew, or the two would go on for ever.
     func isLeftAlone(_ transfer: TransferState) -> Bool {
         guard !failures.isEmpty else { return false }
-        return places(touchedAt: transfer.start).contains {
-            $0.state != .trying && ($0.notBefore != nil || isStopped(transfer.reader, by: $0))
-        }
+        let places =
+            transfer.isSequential ? failures.all.filter { $0.notBefore != nil } : failures.places(at: transfer.start)
+        return places.contains { $0.state != .trying && isStopped(transfer.reader, by: $0) }
     }
 
     /// Notes whether a reader that waits does so for bytes that may come now, or for a place that is tried later; one

@@ -126,7 +126,7 @@ private struct RandomPlay {
     }
 
     private mutating func head(_ id: TransferID) {
-        guard let asked = bench.asked[id] else { return }
+        guard let id = connect(id), let asked = bench.asked[id] else { return }
         let isValidation = bench.isValidation(id)
         switch random.int(0...19) {
         case 0: forget(id) { $0.interrupt(id, retryAfter: .milliseconds(900)) }
@@ -153,6 +153,19 @@ private struct RandomPlay {
                 bench.stream(id)
             }
         }
+    }
+
+    /// The transfer has its connection, and asks; or it is given up, and so is what follows it, until one may ask.
+    private mutating func connect(_ id: TransferID) -> TransferID? {
+        var next: TransferID? = id
+        for _ in 0..<20 {
+            guard let id = next, !bench.mayAsk(id) else { return next }
+            let former = Set(bench.asked.keys)
+            forget(id) { $0.end(id) }
+            next = bench.asked.keys.filter { !former.contains($0) }.min()
+        }
+        complaint = "requests are given up and begun anew for ever"
+        return nil
     }
 
     private mutating func body(_ id: TransferID) {
