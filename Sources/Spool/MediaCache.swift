@@ -108,7 +108,8 @@ public final class MediaCache: Sendable {
             key: key(for: source), source: source,
             tellsVariantsApart: context.configuration.freshness == .http)
         context.opening.begin()
-        let credentials = SourceCredentials(source, executor: context.executor.executor(for: .playback))
+        let credentials = SourceCredentials(
+            source, now: context.clock.now, executor: context.executor.executor(for: .playback))
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
@@ -118,13 +119,13 @@ public final class MediaCache: Sendable {
     /// Opens the media file at `url` through the cache.
     public func media(for url: URL) -> MediaResource { media(for: MediaSource(url: url)) }
 
-    /// The key under which the media file of `source` is kept.
+    /// The key under which the media file of `source` is kept: its own, or the one that the key policy makes of its URL.
     ///
     /// Under ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares its bytes only
     /// with sources that send the same ones (RFC 9111 §3.5).
     public func key(for source: MediaSource) -> CacheKey {
-        let key = key(for: source.url)
-        return context.configuration.freshness == .http ? key.with(credentialsIn: source.fields) : key
+        let key = source.key ?? key(for: source.url)
+        return context.configuration.freshness == .http ? key.with(credentialsIn: source.headerFields) : key
     }
 
     /// The key under which the media file at `url` is kept.

@@ -1,5 +1,6 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Foundation
+import Spool
 
 /// Turns an origin's URL into one that a player cannot load by itself, so that it asks our loader; and back.
 ///
@@ -16,20 +17,35 @@ enum CachingURL {
         return URL(string: prefix + url.absoluteString)
     }
 
+    /// The same for a source: one with a resolver says itself where its bytes are, so its URL may have any scheme.
+    static func caching(_ source: MediaSource) -> URL? {
+        guard source.isResolved, source.url.scheme != nil, !isOurs(source.url), !isPlaylist(source.url) else {
+            return caching(source.url)
+        }
+        return URL(string: prefix + source.url.absoluteString)
+    }
+
     /// The origin's URL; nil if `url` is none of ours.
     static func original(_ url: URL) -> URL? {
-        let text = url.absoluteString
-        guard text.prefix(prefix.count).lowercased() == prefix,
-            let original = URL(string: String(text.dropFirst(prefix.count))), isHTTP(original)
+        guard isOurs(url), let original = URL(string: String(url.absoluteString.dropFirst(prefix.count))),
+            original.scheme != nil
         else { return nil }
         return original
+    }
+
+    private static func isOurs(_ url: URL) -> Bool {
+        url.absoluteString.prefix(prefix.count).lowercased() == prefix
     }
 
     /// Whether the URL names a progressive media file over HTTP.
     ///
     /// Playlists are left to the player: a resource loader is never asked for the media segments that they name.
     static func canBeCached(_ url: URL) -> Bool {
-        isHTTP(url) && !(url.host ?? "").isEmpty && !playlistExtensions.contains(url.pathExtension.lowercased())
+        isHTTP(url) && !(url.host ?? "").isEmpty && !isPlaylist(url)
+    }
+
+    private static func isPlaylist(_ url: URL) -> Bool {
+        playlistExtensions.contains(url.pathExtension.lowercased())
     }
 
     /// Endings of playlists: HLS (RFC 8216 §4) and DASH.

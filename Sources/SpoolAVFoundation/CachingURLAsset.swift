@@ -7,10 +7,10 @@ public import Spool
 ///
 /// Use it where an `AVURLAsset` is used. It gives AVFoundation a URL that only its own ``loader`` can load
 /// (`spool+https://…`); ``originalURL`` is the one that it was made with. Media that can't be cached plays plainly, as an
-/// `AVURLAsset` of the same URL would: files, other schemes than `http` and `https`, and playlists (`.m3u8`),
-/// whose segments AVFoundation never asks a loader for. A playlist without that ending, and on Apple platforms a
-/// stream without a length, are found out when they are loaded, and the player is sent to ``originalURL``, without
-/// what a `MediaSource` would have added to the request.
+/// `AVURLAsset` of the same URL would: files and other schemes than `http` and `https`, unless a `MediaSource` with a
+/// resolver says where their bytes are, and playlists (`.m3u8`), whose segments AVFoundation never asks a loader for. A playlist without that ending, and on Apple platforms a
+/// stream without a length, are found out when they are loaded, and the player is sent to ``originalURL``, or where a
+/// resolver found it, without the header fields that a `MediaSource` would have added to the request.
 ///
 /// ```swift
 /// let asset = CachingURLAsset(url: url, cache: cache)
@@ -43,7 +43,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// An asset of a media file whose URL or credentials are found anew when needed.
     ///
     /// - Parameters:
-    ///   - source: where the bytes come from; its `url` is what can be cached or not.
+    ///   - source: where the bytes come from. One with a resolver is cached whatever the scheme of its `url` is.
     ///   - cache: where they are kept.
     ///   - options: `AVURLAsset…Key`s. Those that concern HTTP (cookies, cellular access) have no effect on what goes
     ///     through the cache, since its upstream makes the requests. `AVURLAssetOverrideMIMETypeKey` goes before what
@@ -52,7 +52,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         originalURL = source.url
         self.cache = cache
         self.options = options
-        if let cachingURL = CachingURL.caching(source.url) {
+        if let cachingURL = CachingURL.caching(source) {
             let loader = CachingResourceLoader(
                 source: source, cache: cache, mimeType: options?[Self.overrideMIMETypeKey] as? String)
             self.loader = loader
@@ -94,6 +94,9 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
+
+    /// Whether media of this source goes through a cache: as its URL does, or of any scheme where it has a resolver.
+    public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 
     /// The URL by which a player asks a resource loader; nil for one that plays plainly.
     public static func cachingURL(for url: URL) -> URL? { CachingURL.caching(url) }

@@ -116,7 +116,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
 
         func start(_ request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>) throws {
             var headers = HTTPHeaders()
-            for field in request.fields { headers.add(name: field.name.rawName, value: field.value) }
+            for field in request.headerFields { headers.add(name: field.name.rawName, value: field.value) }
             var url = request.url
             if case .forward(let proxy) = way {
                 let forwarded = try AbsoluteForm.request(for: request, over: proxy)

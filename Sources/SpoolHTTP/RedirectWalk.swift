@@ -20,10 +20,10 @@ struct RedirectWalk {
             throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
         }
         let (url, authorization) = request.url.separatingCredentials
-        self.request = UpstreamRequest(url: url, fields: request.fields)
-        self.request.fields[.acceptEncoding] = request.fields[.acceptEncoding] ?? "identity"
-        self.request.fields[.userAgent] = request.fields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
-        self.request.fields[.authorization] = request.fields[.authorization] ?? authorization
+        self.request = UpstreamRequest(url: url, headerFields: request.headerFields)
+        self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
+        self.request.headerFields[.userAgent] = request.headerFields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
+        self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
         remaining = configuration.maximumRedirects
         allowsDowngrade = configuration.allowsRedirectsToHTTP
         visited = [url.absoluteString]
@@ -58,7 +58,7 @@ struct RedirectWalk {
         remaining -= 1
         request.url = target
         if from.httpOrigin != target.httpOrigin {
-            request.fields = HTTPFields(request.fields.filter { Self.portable.contains($0.name) })
+            request.headerFields = HTTPFields(request.headerFields.filter { Self.portable.contains($0.name) })
         }
         return true
     }

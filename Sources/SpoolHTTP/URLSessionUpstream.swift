@@ -65,7 +65,7 @@ public final class URLSessionUpstream: Upstream {
         return try await SpoolHTTP.open(request, configuration) { request, exchange in
             var message = URLRequest(url: request.url)
             message.httpShouldHandleCookies = false
-            for field in request.fields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
+            for field in request.headerFields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
             delegate.start(
                 session.dataTask(with: message), exchange, request.url.nameForMessages, on: session.delegateQueue)
         }

@@ -130,12 +130,12 @@ public final class ScriptedUpstream: Upstream {
         let url = request.url
         let path = url.path(percentEncoded: true)
         guard state.withLock({ $0.isReachable }) else { throw UpstreamError(.unreachable, "\(path) cannot be reached") }
-        var fields = request.fields
+        var fields = request.headerFields
         fields[.acceptEncoding] = fields[.acceptEncoding] ?? "identity"
         let exchange = originState.log.begin(
             OriginExchange(
                 connection: 0, method: "GET", path: path,
-                query: url.query(percentEncoded: true) ?? "", fields: fields))
+                query: url.query(percentEncoded: true) ?? "", headerFields: fields))
         do {
             return try await response(request, exchange)
         } catch {

@@ -73,9 +73,9 @@ final class SimulatedOrigin: Upstream {
     private func serve(_ pattern: PatternBytes, _ request: UpstreamRequest) -> UpstreamResponse {
         let tag = "\"\(pattern.seed)-\(pattern.length)\""
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
-        if request.fields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
-        let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
-        guard hasRanges, isCurrent, let asked = request.fields[.range] else {
+        if request.headerFields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
+        let isCurrent = request.headerFields[.ifRange].map { $0 == tag } ?? true
+        guard hasRanges, isCurrent, let asked = request.headerFields[.range] else {
             fields[.contentLength] = "\(pattern.length)"
             return response(200, fields, request, (pattern, 0..<pattern.length))
         }

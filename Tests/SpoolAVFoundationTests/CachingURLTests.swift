@@ -29,7 +29,7 @@ struct CachingURLTests {
     @Test(
         "D48: other schemes and playlists are left alone",
         arguments: [
-            "file:///music/a.mp3", "ftp://host/a.mp3", "data:audio/mpeg;base64,AAAA", "spool+file:///a.mp3",
+            "file:///music/a.mp3", "ftp://host/a.mp3", "data:audio/mpeg;base64,AAAA",
             "rtsp://host/a",
             "https://host/live.m3u8", "https://host/LIST.M3U8?x=1", "http://host/list.m3u", "https://host/a.mpd",
             "http:///a.mp3",
@@ -40,6 +40,24 @@ struct CachingURLTests {
         #expect(!CachingURLAsset.canCache(url))
         #expect(CachingURLAsset.cachingURL(for: url) == nil)
         #expect(CachingURLAsset.originalURL(of: url) == url)
+    }
+
+    @Test(
+        "A source with a resolver is cached whatever its scheme is, but for playlists and what is ours already",
+        arguments: [
+            ("myapp://42", true), ("myapp:42", true), ("library://album/7/song.mp3?x=1", true),
+            ("https://host/a", true),
+            ("file:///a.mp3", true), ("myapp://list.m3u8", true), ("myapp://host/list.m3u8", false), ("42", false),
+            ("spool+myapp://42", false), ("spool+https://host/a", false),
+        ])
+    func resolved(text: String, isCached: Bool) throws {
+        let url = try #require(URL(string: text))
+        let source = MediaSource(url: url) { _ in ResolvedRequest(url: url) }
+        #expect(CachingURLAsset.canCache(source) == isCached)
+        #expect(CachingURLAsset.canCache(MediaSource(url: url)) == CachingURLAsset.canCache(url))
+        let caching = CachingURL.caching(source)
+        #expect(caching?.absoluteString == (isCached ? "spool+" + text : nil))
+        if let caching { #expect(CachingURLAsset.originalURL(of: caching) == url) }
     }
 
     @Test("The scheme has none but the characters of RFC 3986 §3.1")

@@ -85,7 +85,7 @@ final class MemoryUpstream: Upstream {
             return UpstreamResponse(head: HTTPResponse(status: status), url: request.url, body: UpstreamBody(none))
         }
         let length = Int64(file.bytes.count)
-        let range = file.hasRanges ? Self.range(request.fields[.range], length: length) : nil
+        let range = file.hasRanges ? Self.range(request.headerFields[.range], length: length) : nil
         var head = HTTPResponse(status: range == nil ? .ok : .partialContent)
         head.headerFields[.eTag] = "\"a\""
         head.headerFields[.contentType] = file.contentType

@@ -5,6 +5,7 @@ import Spool
 import SpoolAVFoundation
 import SpoolHTTP
 import SpoolTesting
+import Synchronization
 import Testing
 
 @Suite("Real media in a real player, through the cache", .timeLimit(.minutes(10)), .serialized)
@@ -70,6 +71,35 @@ struct RealMediaTests {
         #expect(second.media?.statistics.originRequests == 0)
         #expect(second.media?.statistics.bytesFromOrigin == 0)
         await cache.close()
+    }
+
+    @Test(
+        "A scheme of the app's own plays through the cache, by a resolver, and again without origin and resolver",
+        arguments: AVAssetResourceLoader.PlayerPattern.allCases)
+    func schemeOfTheApp(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
+        let media = SampleMedia.mp3
+        let file = try await media.file(seconds: Self.seconds)
+        let length = OriginContent.file(file).length
+        let folder = try ScratchFolder()
+        let origin = try await OriginServer.start(["/42": OriginResource(.file(file), contentType: media.mediaType)])
+        let address = origin.url("/42")
+        let calls = Mutex(0)
+        let source = MediaSource(url: try #require(URL(string: "myapp://42"))) { _ in
+            calls.withLock { $0 += 1 }
+            return ResolvedRequest(url: address)
+        }
+        for isFirst in [true, false] {
+            let cache = try await folder.cache(HTTPUpstream.standard(), small)
+            let item = AVPlayerItem(caching: source, in: cache)
+            let asset = try #require(item.cachingAsset)
+            #expect(asset.originalURL.absoluteString == "myapp://42")
+            asset.resourceLoader.playerPattern = pattern
+            await expectPlays(asset, seeks: [9, 3, 0], isFirst ? "first play" : "second play")
+            #expect(asset.media?.landed.contains(0..<length) == true)
+            await cache.close()
+            if isFirst { await origin.stop() }
+        }
+        #expect(calls.withLock { $0 } == 1)
     }
 
     @Test(

@@ -28,7 +28,7 @@ struct RenewalTests {
 
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
             let isRefused = state.withLock { state in
-                let isRefused = request.fields[.authorization] != "Bearer " + state.valid
+                let isRefused = request.headerFields[.authorization] != "Bearer " + state.valid
                 if isRefused { state.refused += 1 }
                 return isRefused
             }
@@ -143,7 +143,7 @@ struct RenewalTests {
                 reasons.append(reason)
                 return reasons.count - 1
             }
-            return MediaSource.Address(url: address(), fields: [.authorization: "Bearer \(number)"])
+            return ResolvedRequest(url: address(), headerFields: [.authorization: "Bearer \(number)"])
         }
         let asset = CachingURLAsset(source: source, cache: cache)
         let driver = ResourceLoaderDriver(asset)
@@ -172,7 +172,7 @@ struct RenewalTests {
         let origin = Guarded()
         origin.accept(99)
         let cache = try await folder.cache(origin, cuttingAtOnce)
-        let source = MediaSource(url: address()) { _ in MediaSource.Address(url: address()) }
+        let source = MediaSource(url: address()) { _ in ResolvedRequest(url: address()) }
         let asset = CachingURLAsset(source: source, cache: cache)
         guard case .failed(let error) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else {

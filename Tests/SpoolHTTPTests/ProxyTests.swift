@@ -82,7 +82,7 @@ struct ProxyTests {
             let upstream = AsyncHTTPClientUpstream(configuration)
             for _ in 0..<2 {
                 let url = try #require(URL(string: "http://origin.invalid:8080/a?q"))
-                let response = try await upstream.open(UpstreamRequest(url: url, fields: [.range: "bytes=10-19"]))
+                let response = try await upstream.open(UpstreamRequest(url: url, headerFields: [.range: "bytes=10-19"]))
                 #expect(response.head.status == .partialContent)
                 #expect(response.url == url)
                 var count = 0
@@ -91,15 +91,15 @@ struct ProxyTests {
             }
             let asked = try #require(proxy.log.exchanges.first)
             #expect(asked.query == "q")
-            #expect(asked.fields[.proxyAuthorization] == "Basic dTpw")
-            #expect(asked.fields[HTTPField.Name("Host") ?? .range] == "origin.invalid:8080")
+            #expect(asked.headerFields[.proxyAuthorization] == "Basic dTpw")
+            #expect(asked.headerFields[HTTPField.Name("Host") ?? .range] == "origin.invalid:8080")
             #expect(proxy.connectionCount == 1)
 
             let secure = try #require(URL(string: "https://origin.invalid/a"))
             await #expect(throws: UpstreamError.self) { try await upstream.open(UpstreamRequest(url: secure)) }
             #expect(proxy.log.exchanges.last?.method == "CONNECT")
             #expect(proxy.log.exchanges.last?.path == "origin.invalid:443")
-            #expect(proxy.log.exchanges.last?.fields[.proxyAuthorization] == "Basic dTpw")
+            #expect(proxy.log.exchanges.last?.headerFields[.proxyAuthorization] == "Basic dTpw")
 
             proxy.set("/b", .pattern(10))
             let direct = try await upstream.open(UpstreamRequest(url: proxy.url("/b")))

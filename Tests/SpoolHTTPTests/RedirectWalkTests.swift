@@ -18,7 +18,8 @@ import Testing
         var configuration = HTTPUpstream.Configuration()
         configuration.maximumRedirects = limit
         configuration.allowsRedirectsToHTTP = allowsHTTP
-        return try RedirectWalk(UpstreamRequest(url: try #require(URL(string: url)), fields: fields), configuration)
+        return try RedirectWalk(
+            UpstreamRequest(url: try #require(URL(string: url)), headerFields: fields), configuration)
     }
 
     @Test("E70: a redirect from https to http is refused unless it is allowed; one that adds TLS never is")
@@ -113,19 +114,19 @@ import Testing
         ]
         var walk = try walk(from, fields)
         #expect(try walk.follow(head(307, to)))
-        #expect((walk.request.fields[.authorization] != nil) == isSame)
-        #expect((walk.request.fields[.cookie] != nil) == isSame)
+        #expect((walk.request.headerFields[.authorization] != nil) == isSame)
+        #expect((walk.request.headerFields[.cookie] != nil) == isSame)
         for name in [.range, .userAgent, .ifNoneMatch, .ifModifiedSince, .ifRange] as [HTTPField.Name] {
-            #expect(walk.request.fields[name] == fields[name])
+            #expect(walk.request.headerFields[name] == fields[name])
         }
-        #expect(walk.request.fields[.acceptEncoding] == "identity")
+        #expect(walk.request.headerFields[.acceptEncoding] == "identity")
     }
 
     @Test func credentialsDoNotComeBackWithALaterRedirect() throws {
         var walk = try walk("http://h/a", [.authorization: "x"])
         #expect(try walk.follow(head(302, "http://g/a")))
         #expect(try walk.follow(head(302, "http://h/b")))
-        #expect(walk.request.fields[.authorization] == nil)
+        #expect(walk.request.headerFields[.authorization] == nil)
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://h/a", "javascript:alert(1)", "data:,x", "http:///x", "mailto:a@b"])
@@ -147,24 +148,24 @@ import Testing
 
     @Test("A request says what sends it, unless it does so itself")
     func userAgent() throws {
-        let agent = try #require(try walk("http://h/a").request.fields[.userAgent])
+        let agent = try #require(try walk("http://h/a").request.headerFields[.userAgent])
         #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)
-        #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.fields[.userAgent] == "Player/1")
+        #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.headerFields[.userAgent] == "Player/1")
     }
 
     @Test("User and password in a URL are sent as Basic, and to their origin only; those of a redirect are not")
     func credentials() throws {
         var walk = try walk("http://user:p%40ss@h/a")
         #expect(walk.request.url.absoluteString == "http://h/a")
-        #expect(walk.request.fields[.authorization] == "Basic dXNlcjpwQHNz")
+        #expect(walk.request.headerFields[.authorization] == "Basic dXNlcjpwQHNz")
         #expect(try walk.follow(head(302, "http://evil:word@h/b")))
         #expect(walk.request.url.absoluteString == "http://h/b")
-        #expect(walk.request.fields[.authorization] == "Basic dXNlcjpwQHNz")
+        #expect(walk.request.headerFields[.authorization] == "Basic dXNlcjpwQHNz")
         #expect(try walk.follow(head(302, "http://other:word@g/b")))
         #expect(walk.request.url.absoluteString == "http://g/b")
-        #expect(walk.request.fields[.authorization] == nil)
+        #expect(walk.request.headerFields[.authorization] == nil)
         let given = try self.walk("http://user:pass@h/a", [.authorization: "Bearer x"])
-        #expect(given.request.fields[.authorization] == "Bearer x")
+        #expect(given.request.headerFields[.authorization] == "Bearer x")
     }
 
     @Test func circlesAndLongChainsAreRefused() throws {

@@ -74,7 +74,7 @@ import Testing
         let upstream = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
         let nginx = try await NginxOverTLS.started(certificate, serving: media.data, upstream)
         defer { nginx.stop() }
-        let request = UpstreamRequest(url: nginx.url, fields: [.range: "bytes=1000-2000999"])
+        let request = UpstreamRequest(url: nginx.url, headerFields: [.range: "bytes=1000-2000999"])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {

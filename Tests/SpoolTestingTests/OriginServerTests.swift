@@ -21,7 +21,7 @@ import Testing
             #expect(logged.path == "/a")
             #expect(logged.query == "token=1")
             #expect(logged.status == 200)
-            #expect(logged.fields[HTTPField.Name("x-mark")!] == "me")  // A literal that is a token.
+            #expect(logged.headerFields[HTTPField.Name("x-mark")!] == "me")  // A literal that is a token.
             #expect(origin.log.bytesSent("/a") == 100_000)
             #expect(origin.log.rangesSent() == [0..<100_000])
         }

@@ -27,7 +27,7 @@ extension Benchmark {
             return time * 1000
         } peer: {
             var request = UpstreamRequest(url: try origin.url("song.bin", query: "n=\(number)"))
-            request.fields[.range] = "bytes=0-1048575"
+            request.headerFields[.range] = "bytes=0-1048575"
             let begin = ContinuousClock.now
             var body = try await client.open(request).body.makeAsyncIterator()
             blackHole(try await body.next())

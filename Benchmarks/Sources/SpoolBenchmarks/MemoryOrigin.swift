@@ -23,7 +23,7 @@ struct AskedRange {
 
     /// - Throws: `UpstreamError` unless the request asks for `bytes=first-last`, as the engine does.
     init(_ request: UpstreamRequest, of length: Int64) throws {
-        let text = request.fields[.range] ?? ""
+        let text = request.headerFields[.range] ?? ""
         guard text.hasPrefix("bytes=") else { throw UpstreamError(.failed, "asked for no range") }
         let bounds = text.dropFirst(6).split(separator: "-").compactMap { Int64($0) }
         guard bounds.count == 2, bounds[0] <= bounds[1], bounds[0] < length else {

@@ -11,9 +11,9 @@ extension OpenResource {
     /// - Throws: `CacheError` when the origin does not respond.
     func askLength(_ credentials: SourceCredentials, last count: Int64, _ priority: Priority) async throws -> Int64? {
         let resolved = try await credentials.resolved().request
-        var request = UpstreamRequest(url: resolved.url, fields: resolved.fields)
-        request.fields[.acceptEncoding] = "identity"
-        request.fields[.range] = "bytes=-\(max(count, 1))"
+        var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+        request.headerFields[.acceptEncoding] = "identity"
+        request.headerFields[.range] = "bytes=-\(max(count, 1))"
         let current = generation
         let patience = OriginState.Patience(priority, context.configuration.retry, context.clock)
         let response: UpstreamResponse

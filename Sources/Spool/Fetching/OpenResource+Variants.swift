@@ -10,7 +10,7 @@ extension OpenResource {
     /// The key under which the variant for a request of `credentials` is, or would be, stored.
     private func storageKey(for credentials: SourceCredentials) async throws -> CacheKey {
         guard context.configuration.freshness == .http else { return key }
-        let fields = try await credentials.resolved().request.fields
+        let fields = try await credentials.resolved().request.headerFields
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store

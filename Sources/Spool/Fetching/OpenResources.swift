@@ -18,7 +18,7 @@ final class OpenResources: Sendable {
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
             self.key = key
             guard tellsVariantsApart else { return }
-            fields = source.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
+            fields = source.headerFields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
             resolver = source.resolver
         }
     }

@@ -86,10 +86,10 @@ struct Transfer {
         let response = try await context.upstream.open(request)
         note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
         let cacheability = ResponseCacheability(
-            policy: context.configuration.freshness, request: request.fields, response: response.head,
+            policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             requestDate: requestDate, responseDate: clock.now())
         let decision = try await resource.evaluate(
-            response.head, for: start, askedFrom: request.fields[.range] == nil ? nil : start.lower,
+            response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
             cacheability: cacheability)
         switch decision {
         case .land(let landing):
@@ -98,7 +98,7 @@ struct Transfer {
             return try await stream(response, landing, asked: asked, isProof: true, over: connection, to: origin)
         case .newGeneration(let landing):
             start.credentials.accepted()
-            let isProof = request.fields[.ifRange] == nil
+            let isProof = request.headerFields[.ifRange] == nil
             return try await stream(
                 response, landing, asked: landing.offset == 0 ? 0 : nil, isProof: isProof, over: connection, to: origin)
         case .restart, .notModified:
@@ -116,21 +116,21 @@ struct Transfer {
     }
 
     private func request(
-        _ resolved: MediaSource.Address, _ preconditions: OpenResource.RequestPreconditions
+        _ resolved: ResolvedRequest, _ preconditions: OpenResource.RequestPreconditions
     ) -> UpstreamRequest {
-        var request = UpstreamRequest(url: resolved.url, fields: resolved.fields)
-        request.fields[.acceptEncoding] = "identity"
+        var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+        request.headerFields[.acceptEncoding] = "identity"
         if let upper = start.upper {
-            request.fields[.range] = RangeHeader.text(for: start.lower..<upper)
+            request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)
         } else if start.lower > 0 {
-            request.fields[.range] = RangeHeader.text(from: start.lower)
+            request.headerFields[.range] = RangeHeader.text(from: start.lower)
         }
         let validator = preconditions.stored?.version.validator
         if preconditions.isValidation {
-            if let tag = validator?.entityTag?.text { request.fields[.ifNoneMatch] = tag }
-            if let date = validator?.lastModified { request.fields[.ifModifiedSince] = date }
-        } else if let text = validator?.ifRangeText, request.fields[.range] != nil {
-            request.fields[.ifRange] = text
+            if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }
+            if let date = validator?.lastModified { request.headerFields[.ifModifiedSince] = date }
+        } else if let text = validator?.ifRangeText, request.headerFields[.range] != nil {
+            request.headerFields[.ifRange] = text
         }
         return request
     }
@@ -147,7 +147,7 @@ struct Transfer {
 
     /// An origin that has never sent a part may refuse every range there is: it is asked once for the whole.
     private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
-        guard request.fields[.range] != nil else { return false }
+        guard request.headerFields[.range] != nil else { return false }
         return scheduler.ask { state in
             guard state.machine.rangeSupport == .unknown else { return (false, []) }
             return (true, state.machine.rangesUnsupported())
@@ -156,7 +156,7 @@ struct Transfer {
 
     /// Whether a 416 may be of another version than the one that is open by now: the request could not name that yet.
     private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
-        request.fields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
+        request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
 
     private func unsatisfiable(_ length: Int64?) throws -> Outcome {

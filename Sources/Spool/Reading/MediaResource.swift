@@ -1,4 +1,5 @@
 public import ByteRanges
+package import Foundation
 public import SpoolStorage
 import Synchronization
 
@@ -127,6 +128,9 @@ public final class MediaResource: Sendable {
 
     /// Counts since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
+
+    /// Where the source was last found to be; its own URL before that.
+    package var resolvedURL: URL { credentials.known?.url ?? source.url }
 
     /// Opens the stored part of the resource, if there is one, without asking the origin.
     package func load() async throws { _ = try await opened() }

@@ -1,68 +1,76 @@
 public import Foundation
 public import HTTPTypes
+public import SpoolStorage
 
-/// Where a media file comes from: a plain URL, or one whose address and credentials are resolved when needed.
+/// Where a media file comes from and what it is named by: a URL, or one whose address and credentials are found when
+/// needed.
 ///
-/// ``url`` is what the player asked for and what the cache key is made of. What is sent to the origin may be another
-/// address with other header fields, found by `resolve`: a signed link of a cloud drive, a bearer token. When the
-/// origin refuses it (401, 403, 407, 410), `resolve` is called once more for a fresh one and the play goes on.
+/// ``url`` is what the player asked for. What is sent to the origin may be another address with other header fields,
+/// found by `resolve`: a signed link of a cloud drive, a bearer token, the file behind a scheme of the app's own
+/// (`myapp://42`). When the origin refuses it (401, 403, 407, 410), or it has expired, `resolve` is called once more for
+/// a fresh one and the play goes on.
+///
+/// What is kept is found again by the cache's key policy, which makes a name of ``url``; or by ``key``, for an app that
+/// has a name of its own for the media file, such as a number in its database, whatever its URL is today.
+///
+/// ```swift
+/// MediaSource(url: signedURL, key: CacheKey("track 42"))
+/// MediaSource(url: url) { _ in ResolvedRequest(url: url, headerFields: [.authorization: try await bearer()]) }
+/// ```
 public struct MediaSource: Sendable {
-    /// What to send to the origin.
-    public struct Address: Sendable {
-        /// The address to ask; `http` or `https`.
-        public var url: URL
-        /// Header fields to send along, such as `Authorization`.
-        public var fields: HTTPFields
-
-        /// Creates an address; user and password in it (`http://user:password@host`) become a Basic `Authorization`,
-        /// unless `fields` has one.
-        public init(url: URL, fields: HTTPFields = [:]) {
-            let (url, authorization) = url.separatingCredentials
-            self.url = url
-            self.fields = fields
-            if let authorization, fields[.authorization] == nil { self.fields[.authorization] = authorization }
-        }
-    }
-
-    /// Why an address is being resolved.
+    /// Why a request is being resolved.
     public enum Reason: Sendable, Hashable {
         /// Nothing has been asked yet.
         case first
         /// The origin refused the former address or credentials with this HTTP status.
         case refused(status: Int)
+        /// The former one's ``ResolvedRequest/expiration`` has passed.
+        case expired
     }
 
     /// The resource, as a player sees it.
     public let url: URL
+    /// The name under which the app wants it kept; nil: the one that the cache's key policy makes of ``url``.
+    public let key: CacheKey?
     /// What is sent along from the first request on, where that is known beforehand.
-    let fields: HTTPFields
-    let resolve: @Sendable (Reason) async throws -> Address
-    let canRefresh: Bool
+    let headerFields: HTTPFields
+    let resolve: @Sendable (Reason) async throws -> ResolvedRequest
     /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
     let resolver: UUID?
 
-    /// A media file at `url`, asked for with `fields`.
+    /// Whether requests are found by a resolver, which may find another when one is refused.
+    package var isResolved: Bool { resolver != nil }
+
+    /// A media file at `url`, asked for with `headerFields`.
     ///
-    /// User and password in `url` are sent as a Basic `Authorization`, unless `fields` has one, and are not part of
+    /// User and password in `url` are sent as a Basic `Authorization`, unless `headerFields` has one, and are not part of
     /// ``url``.
-    public init(url: URL, fields: HTTPFields = [:]) {
-        let address = Address(url: url, fields: fields)
-        self.url = address.url
-        self.fields = address.fields
-        self.resolve = { _ in address }
-        self.canRefresh = false
+    ///
+    /// - Parameter key: The name to keep it under, in place of the one that the cache's key policy makes of `url`. Two
+    ///   sources with one key share their bytes, so they must be the same file.
+    public init(url: URL, key: CacheKey? = nil, headerFields: HTTPFields = [:]) {
+        let request = ResolvedRequest(url: url, headerFields: headerFields)
+        self.url = request.url
+        self.key = key
+        self.headerFields = request.headerFields
+        self.resolve = { _ in request }
         self.resolver = nil
     }
 
     /// A media file named by `url`, whose address and header fields `resolve` finds.
     ///
-    /// - Parameter resolve: Called before the first request, and once more each time the origin refuses what it gave;
-    ///   from any task. What it throws ends the play with that error.
-    public init(url: URL, resolve: @escaping @Sendable (Reason) async throws -> Address) {
+    /// - Parameters:
+    ///   - url: Any URL: the origin is asked for what `resolve` returns.
+    ///   - key: The name to keep it under, in place of the one that the cache's key policy makes of `url`.
+    ///   - resolve: Called before the first request, once more each time the origin refuses what it gave, and when that
+    ///     has expired; from any task. What it throws ends the play with that error.
+    public init(
+        url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
+    ) {
         self.url = url.separatingCredentials.url
-        self.fields = [:]
+        self.key = key
+        self.headerFields = [:]
         self.resolve = resolve
-        self.canRefresh = true
         self.resolver = UUID()
     }
 

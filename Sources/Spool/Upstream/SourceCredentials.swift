@@ -2,7 +2,8 @@ import Foundation
 import HTTPTypes
 import Synchronization
 
-/// What one source's requests are sent with: its resolved URL and header fields, kept until the origin refuses them.
+/// What one source's requests are sent with: its resolved URL and header fields, kept until the origin refuses
+/// them or they expire.
 ///
 /// Belongs to the source, not to the resource: two sources of one resource each have their own, and a reader's bytes are
 /// asked for with those of its source. Resolving is single-flight: however many transfers are refused at once, the
@@ -10,7 +11,7 @@ import Synchronization
 final class SourceCredentials: Sendable {
     /// A resolved request, and the how-manieth it is.
     struct Resolved: Sendable {
-        var request: MediaSource.Address
+        var request: ResolvedRequest
         var number: Int
     }
 
@@ -22,19 +23,29 @@ final class SourceCredentials: Sendable {
     }
 
     let source: MediaSource
+    private let now: @Sendable () -> Date
     private let executor: any TaskExecutor
     private let state = Mutex(State())
 
-    init(_ source: MediaSource, executor: any TaskExecutor) {
+    /// - Parameter now: The calendar by which requests expire.
+    init(_ source: MediaSource, now: @escaping @Sendable () -> Date, executor: any TaskExecutor) {
         self.source = source
+        self.now = now
         self.executor = executor
     }
 
-    /// What to send, resolving it if that has not been done.
+    /// What was last resolved; nil if nothing was.
+    var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
+
+    /// What to send, resolving it if that has not been done, or has expired. One that comes expired is sent once.
     ///
     /// - Throws: Whatever the source's resolver throws.
     func resolved() async throws -> Resolved {
-        try await resolve { state in state.resolved.map { .known($0) } ?? .resolve(.first) }
+        try await resolve { state in
+            guard let known = state.resolved else { return .resolve(.first) }
+            if let expiration = known.request.expiration, expiration <= now() { return .resolve(.expired) }
+            return .known(known)
+        }
     }
 
     /// The origin refused request number `number`: asks the source for a fresh one, once in a row.
@@ -43,7 +54,7 @@ final class SourceCredentials: Sendable {
     func refresh(_ number: Int, status: Int) async throws -> Bool {
         let resolved = try await resolve { state in
             if let known = state.resolved, known.number > number { return .known(known) }
-            guard source.canRefresh, !state.hasRefreshed || state.resolving != nil else { return .none }
+            guard source.isResolved, !state.hasRefreshed || state.resolving != nil else { return .none }
             state.hasRefreshed = true
             return .resolve(.refused(status: status))
         }
@@ -70,8 +81,15 @@ final class SourceCredentials: Sendable {
                 if let resolving = state.resolving { return (nil, resolving) }
                 let number = (state.resolved?.number ?? -1) + 1
                 let task = Task(executorPreference: executor) { [source] in
-                    let request = try await source.resolve(reason)
-                    return Resolved(request: request, number: number)
+                    // What it came to is noted here, whether or not anyone still waits for it.
+                    do {
+                        let resolved = Resolved(request: try await source.resolve(reason), number: number)
+                        self.state.withLock { ($0.resolved, $0.resolving) = (resolved, nil) }
+                        return resolved
+                    } catch {
+                        self.state.withLock { $0.resolving = nil }
+                        throw error
+                    }
                 }
                 state.resolving = task
                 return (nil, task)
@@ -81,12 +99,6 @@ final class SourceCredentials: Sendable {
         guard let task else { return Resolved(request: .init(url: source.url), number: -1) }
         // A resolver may take no notice of cancellation: who is cancelled waits for it no longer.
         try await task.waitForEnd(on: executor)
-        let result = await task.result
-        return try state.withLock { state in
-            if state.resolving == task { state.resolving = nil }
-            let resolved = try result.get()
-            if resolved.number > state.resolved?.number ?? -1 { state.resolved = resolved }
-            return resolved
-        }
+        return try await task.value
     }
 }

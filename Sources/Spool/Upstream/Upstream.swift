@@ -4,9 +4,9 @@ public import HTTPTypes
 /// Where bytes come from: asks an origin for part of a media file and hands back what it sends, as it arrives.
 ///
 /// An upstream sends what it is told and evaluates nothing: `Range`, `If-Range`, credentials and everything else stand
-/// in ``UpstreamRequest/fields`` already, and whether a response may land is for `PartialResponse` to say. Retries are
-/// the engine's; redirects are the upstream's (RFC 9110 §15.4), followed afresh for each request, at most a handful,
-/// with `Authorization`, `Cookie` and `Proxy-Authorization` dropped when the host, port or scheme changes.
+/// in ``UpstreamRequest/headerFields`` already, and whether a response may land is for `PartialResponse` to say.
+/// Retries are the engine's; redirects are the upstream's (RFC 9110 §15.4), followed afresh for each request, at most a
+/// handful, with `Authorization`, `Cookie` and `Proxy-Authorization` dropped when the host, port or scheme changes.
 ///
 /// Every implementation passes `UpstreamContract` from the test kit. Methods may be called from any task, at once.
 public protocol Upstream: Sendable {
@@ -25,12 +25,12 @@ public struct UpstreamRequest: Sendable {
     /// The address to ask; `http` or `https`.
     public var url: URL
     /// All header fields to send, complete.
-    public var fields: HTTPFields
+    public var headerFields: HTTPFields
 
-    /// Creates a request for `url` with `fields`.
-    public init(url: URL, fields: HTTPFields = [:]) {
+    /// Creates a request for `url` with `headerFields`.
+    public init(url: URL, headerFields: HTTPFields = [:]) {
         self.url = url
-        self.fields = fields
+        self.headerFields = headerFields
     }
 }
 

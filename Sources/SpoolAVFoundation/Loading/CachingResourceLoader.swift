@@ -298,7 +298,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
             case .finish:
                 request.request.finishLoading()
             case .redirect:
-                request.redirect(to: media.source.url, resource)
+                request.redirect(to: media.resolvedURL, resource)
             case .fail:
                 request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))
             case .failIncomplete:

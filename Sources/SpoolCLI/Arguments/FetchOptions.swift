@@ -61,7 +61,7 @@ struct FetchOptions: ParsableArguments {
             let given = fields
             for field in try read(path) where given[field.name] == nil { fields.append(field) }
         }
-        return MediaSource(url: url, fields: fields)
+        return MediaSource(url: url, headerFields: fields)
     }
 
     private func read(_ path: String) throws -> [HTTPField] {

@@ -27,7 +27,7 @@ public struct OriginExchange: Sendable {
     /// The query, without `?`; empty for none.
     public var query: String
     /// The request's fields.
-    public var fields: HTTPFields
+    public var headerFields: HTTPFields
     /// The status of the response; nil while there is none.
     public var status: Int?
     /// The bytes of the media (half-open) that the response is to carry, told by what is sent and not by what is said.
@@ -41,17 +41,17 @@ public struct OriginExchange: Sendable {
     public var ending = Ending.running
 
     /// A request as it was heard; the log gives it its numbers.
-    package init(connection: Int, method: String, path: String, query: String, fields: HTTPFields) {
+    package init(connection: Int, method: String, path: String, query: String, headerFields: HTTPFields) {
         (number, index) = (0, 0)
         self.connection = connection
         self.method = method
         self.path = path
         self.query = query
-        self.fields = fields
+        self.headerFields = headerFields
     }
 
     /// The text of the `Range` field.
-    public var rangeAsked: String? { fields[.range] }
+    public var rangeAsked: String? { headerFields[.range] }
     /// The bytes of the media (half-open) that the socket has accepted.
     public var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
     /// Whether nothing more will come.

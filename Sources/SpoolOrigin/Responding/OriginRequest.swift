@@ -7,16 +7,16 @@ package struct OriginRequest: Sendable {
     /// The query, without `?`; empty for none.
     package var query: String
     /// The request's fields.
-    package var fields: HTTPFields
+    package var headerFields: HTTPFields
     /// Whether the client wants to use the connection again.
     package var keepsAlive: Bool
     /// How many requests to the same URL came before.
     package var index: Int
 
-    package init(method: String, query: String, fields: HTTPFields, keepsAlive: Bool, index: Int) {
+    package init(method: String, query: String, headerFields: HTTPFields, keepsAlive: Bool, index: Int) {
         self.method = method
         self.query = query
-        self.fields = fields
+        self.headerFields = headerFields
         self.keepsAlive = keepsAlive
         self.index = index
     }

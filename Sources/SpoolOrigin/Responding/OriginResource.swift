@@ -16,7 +16,7 @@ public struct OriginResource: Sendable {
     /// The `Content-Type` field, or nil for none.
     public var contentType: String?
     /// Further fields of every response.
-    public var fields: HTTPFields = [:]
+    public var headerFields: HTTPFields = [:]
     /// How fast bodies are sent; nil for as fast as the client takes them.
     public var pace: OriginPace?
     /// Deviations from the static file, in the order in which they are applied.

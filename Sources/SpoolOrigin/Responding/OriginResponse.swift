@@ -120,13 +120,13 @@ package struct OriginResponse: Sendable {
         if let refusal = resource.refusal { return refuse(refusal) }
         describe(resource)
         // RFC 9110 §13.2.2, then §14.
-        if let asked = request.fields[.ifNoneMatch], let etag = resource.etag, asked == etag || asked == "*" {
+        if let asked = request.headerFields[.ifNoneMatch], let etag = resource.etag, asked == etag || asked == "*" {
             status = 304
             return
         }
         let length = content.length
-        var range = request.fields[.range].flatMap { AskedRange($0) }
-        if let condition = request.fields[.ifRange], !resource.matches(condition) { range = nil }
+        var range = request.headerFields[.range].flatMap { AskedRange($0) }
+        if let condition = request.headerFields[.ifRange], !resource.matches(condition) { range = nil }
         guard let range else {
             body = 0..<length
             return
@@ -154,7 +154,7 @@ package struct OriginResponse: Sendable {
         if let date = resource.lastModified { lines.append(("Last-Modified", HTTPDate.text(date))) }
         if let type = resource.contentType { lines.append(("Content-Type", type)) }
         lines.append(("Accept-Ranges", "bytes"))
-        for field in resource.fields { lines.append((field.name.rawName, field.value)) }
+        for field in resource.headerFields { lines.append((field.name.rawName, field.value)) }
     }
 
     /// Says how the body ends (RFC 9112 §6), and the date.

@@ -238,7 +238,7 @@ extension OriginState {
         let exchange = log.begin(
             OriginExchange(
                 connection: connection, method: head.method.rawValue, path: path,
-                query: parts.count > 1 ? String(parts[1]) : "", fields: fields))
+                query: parts.count > 1 ? String(parts[1]) : "", headerFields: fields))
         return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
     }
 }

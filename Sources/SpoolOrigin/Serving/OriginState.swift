@@ -27,7 +27,7 @@ package final class OriginState: Sendable {
     /// Decides the response to a request that was noted.
     package func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
         let request = OriginRequest(
-            method: exchange.method, query: exchange.query, fields: exchange.fields, keepsAlive: keepsAlive,
+            method: exchange.method, query: exchange.query, headerFields: exchange.headerFields, keepsAlive: keepsAlive,
             index: exchange.index)
         let resource = state.withLock { $0.resources[exchange.path] }
         return OriginResponse(to: request, from: resource, now: Date())

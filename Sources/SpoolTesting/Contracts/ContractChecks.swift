@@ -35,7 +35,7 @@ extension UpstreamContract.Fixture {
     func url(_ path: String) -> URL { url(path, "127.0.0.1") }
 
     func open(_ path: String, _ fields: HTTPFields = [:]) async throws -> UpstreamResponse {
-        try await upstream.open(UpstreamRequest(url: url(path), fields: fields))
+        try await upstream.open(UpstreamRequest(url: url(path), headerFields: fields))
     }
 
     /// Opens and reads to the end.

@@ -58,7 +58,7 @@ extension UpstreamContract {
             it, _ in
             let fields = try secretFields()
             _ = try await it.fetch("/0", fields)
-            let heard = try await it.log.first { $0.path == "/a" && $0.isOver }.fields
+            let heard = try await it.log.first { $0.path == "/a" && $0.isOver }.headerFields
             for field in fields { try checkEqual(heard[field.name], field.value, field.name.rawName) }
         },
     ]

@@ -35,12 +35,12 @@ extension UpstreamContract {
             fields[.acceptEncoding] = "identity"
             if let name = HTTPField.Name("X-Key") { fields[name] = "k" }
             _ = try await it.fetch("/a", fields)
-            let heard = try await it.log.first { $0.isOver }.fields
+            let heard = try await it.log.first { $0.isOver }.headerFields
             for field in fields { try checkEqual(heard[field.name], field.value, field.name.rawName) }
         },
         Case("Accept-Encoding is identity when the request has none (A19)", ["/a": .pattern(10)]) { it, _ in
             _ = try await it.fetch("/a")
-            try checkEqual(it.log.exchanges.first?.fields[.acceptEncoding], "identity", "Accept-Encoding")
+            try checkEqual(it.log.exchanges.first?.headerFields[.acceptEncoding], "identity", "Accept-Encoding")
         },
         Case("an encoded body is handed on as it is (A19)", needs: [.encodedBodies], ["/a": .pattern(1000, .gzip)]) {
             it, _ in

@@ -31,17 +31,17 @@ extension UpstreamContract {
     private static func withRedirectAway(to url: URL, _ target: Fixture, _ settings: Settings) async throws {
         let front = try await OriginServer.start(["/0": .redirect(to: url.absoluteString)])
         let fields = try secretFields()
-        let response = try await target.upstream.open(UpstreamRequest(url: front.url("/0"), fields: fields))
+        let response = try await target.upstream.open(UpstreamRequest(url: front.url("/0"), headerFields: fields))
         try checkEqual(try await response.body.collect(), media.bytes(0..<2), "body")
         await front.stop()
-        let heard = try await target.log.first { $0.path == "/a" && $0.isOver }.fields
+        let heard = try await target.log.first { $0.path == "/a" && $0.isOver }.headerFields
         for name in [.range, .ifRange, .acceptEncoding, .userAgent] as [HTTPField.Name] {
             try checkEqual(heard[name], fields[name], name.rawName)
         }
         for field in fields where ![.range, .ifRange, .acceptEncoding, .userAgent].contains(field.name) {
             try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the other origin")
         }
-        let told = front.log.exchanges.first?.fields[.authorization]
+        let told = front.log.exchanges.first?.headerFields[.authorization]
         try checkEqual(told, "Bearer x", "Authorization at the origin that it is for")
     }
 }

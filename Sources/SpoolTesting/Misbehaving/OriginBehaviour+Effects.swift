@@ -6,12 +6,12 @@ extension OriginBehaviour {
     /// The part that shows before the response is decided: another request than was sent, or another resource.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
-        case .ignoresRanges: request.fields[.range] = nil
-        case .ignoresIfRange: request.fields[.ifRange] = nil
-        case .partialToEverything where request.fields[.range] == nil: ask(&request, 0...)
+        case .ignoresRanges: request.headerFields[.range] = nil
+        case .ignoresIfRange: request.headerFields[.ifRange] = nil
+        case .partialToEverything where request.headerFields[.range] == nil: ask(&request, 0...)
         case .rangeNotSatisfiable: ask(&request, resource.content.length...)
         case .refusesRanges(let contentRange):
-            guard request.fields[.range] != nil else { return }
+            guard request.headerFields[.range] != nil else { return }
             resource.refusal = OriginRefusal(416, contentRange.map { ["Content-Range": $0] } ?? [:])
         case .rangeLimit(let bytes): limit(&request, to: bytes, of: resource.content.length)
         case .etag(let text): resource.etag = text
@@ -19,12 +19,12 @@ extension OriginBehaviour {
         case .version(let content, let etag): (resource.content, resource.etag) = (content, etag)
         case .gzip:
             resource.content = .data(StoredGzip.encode(resource.content.bytes(0..<resource.content.length)))
-            resource.fields[.contentEncoding] = "gzip"
+            resource.headerFields[.contentEncoding] = "gzip"
         case .status(let status, let fields): resource.refusal = OriginRefusal(status, fields)
         case .redirect(let location, let status): resource.refusal = OriginRefusal(status, ["Location": location])
         case .raw(let text, let closes): resource.raw = .init(Array(text.utf8), closes: closes)
         case .requiresField(let name, let value, let status):
-            let given = HTTPField.Name(name).flatMap { request.fields[$0] }
+            let given = HTTPField.Name(name).flatMap { request.headerFields[$0] }
             guard given != value else { return }
             resource.refusal = OriginRefusal(status, status == 401 ? ["WWW-Authenticate": "Bearer"] : [:])
         case .requiresQuery(let query, let status):
@@ -61,13 +61,13 @@ extension OriginBehaviour {
     }
 
     private func ask(_ request: inout OriginRequest, _ range: PartialRangeFrom<Int64>) {
-        request.fields[.range] = "bytes=\(range.lowerBound)-"
-        request.fields[.ifRange] = nil
+        request.headerFields[.range] = "bytes=\(range.lowerBound)-"
+        request.headerFields[.ifRange] = nil
     }
 
     private func limit(_ request: inout OriginRequest, to bytes: Int64, of length: Int64) {
-        guard let asked = request.fields[.range].flatMap({ AskedRange($0) })?.resolve(length) else { return }
+        guard let asked = request.headerFields[.range].flatMap({ AskedRange($0) })?.resolve(length) else { return }
         let last = asked.lowerBound + min(Int64(asked.count), max(1, bytes)) - 1
-        request.fields[.range] = "bytes=\(asked.lowerBound)-\(last)"
+        request.headerFields[.range] = "bytes=\(asked.lowerBound)-\(last)"
     }
 }

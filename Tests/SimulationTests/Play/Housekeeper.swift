@@ -48,7 +48,7 @@ struct Housekeeper {
     private mutating func perform(_ chore: Chore) async throws {
         let media = random.pick(world.plan.media)
         let viewer = Viewer(world.plan, &random)
-        let key = cache.key(for: MediaSource(url: media.url, fields: viewer.fields))
+        let key = cache.key(for: MediaSource(url: media.url, headerFields: viewer.headerFields))
         switch chore {
         case .verify, .repair:
             let result = try await cache.verify(repairing: chore == .repair)

@@ -156,7 +156,7 @@ final class Play: Sendable {
             // A reader that finds another version than the stored one ends with `resourceChanged`, once.
             for (viewer, attempt) in world.plan.viewers.flatMap({ [($0, 0), ($0, 1)] }) where !isDone.contains(viewer) {
                 var random = SplitMix(UInt64(attempt))
-                let opened = cache.media(for: MediaSource(url: media.url, fields: viewer.fields))
+                let opened = cache.media(for: MediaSource(url: media.url, headerFields: viewer.headerFields))
                 var reading = Reading(whole: media, opened, viewer, &random)
                 while await reading.step("last player", life, cache) {}
                 if reading.isComplete {

@@ -90,8 +90,8 @@ final class PlayOrigin: Sendable {
     func open(_ request: UpstreamRequest, for life: PlayLife) async throws -> UpstreamResponse {
         let path = request.url.path
         guard let media = media[path] else { return response(404, [:], request, nil) }
-        log.add("origin", "\(path) asked for \(request.fields[.range] ?? "all")")
-        let viewer = Viewer(request.fields)
+        log.add("origin", "\(path) asked for \(request.headerFields[.range] ?? "all")")
+        let viewer = Viewer(request.headerFields)
         checkManners(request, media, viewer, life)
         if media.latency > .zero { try await sleep(media.latency) }
         if viewer.isRefused { return response(401, [:], request, nil) }
@@ -129,7 +129,7 @@ final class PlayOrigin: Sendable {
             life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
         // Of the last bytes only the head is taken, to learn how long the whole is.
-        let isQuestion = request.fields[.range]?.hasPrefix("bytes=-") ?? false
+        let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
         guard viewer.preloads, !isQuestion, life.world.isCalm else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
         guard !waits.isEmpty else { return }
@@ -143,7 +143,7 @@ final class PlayOrigin: Sendable {
 
     /// The first byte asked for; the first of all where the last ones are.
     private static func lower(of request: UpstreamRequest) -> Int64 {
-        let text = request.fields[.range]?.dropFirst("bytes=".count).prefix { $0 != "-" } ?? ""
+        let text = request.headerFields[.range]?.dropFirst("bytes=".count).prefix { $0 != "-" } ?? ""
         return Int64(text) ?? 0
     }
 
@@ -154,9 +154,9 @@ final class PlayOrigin: Sendable {
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
         if let control = media.cacheControl { fields[.cacheControl] = control }
         if media.hasLanguages { fields[.vary] = "Accept-Language" }
-        if request.fields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
-        let isCurrent = request.fields[.ifRange].map { $0 == tag } ?? true
-        guard media.hasRanges, isCurrent, let asked = request.fields[.range] else {
+        if request.headerFields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
+        let isCurrent = request.headerFields[.ifRange].map { $0 == tag } ?? true
+        guard media.hasRanges, isCurrent, let asked = request.headerFields[.range] else {
             if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
             // Parts of the versions of an origin that goes on changing are not put together: after a cut the whole
             // is asked for again.

@@ -57,7 +57,7 @@ struct Player {
     }
 
     private func open(_ media: SimulatedMedia, _ viewer: Viewer) -> MediaResource {
-        cache.media(for: MediaSource(url: media.url, fields: viewer.fields))
+        cache.media(for: MediaSource(url: media.url, headerFields: viewer.headerFields))
     }
 
     private mutating func range(in media: SimulatedMedia) -> MediaRange {

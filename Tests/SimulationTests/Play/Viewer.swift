@@ -33,7 +33,7 @@ struct Viewer: Sendable, Hashable {
         preloads = fields[Self.purpose] != nil
     }
 
-    var fields: HTTPFields {
+    var headerFields: HTTPFields {
         var fields = HTTPFields()
         if user > 0 { fields[.authorization] = "\(isRefused ? "expired" : "user") \(user)" }
         if language > 0 { fields[.acceptLanguage] = "x-\(language)" }

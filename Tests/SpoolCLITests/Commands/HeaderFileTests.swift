@@ -27,7 +27,7 @@ struct HeaderFileTests {
             #expect(refused.status == 1 && refused.errors.contains("401") && refused.errors.contains("--header @FILE"))
             let result = try await spool.run("get", url, "--header", "@headers")
             #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
-            #expect(origin.log.exchanges.last?.fields[try #require(.init("X-Other"))] == "1")
+            #expect(origin.log.exchanges.last?.headerFields[try #require(.init("X-Other"))] == "1")
             #expect(try await spool.run("rm", "--all").status == 0)
             let other = try await spool.run("get", url, environment: ["SPOOL_HEADERS": spool.file("headers").path])
             #expect(other.status == 0 && other.errors.isEmpty, "\(other.errors)")
@@ -37,7 +37,7 @@ struct HeaderFileTests {
                 "get", url, "--header", "authorization: none",
                 environment: ["SPOOL_HEADERS": spool.file("headers").path])
             #expect(typed.status == 1)
-            #expect(origin.log.exchanges.last?.fields[.authorization] == "none")
+            #expect(origin.log.exchanges.last?.headerFields[.authorization] == "none")
         }
     }
 

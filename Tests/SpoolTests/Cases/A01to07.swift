@@ -153,8 +153,8 @@ struct PartialContentVersionCases {
                 try await media.check(.bytes(0..<1_000_000), Self.v1)
                 change(stage)
                 try await media.check(.bytes(3_000_000..<3_500_000), Self.v2)
-                let asked = try #require(stage.origin.log.exchanges.first { $0.fields[.ifRange] != nil })
-                #expect(asked.fields[.ifRange] == "\"v1\"")
+                let asked = try #require(stage.origin.log.exchanges.first { $0.headerFields[.ifRange] != nil })
+                #expect(asked.headerFields[.ifRange] == "\"v1\"")
                 #expect(asked.status == 200)
                 try await media.check(.all, Self.v2, covers: 0..<5_000_000)
             }

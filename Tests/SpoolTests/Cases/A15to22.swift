@@ -37,7 +37,7 @@ struct PartialContentPolicyCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.bytes(0..<100), Self.song)
                 try await media.check(.bytes(2_000_000..<2_000_100), Self.song)
-                #expect(stage.origin.log.exchanges.last?.fields[.ifRange] == "\"x\"")
+                #expect(stage.origin.log.exchanges.last?.headerFields[.ifRange] == "\"x\"")
                 #expect(try await cache.storedResources().first?.validator == "\"x\"")
             }
         }
@@ -58,7 +58,7 @@ struct PartialContentPolicyCases {
                 #expect(error?.code == .malformedResponse)
                 try await media.check(.bytes(0..<500_000), Self.song)
             }
-            #expect(stage.origin.log.exchanges.allSatisfy { $0.fields[.acceptEncoding] == "identity" })
+            #expect(stage.origin.log.exchanges.allSatisfy { $0.headerFields[.acceptEncoding] == "identity" })
         }
     }
 
@@ -87,7 +87,7 @@ struct PartialContentPolicyCases {
             ], freshness: .http
         ) { stage in
             try await stage.session { cache in
-                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "de"])
+                let source = MediaSource(url: stage.url(), headerFields: [.acceptLanguage: "de"])
                 try await cache.media(for: source).check(.all, Self.song, covers: 0..<3_000_000)
             }
             let french = PatternBytes(seed: 2, length: 3_000_000)
@@ -96,12 +96,12 @@ struct PartialContentPolicyCases {
                 $0.etag = "\"fr\""
             }
             try await stage.session { cache in
-                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "fr"])
+                let source = MediaSource(url: stage.url(), headerFields: [.acceptLanguage: "fr"])
                 try await cache.media(for: source).check(.all, french, covers: 0..<3_000_000)
             }
             let count = stage.origin.log.exchanges.count
             try await stage.session { cache in
-                let source = MediaSource(url: stage.url(), fields: [.acceptLanguage: "fr"])
+                let source = MediaSource(url: stage.url(), headerFields: [.acceptLanguage: "fr"])
                 try await cache.media(for: source).check(.all, french, covers: 0..<3_000_000)
             }
             #expect(stage.origin.log.exchanges.count == count)
@@ -116,13 +116,13 @@ struct PartialContentPolicyCases {
             ], freshness: .http
         ) { stage in
             try await stage.session { cache in
-                let mine = cache.media(for: MediaSource(url: stage.url(), fields: [.authorization: "Bearer a"]))
+                let mine = cache.media(for: MediaSource(url: stage.url(), headerFields: [.authorization: "Bearer a"]))
                 try await mine.check(.bytes(0..<100_000), Self.song)
                 #expect(cache.storedByteCount == 0)
                 for field in ["Bearer b", nil] as [String?] {
                     var fields = HTTPFields()
                     fields[.authorization] = field
-                    let others = cache.media(for: MediaSource(url: stage.url(), fields: fields))
+                    let others = cache.media(for: MediaSource(url: stage.url(), headerFields: fields))
                     let error = try await others.failure(.bytes(0..<100)) { _ in Issue.record("handed to another") }
                     #expect(error?.status == 401)
                 }
@@ -220,12 +220,16 @@ struct PartialContentPolicyCases {
         try await onStage(["/real": .pattern(3_000_000)]) { stage in
             stage.origin.set("/a", .redirect(to: stage.origin.url("/real", host: "localhost").absoluteString))
             try await stage.session { cache in
-                let source = MediaSource(url: stage.url(), fields: [.authorization: "Bearer secret", .cookie: "a=b"])
+                let source = MediaSource(
+                    url: stage.url(), headerFields: [.authorization: "Bearer secret", .cookie: "a=b"])
                 try await cache.media(for: source).check(.bytes(0..<100), Self.song)
             }
             let log = stage.origin.log
-            #expect(log.exchanges("/a").first?.fields[.authorization] == "Bearer secret")
-            #expect(log.exchanges("/real").allSatisfy { $0.fields[.authorization] == nil && $0.fields[.cookie] == nil })
+            #expect(log.exchanges("/a").first?.headerFields[.authorization] == "Bearer secret")
+            #expect(
+                log.exchanges("/real").allSatisfy {
+                    $0.headerFields[.authorization] == nil && $0.headerFields[.cookie] == nil
+                })
             #expect(!log.exchanges("/real").isEmpty)
         }
     }

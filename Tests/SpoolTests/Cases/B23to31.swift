@@ -345,7 +345,7 @@ struct ReaderAndTransferCases {
                     defer { count += 1 }
                     return count
                 }
-                return MediaSource.Address(url: url.appending(queryItems: [.init(name: "sig", value: "\(number)")]))
+                return ResolvedRequest(url: url.appending(queryItems: [.init(name: "sig", value: "\(number)")]))
             }
         }
     }

@@ -79,7 +79,7 @@ struct OneLedgerCases {
         }
         let isUnanswered = Mutex(true)
         stage.origin.script("/a") { request, _ in
-            let range = request.fields[.range] ?? ""
+            let range = request.headerFields[.range] ?? ""
             if range.hasPrefix("bytes=1048576"), isUnanswered.withLock({ $0.take() }) {
                 try await stage.origin.log.until { $0.contains { $0.rangeAsked?.hasPrefix("bytes=2031616") == true } }
                 let fields: HTTPFields = [.contentRange: "bytes */\(Self.changed.length)"]

@@ -157,7 +157,7 @@ struct DoubtfulResponseCases {
         }
         #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
         if policy != .revalidate {
-            #expect(stage.origin.log.exchanges.count(where: { $0.fields[.ifNoneMatch] != nil }) == 0)
+            #expect(stage.origin.log.exchanges.count(where: { $0.headerFields[.ifNoneMatch] != nil }) == 0)
         }
         try await stage.checkComplete(Self.song)
         try await stage.checkComplete(Self.song)

@@ -138,7 +138,7 @@ struct FailingPlaceCases {
             "/a": OriginResource(.pattern(Self.film), rules: [.request(0, .stall(after: 100_000))])
         ])
         stage.origin.script("/a") { request, _ in
-            guard request.fields[.range]?.hasPrefix("bytes=200") == true else { return nil }
+            guard request.headerFields[.range]?.hasPrefix("bytes=200") == true else { return nil }
             var head = HTTPResponse(status: .notFound)
             if failure != .notFound { head.status = .serviceUnavailable }
             if failure == .hasToWait { head.headerFields[.retryAfter] = "5" }

@@ -18,19 +18,19 @@ struct SharingAndFreshnessCases {
         _ stage: MemoryStage, by field: HTTPField.Name, _ value: String, _ fields: [(HTTPField.Name, String)]
     ) {
         stage.origin.script("/a") { request, _ in
-            let isFirst = request.fields[field] == value
+            let isFirst = request.headerFields[field] == value
             let pattern = isFirst ? Self.song : Self.other
             var head = HTTPResponse(status: .ok)
             head.headerFields[.eTag] = isFirst ? "\"one\"" : "\"two\""
             head.headerFields[.contentType] = "audio/mpeg"
             for (name, value) in fields { head.headerFields[name] = value }
-            if request.fields[.ifNoneMatch] == head.headerFields[.eTag] {
+            if request.headerFields[.ifNoneMatch] == head.headerFields[.eTag] {
                 head.status = .notModified
                 return .init(head, .data(Data()))
             }
             var range = 0..<pattern.length
-            let isSame = request.fields[.ifRange].map { $0 == head.headerFields[.eTag] } ?? true
-            let bounds = request.fields[.range]?.dropFirst("bytes=".count).split(separator: "-").compactMap {
+            let isSame = request.headerFields[.ifRange].map { $0 == head.headerFields[.eTag] } ?? true
+            let bounds = request.headerFields[.range]?.dropFirst("bytes=".count).split(separator: "-").compactMap {
                 Int64($0)
             }
             if isSame, let bounds, let lower = bounds.first {
@@ -62,8 +62,8 @@ struct SharingAndFreshnessCases {
         tellApart(stage, by: .authorization, "Bearer one", [(.cacheControl, control), (.vary, "Authorization")])
         func source(_ token: String) -> MediaSource {
             let url = stage.url()
-            guard isResolved else { return MediaSource(url: url, fields: [.authorization: token]) }
-            return MediaSource(url: url) { _ in .init(url: url, fields: [.authorization: token]) }
+            guard isResolved else { return MediaSource(url: url, headerFields: [.authorization: token]) }
+            return MediaSource(url: url) { _ in .init(url: url, headerFields: [.authorization: token]) }
         }
         for _ in 0..<2 {
             try await stage.session { cache in
@@ -78,7 +78,7 @@ struct SharingAndFreshnessCases {
         let stage = try MemoryStage([:], freshness: .http)
         tellApart(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])
         func source(_ language: String) -> MediaSource {
-            MediaSource(url: stage.url(), fields: [.acceptLanguage: language])
+            MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language])
         }
         for _ in 0..<2 {
             try await stage.session { cache in
@@ -97,7 +97,7 @@ struct SharingAndFreshnessCases {
         let stage = try MemoryStage(["/a": resource], freshness: .http)
         try await stage.session { cache in
             func media(_ language: String) -> MediaResource {
-                cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
+                cache.media(for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language]))
             }
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
             // Less than a block: the resource's place in the cache is still free.
@@ -120,7 +120,7 @@ struct SharingAndFreshnessCases {
         let stage = try MemoryStage(["/a": resource], freshness: .http, disk: files)
         try await stage.session { cache in
             func media(_ language: String) -> MediaResource {
-                cache.media(for: MediaSource(url: stage.url(), fields: [.acceptLanguage: language]))
+                cache.media(for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language]))
             }
             let first = media("de").reader(.bytes(0..<60_000), chunkSize: 30_000)
             try await first.check(Self.song, upTo: 30_000)
@@ -137,7 +137,7 @@ struct SharingAndFreshnessCases {
         let fields: [(HTTPField.Name, String)] = [(.cacheControl, "max-age=100"), (.vary, "Accept-Language")]
         tellApart(stage, by: .acceptLanguage, "de", fields)
         func source(_ language: String) -> MediaSource {
-            MediaSource(url: stage.url(), fields: [.acceptLanguage: language])
+            MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language])
         }
         func read(_ language: String, _ pattern: PatternBytes) async throws {
             try await stage.session { cache in
@@ -311,8 +311,8 @@ struct SharingAndFreshnessCases {
             ["/a": .pattern(3_000_000, .requiresField("Authorization", "Bearer new", else: 401))], freshness: policy)
         func source(_ token: String) -> MediaSource {
             let url = stage.url()
-            guard isResolved else { return MediaSource(url: url, fields: [.authorization: token]) }
-            return MediaSource(url: url) { _ in .init(url: url, fields: [.authorization: token]) }
+            guard isResolved else { return MediaSource(url: url, headerFields: [.authorization: token]) }
+            return MediaSource(url: url) { _ in .init(url: url, headerFields: [.authorization: token]) }
         }
         try await stage.session { cache in
             let stale = cache.media(for: source("Bearer old"))
@@ -328,7 +328,9 @@ struct SharingAndFreshnessCases {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let stage = try MemoryStage(
             ["/a": .pattern(24_000_000)], configure: { $0.readAhead.window = 1 << 20 })
-        func source(_ token: String) -> MediaSource { MediaSource(url: stage.url(), fields: [.authorization: token]) }
+        func source(_ token: String) -> MediaSource {
+            MediaSource(url: stage.url(), headerFields: [.authorization: token])
+        }
         try await stage.session { cache in
             let (one, two) = (cache.media(for: source("Bearer one")), cache.media(for: source("Bearer two")))
             let (first, second) = (one.reader(), two.reader(.from(12_000_000)))

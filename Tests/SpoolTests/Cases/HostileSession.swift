@@ -99,7 +99,7 @@ final class HostileSession: Sendable {
         }
         let asked = origin.log.exchanges.dropFirst(before)
         let alike =
-            Dictionary(grouping: asked) { "\($0.path) \($0.fields[.range] ?? "")" }.values.map(\.count).max() ?? 0
+            Dictionary(grouping: asked) { "\($0.path) \($0.headerFields[.range] ?? "")" }.values.map(\.count).max() ?? 0
         summary.withLock { summary in
             summary.mostRequests = max(summary.mostRequests, asked.count / number)
             summary.mostAlike = max(summary.mostAlike, alike / number)
@@ -116,7 +116,7 @@ final class HostileSession: Sendable {
             // No test waits for it: it only names a read that hangs. Cancelled, the read has ended.
             guard (try? await Task.sleep(for: .seconds(240))) != nil else { return }
             let last = origin.log.exchanges.suffix(3).map {
-                "\($0.fields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"
+                "\($0.headerFields[.range] ?? "all") \($0.status ?? 0) \($0.ending)"
             }
             Issue.record("seed \(seed): \(range) never ends; the last requests: \(last)")
             reader.cancel()
@@ -157,7 +157,7 @@ final class HostileSession: Sendable {
             return version.map { "\($0)" } ?? "?"
         }
         let last = origin.log.exchanges.suffix(16).map { exchange in
-            "\(exchange.index) \(exchange.fields[.range] ?? "all") if \(exchange.fields[.ifRange] ?? "-")"
+            "\(exchange.index) \(exchange.headerFields[.range] ?? "all") if \(exchange.headerFields[.ifRange] ?? "-")"
                 + " \(exchange.status ?? 0) body \(exchange.body) sent \(exchange.bytesSent) \(exchange.ending)"
         }
         return ", of versions \(pages.joined()); the last requests:\n" + last.joined(separator: "\n")

@@ -23,7 +23,8 @@ final class PatternUpstream: Upstream {
         var fields: HTTPFields = [.eTag: "\"a\"", .contentType: "audio/mpeg"]
         var range = 0..<length
         var status = HTTPResponse.Status.ok
-        if let asked = request.fields[.range]?.dropFirst("bytes=".count).split(separator: "-"), let first = asked.first
+        if let asked = request.headerFields[.range]?.dropFirst("bytes=".count).split(separator: "-"),
+            let first = asked.first
         {
             let lower = Int64(first) ?? 0
             range = lower..<min(asked.count > 1 ? (Int64(asked[1]) ?? length) + 1 : length, length)

@@ -11,16 +11,16 @@ import Testing
         let secret = try #require(URL(string: "http://us%3Aer:pass@host:8080/a%20b?c=d"))
         let source = MediaSource(url: secret)
         #expect(source.url == plain)
-        #expect(source.fields[.authorization] == "Basic \(Data("us:er:pass".utf8).base64EncodedString())")
+        #expect(source.headerFields[.authorization] == "Basic \(Data("us:er:pass".utf8).base64EncodedString())")
         #expect(source.displayAddress == "http://host:8080/a%20b")
         #expect(CacheKeyPolicy.url.key(for: secret) == CacheKeyPolicy.url.key(for: plain))
         let named = CacheKeyPolicy { $0.absoluteString }
         #expect(named.key(for: secret) == named.key(for: plain))
-        let resolved = MediaSource(url: secret) { _ in .init(url: secret, fields: [.authorization: "Bearer x"]) }
+        let resolved = MediaSource(url: secret) { _ in .init(url: secret, headerFields: [.authorization: "Bearer x"]) }
         #expect(resolved.url == plain)
         let address = try await resolved.resolve(.first)
         #expect(address.url == plain)
-        #expect(address.fields[.authorization] == "Bearer x")
+        #expect(address.headerFields[.authorization] == "Bearer x")
     }
 
     @Test(

@@ -7,16 +7,21 @@ import Testing
 @testable import Spool
 
 @Suite("A source's credentials", .timeLimit(.minutes(10)))
-struct SourceCredentialsTests {
+final class SourceCredentialsTests: Sendable {
     private let url = URL(string: "http://origin.test/a")!
     private let executor = BlockingExecutor()
+    private let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
 
     private func credentials(
-        _ resolve: @escaping @Sendable (MediaSource.Reason) async throws -> MediaSource.Address
+        _ resolve: @escaping @Sendable (MediaSource.Reason) async throws -> ResolvedRequest
     )
         -> SourceCredentials
     {
-        SourceCredentials(MediaSource(url: url, resolve: resolve), executor: executor.executor(for: .playback))
+        credentials(MediaSource(url: url, resolve: resolve))
+    }
+
+    private func credentials(_ source: MediaSource) -> SourceCredentials {
+        SourceCredentials(source, now: { [self] in date.withLock { $0 } }, executor: executor.executor(for: .playback))
     }
 
     @Test("The source is asked once, however many transfers begin at once")
@@ -68,12 +73,72 @@ struct SourceCredentialsTests {
         #expect(try await credentials.resolved().number == 0)
     }
 
+    @Test("What has expired is resolved anew before it is sent, once for all who want it, and not before")
+    func expiring() async throws {
+        let reasons = Mutex<[MediaSource.Reason]>([])
+        let url = url
+        let credentials = credentials { [self] reason in
+            reasons.withLock { $0.append(reason) }
+            return .init(url: url, expiration: date.withLock { $0 + 60 })
+        }
+        _ = try await credentials.resolved()
+        date.withLock { $0 += 59 }
+        #expect(try await credentials.resolved().number == 0)
+        date.withLock { $0 += 1 }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 { group.addTask { try await credentials.resolved().number } }
+            for try await number in group { #expect(number == 1) }
+        }
+        #expect(reasons.withLock { $0 } == [.first, .expired])
+        // A refusal of what has expired meanwhile asks for no third one.
+        #expect(try await credentials.refresh(0, status: 403))
+        #expect(reasons.withLock { $0.count } == 2)
+    }
+
+    @Test("What comes expired already is sent once, and resolved anew for the next request")
+    func expiredAtOnce() async throws {
+        let calls = Mutex(0)
+        let url = url
+        let credentials = credentials { _ in
+            calls.withLock { $0 += 1 }
+            return .init(url: url, expiration: .distantPast)
+        }
+        for number in 0..<3 { #expect(try await credentials.resolved().number == number) }
+        #expect(calls.withLock { $0 } == 3)
+    }
+
+    @Test("What a resolver came to after its only waiter was cancelled is neither lost nor a later one's failure")
+    func cancelledBeforeTheEnd() async throws {
+        struct Failure: Error {}
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let calls = Mutex(0)
+        let url = url
+        let credentials = credentials { _ in
+            guard
+                calls.withLock({
+                    $0 += 1; return $0
+                }) == 1
+            else { return .init(url: url) }
+            for await _ in gate {}
+            throw Failure()
+        }
+        let waiting = Task { try await credentials.resolved() }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        let next = Task { try await credentials.resolved() }
+        open.finish()
+        // It joined the first call, or came after it.
+        let outcome = await next.result
+        if case .failure(let error) = outcome { #expect(error is Failure) }
+        #expect(try await credentials.resolved().request.url == url)
+    }
+
     @Test("A source with fixed fields has nothing fresh to offer")
     func fixed() async throws {
-        let source = MediaSource(url: url, fields: [.authorization: "Bearer old"])
-        let credentials = SourceCredentials(source, executor: executor.executor(for: .playback))
+        let source = MediaSource(url: url, headerFields: [.authorization: "Bearer old"])
+        let credentials = credentials(source)
         let resolved = try await credentials.resolved()
-        #expect(resolved.request.fields[.authorization] == "Bearer old")
+        #expect(resolved.request.headerFields[.authorization] == "Bearer old")
         #expect(try await credentials.refresh(resolved.number, status: 401) == false)
     }
 

@@ -56,7 +56,7 @@ final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unche
         return Task { [weak self, queue] in
             var failure: (any Error)?
             do {
-                let response = try await client.open(UpstreamRequest(url: url, fields: [.range: range]))
+                let response = try await client.open(UpstreamRequest(url: url, headerFields: [.range: range]))
                 let length = response.head.headerFields[.contentRange]?.split(separator: "/").last.flatMap { Int64($0) }
                 await queue.run { [weak self] in self?.begin(id, length: length ?? 0) }
                 for try await chunk in response.body {
