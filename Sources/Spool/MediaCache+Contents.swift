@@ -9,9 +9,16 @@ extension MediaCache {
         try await store.resources().map { StoredResource($0) }
     }
 
-    /// What is kept of one resource; nil if nothing is.
+    /// What is kept under a key; nil if nothing is.
+    ///
+    /// Of variants (see ``remove(_:)-(CacheKey)``), the one that has the key itself; a source's is found by the source.
     public func storedResource(for key: CacheKey) async throws -> StoredResource? {
         try await store.resource(key).map { StoredResource($0) }
+    }
+
+    /// What is kept of a source's media file; nil if nothing is. As ``MediaResource/storedResource()``.
+    public func storedResource(for source: MediaSource) async throws -> StoredResource? {
+        try await media(for: source).storedResource()
     }
 
     /// What a cache directory holds, without opening it: also while another process has it open.
@@ -23,28 +30,38 @@ extension MediaCache {
         try await Store.inspect(path: directory.path, key: key).map { StoredResource($0) }
     }
 
-    /// Keeps what is stored of a resource from eviction, also across launches, until it is unpinned or removed.
+    /// Keeps what is stored under a key from eviction, also across launches, until it is unpinned or removed.
+    ///
+    /// Variants of it, too, as far as they are stored: see ``remove(_:)-(CacheKey)``.
     ///
     /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
-    public func pin(_ key: CacheKey) async throws { try await setPinned(true, key) }
+    public func pin(_ key: CacheKey) async throws { try await context.setPinned(true, key) }
 
-    /// Lets what is stored of a resource be evicted again.
+    /// Keeps what is stored of a source's media file from eviction. As ``MediaResource/pin()``.
+    public func pin(_ source: MediaSource) async throws { try await pin(key(for: source)) }
+
+    /// Lets what is stored under a key, and as variants of it, be evicted again.
     ///
     /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
-    public func unpin(_ key: CacheKey) async throws { try await setPinned(false, key) }
+    public func unpin(_ key: CacheKey) async throws { try await context.setPinned(false, key) }
 
-    private func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws {
-        guard try await store.setPinned(isPinned, key) else {
-            throw CacheError(.notStored, "nothing is kept under the key \(key)")
-        }
-    }
+    /// Lets what is stored of a source's media file be evicted again. As ``MediaResource/unpin()``.
+    public func unpin(_ source: MediaSource) async throws { try await unpin(key(for: source)) }
 
-    /// Removes what is kept of a resource, pinned or not. A reader that is in it finishes from its open file or ends
+    /// Removes what is kept under a key, pinned or not. A reader that is in it finishes from its open file or ends
     /// with `.resourceChanged`; one that opens later starts anew.
+    ///
+    /// Under ``FreshnessPolicy/http`` there may be several variants of a media file: for users with credentials of their
+    /// own, and by the header fields that the origin names in `Vary`. The key of a URL covers all of them, that of a
+    /// source with credentials among its header fields the variants for these.
     ///
     /// - Returns: Whether anything was kept.
     @discardableResult
-    public func remove(_ key: CacheKey) async throws -> Bool { try await store.remove(key) }
+    public func remove(_ key: CacheKey) async throws -> Bool { try await context.remove(key) }
+
+    /// Removes what is kept of a source's media file. As ``MediaResource/remove()``.
+    @discardableResult
+    public func remove(_ source: MediaSource) async throws -> Bool { try await remove(key(for: source)) }
 
     /// Removes everything.
     public func removeAll() async throws { try await store.removeAll() }
@@ -81,8 +98,15 @@ extension MediaCache {
         try await store.verify(repairing: repairing, progress: progress)
     }
 
-    /// Copies a complete resource into a file; every byte is checked against its seal on the way.
+    /// Copies what is kept under a key into a file, if it is complete; every byte is checked against its seal on the way.
+    ///
+    /// Of variants (see ``remove(_:)-(CacheKey)``), the one that has the key itself; a source's is found by the source.
     ///
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` (the message names the first missing range), `.storage`.
     public func export(_ key: CacheKey, to file: URL) async throws { try await store.export(key, to: file) }
+
+    /// Copies a source's media file into a file. As ``MediaResource/export(to:)``.
+    public func export(_ source: MediaSource, to file: URL) async throws {
+        try await media(for: source).export(to: file)
+    }
 }

@@ -124,7 +124,7 @@ public final class MediaCache: Sendable {
     /// Under ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares its bytes only
     /// with sources that send the same ones (RFC 9111 §3.5).
     public func key(for source: MediaSource) -> CacheKey {
-        let key = source.key ?? key(for: source.url)
+        let key = source.key(by: context.configuration.keyPolicy)
         return context.configuration.freshness == .http ? key.with(credentialsIn: source.headerFields) : key
     }
 

@@ -22,7 +22,11 @@ extension Generation {
                 description.length = version.length ?? description.length
                 description.contentType = version.contentType ?? description.contentType
             }
-            if let freshness { description.fields = freshness.encoded }
+            if var freshness {
+                // Whose variant it is does not change with what a response says.
+                freshness.variantOf = StoredFreshness(encoded: description.fields)?.variantOf
+                description.fields = freshness.encoded
+            }
         }
     }
 

@@ -5,11 +5,17 @@ import Synchronization
 
 /// Under ``FreshnessPolicy/http`` an origin may send different bytes to requests with different fields: by credentials
 /// (RFC 9111 §3.5), and by what `Vary` names (§4.1). The first variant that was stored has the key itself; others have
-/// keys made from it.
+/// keys made from it, and name what they were made from: ``StoredFreshness/variantOf``.
 extension OpenResource {
     /// The key under which the variant for a request of `credentials` is, or would be, stored.
-    private func storageKey(for credentials: SourceCredentials) async throws -> CacheKey {
-        guard context.configuration.freshness == .http else { return key }
+    func storageKey(for credentials: SourceCredentials) async throws -> CacheKey {
+        try await variant(for: credentials).key
+    }
+
+    /// The same, with the keys whose variant it is.
+    private func variant(for credentials: SourceCredentials) async throws -> (key: CacheKey, of: [CacheKey]) {
+        guard context.configuration.freshness == .http else { return (key, []) }
+        let everyone = credentials.source.key(by: context.configuration.keyPolicy)
         let fields = try await credentials.resolved().request.headerFields
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
@@ -19,8 +25,9 @@ extension OpenResource {
         guard let description = stored ?? store.openDescription(of: own),
             let freshness = StoredFreshness(encoded: description.fields),
             !freshness.matches(fields)
-        else { return own }
-        return CacheKey(own.hash + "\n" + freshness.selection(by: fields))
+        else { return (own, own == everyone ? [] : [everyone]) }
+        let selected = CacheKey(own.hash + "\n" + freshness.selection(by: fields))
+        return (selected, own == everyone ? [own] : [everyone, own])
     }
 
     /// A lease on what is stored of the variant; nil if nothing is.
@@ -42,9 +49,14 @@ extension OpenResource {
         }
         // Two variants of a resource that begin at once must not take each other for their own.
         return try await context.variants.run(self.key) {
-            var (key, isKept) = (key, isKept)
+            var (key, isKept, description) = (key, isKept, description)
             do {
-                key = try await storageKey(for: credentials)
+                let variant = try await variant(for: credentials)
+                key = variant.key
+                if !variant.of.isEmpty, var freshness = StoredFreshness(encoded: description.fields) {
+                    freshness.variantOf = variant.of.map(\.hash)
+                    description.fields = freshness.encoded
+                }
             } catch let error as CacheError where error.code == .storage {
                 // Which variant is stored can't be known now, so this one must not take its place.
                 isKept = false

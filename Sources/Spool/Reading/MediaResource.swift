@@ -36,11 +36,19 @@ public final class MediaResource: Sendable {
 
     /// The resource, opened.
     func opened() async throws -> OpenResource {
-        guard let resource else {
-            throw CacheError(.closed, "\(source.displayAddress): the cache is closed")
-        }
+        let resource = try openResource
         try await resource.load(credentials)
         return resource
+    }
+
+    /// The resource, as far as it is.
+    ///
+    /// - Throws: `CacheError` with code `.closed` where the cache was closed before.
+    var openResource: OpenResource {
+        get throws {
+            if let resource { return resource }
+            throw CacheError(.closed, "\(source.displayAddress): the cache is closed")
+        }
     }
 
     /// A place in the resource for a reader.

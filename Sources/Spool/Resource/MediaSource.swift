@@ -76,6 +76,9 @@ public struct MediaSource: Sendable {
 
     /// Scheme, host and path of the resource: what may be shown, logged and stored.
     public var displayAddress: String { Self.displayAddress(of: url) }
+    /// The name that it is kept under, whoever asks for it.
+    func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
+
 
     /// Scheme, host, port and path of `url`, without user, password, query and fragment.
     package static func displayAddress(of url: URL) -> String {

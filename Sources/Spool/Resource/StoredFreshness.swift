@@ -20,6 +20,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// Seconds since 1970 at which the response came; nil where an earlier build did not note it.
     var receivedAt: Int64?
 
+    /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
+    /// has the resource's own key.
+    var variantOf: [String]?
+
     /// A response that came later than now came while the calendar was ahead: nothing is known of its age.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 

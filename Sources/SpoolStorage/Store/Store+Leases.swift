@@ -164,6 +164,12 @@ extension Store: GenerationOwner {
         table.withLock { $0.open(key).first }?.description
     }
 
+    /// What is known of each version that is open, or has begun, by its key.
+    package func openDescriptions() -> [(key: CacheKey, description: GenerationDescription)] {
+        table.withLock { table in table.lives.values.filter { $0.phase != .retired }.map(\.generation) }
+            .map { ($0.key, $0.description) }
+    }
+
     /// A lease on a version that is open, or has begun, under the key, if there is one that `isMeant`; also if the disk
     /// refused it since, but none that may only be in memory.
     package func leaseOpen(

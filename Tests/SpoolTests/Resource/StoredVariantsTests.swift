@@ -1,0 +1,165 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite("What is done with what is kept of a source", .timeLimit(.minutes(10)))
+struct StoredVariantsTests {
+    private static let length: Int64 = 200_000
+
+    private static func pattern(_ language: String) -> PatternBytes {
+        PatternBytes(seed: language == "fr" ? 2 : 1, length: length)
+    }
+
+    /// Whole bodies, which differ by language and may be shared by users.
+    private func stage() throws -> MemoryStage {
+        let stage = try MemoryStage([:], freshness: .http)
+        stage.origin.script("/a") { request, _ in
+            let language = request.headerFields[.acceptLanguage] ?? "none"
+            var head = HTTPResponse(status: .ok)
+            head.headerFields[.eTag] = "\"\(language)\""
+            head.headerFields[.contentType] = "audio/mpeg"
+            head.headerFields[.cacheControl] = "public, max-age=1000"
+            head.headerFields[.vary] = "Accept-Language"
+            if request.headerFields[.ifNoneMatch] == head.headerFields[.eTag] {
+                head.status = .notModified
+                return .init(head, .data(Data()))
+            }
+            head.headerFields[.contentLength] = "\(Self.length)"
+            return .init(head, .pattern(Self.pattern(language)))
+        }
+        return stage
+    }
+
+    @Test("Under http, the key and the source of a URL cover all its variants, one with credentials its own")
+    func variants() async throws {
+        let stage = try stage()
+        let url = stage.url()
+        let (de, fr) = (
+            MediaSource(url: url, headerFields: [.acceptLanguage: "de"]),
+            MediaSource(url: url, headerFields: [.acceptLanguage: "fr"])
+        )
+        let one = MediaSource(url: url, headerFields: [.authorization: "Bearer one"])
+        let oneFrench = MediaSource(url: url, headerFields: [.authorization: "Bearer one", .acceptLanguage: "fr"])
+        let two = MediaSource(url: url) { _ in .init(url: url, headerFields: [.authorization: "Bearer two"]) }
+        let all = [de, fr, one, oneFrench, two]
+        for _ in 0..<2 {
+            try await stage.session { cache in
+                // The second time each is asked about, and its 304 written down.
+                for source in all { for try await _ in cache.media(for: source).reader() {} }
+            }
+            stage.pass(2000)
+        }
+        try await stage.session { cache in
+            #expect(try await cache.storedResources().count == all.count)
+            func pinned() async throws -> Int { try await cache.storedResources().count { $0.isPinned } }
+            try await cache.pin(MediaSource(url: url))
+            #expect(try await pinned() == all.count)
+            try await cache.unpin(one)
+            #expect(try await pinned() == all.count - 2)
+            try await cache.media(for: two).unpin()
+            #expect(try await pinned() == 0)
+            try await cache.pin(cache.key(for: url))
+            #expect(try await pinned() == all.count)
+
+            #expect(try await cache.remove(one))
+            #expect(try await cache.storedResources().count == all.count - 2)
+            #expect(try await cache.storedResource(for: oneFrench) == nil)
+            #expect(try await cache.storedResource(for: two) != nil)
+            #expect(try await cache.remove(cache.key(for: url)))
+            #expect(try await cache.storedResources().isEmpty)
+            #expect(try await !cache.remove(cache.key(for: url)))
+        }
+    }
+
+    @Test("Under http, a source is told of, and exports, the variant that it plays")
+    func exported() async throws {
+        let stage = try stage()
+        func source(_ language: String) -> MediaSource {
+            MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language])
+        }
+        try await stage.session { cache in
+            for language in ["de", "fr"] {
+                for try await _ in cache.media(for: source(language)).reader() {}
+            }
+            await cache.waitUntilIdle()
+            var keys: Set<CacheKey> = []
+            for language in ["de", "fr"] {
+                let stored = try #require(try await cache.storedResource(for: source(language)))
+                #expect(stored.isComplete && stored.validator == "\"\(language)\"")
+                keys.insert(stored.key)
+                let copy = URL(filePath: stage.file(language))
+                try await cache.export(source(language), to: copy)
+                try Self.pattern(language).verify(try Data(contentsOf: copy), at: 0)
+            }
+            #expect(keys.count == 2)
+            #expect(try await cache.storedResource(for: source("it")) == nil)
+            await #expect(throws: CacheError.self) {
+                try await cache.export(source("it"), to: URL(filePath: stage.file("it")))
+            }
+        }
+    }
+
+    @Test("Under http, a variant that has only begun is removed with its resource")
+    func begun() async throws {
+        let stage = try MemoryStage(
+            [
+                "/a": .pattern(
+                    3_000_000, .field("Cache-Control", "max-age=1000"), .field("Vary", "Accept-Language"),
+                    .stall(after: 30_000))
+            ], freshness: .http)
+        try await stage.session { cache in
+            var readers: [MediaReader] = []
+            for language in ["de", "fr"] {
+                let media = cache.media(for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language]))
+                readers.append(media.reader())
+                #expect(try await readers.last?.next()?.offset == 0)
+            }
+            let store = try await cache.store
+            #expect(store.openDescriptions().count == 2)
+            try await cache.remove(MediaSource(url: stage.url()))
+            #expect(store.openDescriptions().isEmpty)
+            for reader in readers { reader.cancel() }
+            stage.origin.release()
+        }
+    }
+
+    @Test("A media resource is pinned, unpinned, exported and removed by itself", arguments: [false, true])
+    func byMedia(_ isClosed: Bool) async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length)])
+        let cache = try await stage.open()
+        let media = cache.media(for: stage.url())
+        func code(_ body: () async throws -> Void) async -> CacheError.Code? {
+            do { try await body() } catch { return (error as? CacheError)?.code }
+            return nil
+        }
+        let copy = URL(filePath: stage.file("copy"))
+        if isClosed {
+            try await stage.flowing { await cache.close() }
+            #expect(await code { try await media.pin() } == .closed)
+            #expect(await code { _ = try await media.remove() } == .closed)
+            #expect(await code { try await media.export(to: copy) } == .closed)
+            #expect(await code { _ = try await cache.media(for: stage.url()).storedResource() } == .closed)
+            return
+        }
+        #expect(await code { try await media.pin() } == .notStored)
+        #expect(await code { try await media.export(to: copy) } == .notStored)
+        #expect(try await media.storedResource() == nil)
+        try await stage.flowing {
+            try await media.check(.all, PatternBytes(seed: 1, length: Self.length))
+            #expect(try await media.storedResource()?.isComplete == true)
+            try await media.pin()
+            #expect(try await media.storedResource()?.isPinned == true)
+            try await media.unpin()
+            #expect(try await media.storedResource()?.isPinned == false)
+            try await media.export(to: copy)
+            try PatternBytes(seed: 1, length: Self.length).verify(try Data(contentsOf: copy), at: 0)
+            #expect(try await media.remove())
+            #expect(try await !media.remove())
+            await cache.close()
+        }
+    }
+}
