@@ -1,7 +1,7 @@
 public import Foundation
 package import SpoolStorage
 
-/// A piece of a media file, as a reader hands it over.
+/// A piece of a media file, as a reader hands it over: where it stands, and its bytes.
 public struct MediaChunk: Sendable {
     private enum Storage: Sendable {
         case data(Data)
@@ -9,11 +9,11 @@ public struct MediaChunk: Sendable {
     }
 
     /// Where the bytes stand in the resource.
-    public var offset: Int64
+    public let offset: Int64
     private let storage: Storage
 
     /// Creates a chunk of bytes in memory.
-    public init(offset: Int64, data: Data) {
+    package init(offset: Int64, data: Data) {
         self.offset = offset
         self.storage = .data(data)
     }
@@ -24,12 +24,18 @@ public struct MediaChunk: Sendable {
         self.storage = .slice(slice)
     }
 
-    /// The bytes; never empty. Where they are a slice of a file, this reads them, which blocks.
+    /// The bytes; never empty.
     public var data: Data {
         switch storage {
         case .data(let data): data
+        // Reads them, which blocks.
         case .slice(let slice): slice.data
         }
+    }
+
+    /// Calls `body` with the bytes, which are valid only during the call.
+    public func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try data.withUnsafeBytes(body)
     }
 
     /// The bytes as a part of a file that stays as it is while this chunk, or the slice, lives: to be sent on without
@@ -47,5 +53,5 @@ public struct MediaChunk: Sendable {
     }
 
     /// The byte range, half-open.
-    public var range: Range<Int64> { offset..<offset + Int64(count) }
+    package var range: Range<Int64> { offset..<offset + Int64(count) }
 }

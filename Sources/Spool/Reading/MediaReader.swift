@@ -5,9 +5,13 @@ import Synchronization
 
 /// Reads a byte range of a media file in order: from the cache what has landed, and the rest as it lands.
 ///
+/// ```swift
+/// for try await chunk in media.reader(in: 1_000_000...) { try await out.write(chunk.data) }
+/// ```
+///
 /// Pull-based: while nobody asks for the next chunk, at most the read-ahead window is fetched beyond it. A reader never
-/// holds bytes of its own, and two readers of the same hole share one transfer. One task at a time may pull;
-/// ``cancel()`` may be called from anywhere. Releasing the reader ends it; what landed stays.
+/// holds bytes of its own, and two readers of the same hole share one transfer. One task, or thread, at a time may pull;
+/// ``cancel()`` and ``seek(to:)`` may be called from anywhere. Releasing the reader ends it; what landed stays.
 public final class MediaReader: AsyncSequence, Sendable {
     /// A piece of the file.
     public typealias Element = MediaChunk
@@ -24,17 +28,21 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     private enum Phase {
-        case unopened
+        /// Has no place yet; with the offset that it was sent to. → open, finished, cancelled
+        case unopened(at: Int64?)
+        /// → unopened, finished, cancelled
         case open(Open)
-        case ended
+        /// Has come to the end of its range, or to an error. → unopened, cancelled
+        case finished
+        case cancelled
     }
 
-    private let media: MediaResource
+    let media: MediaResource
     private let range: MediaRange
     private let priority: Priority
     private let chunkSize: Int64
-    private let handsOutSlices: Bool
-    private let phase = Mutex(Phase.unopened)
+    let handsOutSlices: Bool
+    private let phase = Mutex(Phase.unopened(at: nil))
     /// How often a read of the disk that fails for the moment is tried again.
     private static let retries = 2
 
@@ -57,11 +65,11 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   filled, `.closed` when the cache has been closed; `CancellationError` when the task is cancelled.
     public func next() async throws -> MediaChunk? {
         try Task.checkCancellation()
-        if !handsOutSlices, let chunk = readNow() ?? beginNow() { return chunk }
+        if !handsOutSlices, let chunk = readNow(chunkSize) ?? beginNow(chunkSize) { return chunk }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
-            let chunk = try await executor.runAsync { try await self.pull() }
+            let chunk = try await executor.runAsync { try await self.pull(self.chunkSize) }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
         } onCancel: {
@@ -69,10 +77,27 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
+    /// Goes on at another offset of the resource: the next chunk is from there, and the end of the range stays.
+    ///
+    /// A reader that has come to its end, or to an error, goes on, too; one that was cancelled does not. A pull that waits
+    /// meanwhile waits for the new place. Costs nothing but where it is read: what is being fetched for the old place and
+    /// is wanted by nobody is given up.
+    ///
+    /// - Parameter offset: Where to go on, in bytes; past the end of the resource, the next pull throws.
+    public func seek(to offset: Int64) {
+        let former = phase.withLock { phase -> Open? in
+            if case .cancelled = phase { return nil }
+            defer { phase = .unopened(at: offset) }
+            if case .open(let open) = phase { return open }
+            return nil
+        }
+        if let former { former.resource.closeReader(former.id) }
+    }
+
     /// Ends the reader: a pull that waits returns nil. What landed stays, and other readers' transfers go on.
     public func cancel() {
         let former = phase.withLock { phase in
-            defer { phase = .ended }
+            defer { phase = .cancelled }
             return phase
         }
         if case .open(let open) = former { open.resource.closeReader(open.id) }
@@ -92,69 +117,90 @@ public final class MediaReader: AsyncSequence, Sendable {
     // MARK: - What has landed
 
     /// The next chunk without waiting, asking nobody and changing threads: nil if it can't be had so.
-    private func readNow() -> MediaChunk? {
+    func readNow(_ limit: Int64) -> MediaChunk? {
         let found = phase.withLock { phase -> Open? in
             if case .open(let open) = phase, open.position < open.freeUntil { open } else { nil }
         }
         guard let found, let lease = found.lease, !found.resource.scheduler.isClosed else { return nil }
-        let count = Int(Swift.min(chunkSize, found.freeUntil - found.position))
+        let count = Int(Swift.min(limit, found.freeUntil - found.position))
         guard let data = lease.generation.dataNow(at: found.position, count: count) else { return nil }
-        took(found.position..<found.position + Int64(data.count), of: found.resource)
+        guard took(found.position..<found.position + Int64(data.count), as: found) else { return nil }
         return MediaChunk(offset: found.position, data: data)
     }
 
     /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed
     /// and need not be asked about.
-    private func beginNow() -> MediaChunk? {
-        guard case .unopened = phase.withLock({ $0 }), let resource = media.resource, resource.isLoaded,
-            let (start, end) = bounds, let open = try? place(start, end, in: resource),  // Said by the slow way.
-            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: start, limit: chunkSize)
+    func beginNow(_ limit: Int64) -> MediaChunk? {
+        guard case .unopened(let offset) = phase.withLock({ $0 }), let resource = media.resource, resource.isLoaded,
+            let (start, end) = bounds(from: offset),
+            let open = try? place(start, end, asked: offset, in: resource),  // Said by the slow way.
+            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: start, limit: limit)
         else { return nil }
-        mayGoOn(until: freeUntil, in: lease)
-        return readNow()
+        mayGoOn(open, until: freeUntil, in: lease)
+        return readNow(limit)
     }
 
     /// Up to there the reader asks nobody.
-    private func mayGoOn(until end: Int64, in lease: Lease) {
+    private func mayGoOn(_ place: Open, until end: Int64, in lease: Lease) {
         phase.withLock { phase in
-            guard case .open(var open) = phase else { return }
+            guard case .open(var open) = phase, open.id == place.id else { return }
             open.lease = lease
             open.freeUntil = end
             phase = .open(open)
         }
     }
 
-    /// Bytes are about to be handed over.
-    private func took(_ range: Range<Int64>, of resource: OpenResource) {
-        phase.withLock { phase in
-            guard case .open(var open) = phase else { return }
+    /// Bytes are about to be handed over; false if the reader has left their place, so that nobody wants them.
+    private func took(_ range: Range<Int64>, as place: Open) -> Bool {
+        let isHere = phase.withLock { phase in
+            guard case .open(var open) = phase, open.id == place.id else { return false }
             open.position = range.upperBound
             open.place.offset = range.upperBound
             phase = .open(open)
+            return true
         }
-        resource.serving.served(range)
+        if isHere { place.resource.serving.served(range) }
+        return isHere
     }
+
+    /// The reader ends at this place; false if it has left it before.
+    private func finish(_ place: Open) -> Bool {
+        let isHere = phase.withLock { phase in
+            guard case .open(let open) = phase, open.id == place.id else { return false }
+            phase = .finished
+            return true
+        }
+        if isHere { place.resource.closeReader(place.id) }
+        return isHere
+    }
+
+    /// Where the reader reads next, if that is known without asking.
+    var position: Int64? {
+        switch phase.withLock({ $0 }) {
+        case .open(let open): open.position
+        case .unopened(let offset): bounds(from: offset)?.start
+        case .finished, .cancelled: nil
+        }
+    }
+
+    var isCancelled: Bool { if case .cancelled = phase.withLock({ $0 }) { true } else { false } }
 
     // MARK: - What has to be waited for, or read from the disk
 
     /// Finds, reads and counts the next chunk. On the blocking executor, which it blocks while it reads.
-    private func pull() async throws -> MediaChunk? {
-        guard let open = try await open() else { return nil }
+    func pull(_ limit: Int64) async throws -> MediaChunk? {
         var failures = 0
-        while true {
-            switch await open.resource.next(open.id, from: open.place.offset, limit: chunkSize) {
+        while let open = try await open() {
+            switch await open.resource.next(open.id, from: open.place.offset, limit: limit) {
             case .end:
-                cancel()
-                return nil
+                if finish(open) { return nil }
             case .failure(let error):
-                cancel()
-                throw error
+                if finish(open) { throw error }
             case .bytes(let lease, let range, let freeUntil):
                 do {
                     let chunk = try chunk(range, of: lease.generation)
-                    mayGoOn(until: freeUntil, in: lease)
-                    took(chunk.range, of: open.resource)
-                    return chunk
+                    mayGoOn(open, until: freeUntil, in: lease)
+                    if took(chunk.range, as: open) { return chunk }
                 } catch is MissingBytes {
                     // Evicted or found bad meanwhile: the scheduler knows, and has them brought again.
                     open.resource.missing(range, of: lease.generation)
@@ -165,6 +211,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                 }
             }
         }
+        return nil
     }
 
     private func chunk(_ range: Range<Int64>, of generation: Generation) throws -> MediaChunk {
@@ -172,31 +219,37 @@ public final class MediaReader: AsyncSequence, Sendable {
         return MediaChunk(offset: range.lowerBound, data: try generation.read(range))
     }
 
-    /// Opens the resource and takes a place in it; nil if the reader has been cancelled.
+    /// Opens the resource and takes a place in it; nil if the reader has ended.
     private func open() async throws -> Open? {
-        switch phase.withLock({ $0 }) {
-        case .open(let open): return open
-        case .ended: return nil
-        case .unopened: break
+        while true {
+            let asked: Int64?
+            switch phase.withLock({ $0 }) {
+            case .open(let open): return open
+            case .finished, .cancelled: return nil
+            case .unopened(let offset): asked = offset
+            }
+            let resource = try await media.opened()
+            var place = bounds(from: asked)
+            if place == nil, case .suffix(let count) = range {
+                let length = try await media.length(toFindLast: count, for: priority)
+                place = (Swift.max(0, length - Swift.max(count, 0)), nil)
+            }
+            // Else it was sent elsewhere meanwhile, or cancelled.
+            if let place, let open = try self.place(place.start, place.end, asked: asked, in: resource) { return open }
         }
-        let resource = try await media.opened()
-        if let (start, end) = bounds { return try place(start, end, in: resource) }
-        guard case .suffix(let count) = range else { return nil }
-        let length = try await media.length(toFindLast: count, for: priority)
-        return try place(Swift.max(0, length - Swift.max(count, 0)), nil, in: resource)
     }
 
-    /// Where the range begins and ends, if that does not depend on the length.
-    private var bounds: (start: Int64, end: Int64?)? {
+    /// Where the reader begins, and where it ends, if that does not depend on the length.
+    private func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
         switch range {
-        case .from(let offset): (offset, nil)
-        case .bytes(let range): (range.lowerBound, range.upperBound)
-        case .suffix: nil
+        case .from(let start): (offset ?? start, nil)
+        case .bytes(let range): (offset ?? range.lowerBound, Swift.max(range.upperBound, offset ?? range.upperBound))
+        case .suffix: offset.map { ($0, nil) }
         }
     }
 
-    /// Takes a place in the resource; nil if the reader has been cancelled.
-    private func place(_ start: Int64, _ end: Int64?, in resource: OpenResource) throws -> Open? {
+    /// Takes a place in the resource; nil if the reader has been cancelled, or sent elsewhere.
+    private func place(_ start: Int64, _ end: Int64?, asked: Int64?, in resource: OpenResource) throws -> Open? {
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
                 .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416)
@@ -204,7 +257,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         let (id, place) = media.openReader(at: start, end: end, priority: priority, in: resource)
         let open = Open(id: id, resource: resource, place: place, position: start)
         let isOpen = phase.withLock { phase in
-            guard case .unopened = phase else { return false }
+            guard case .unopened(let offset) = phase, offset == asked else { return false }
             phase = .open(open)
             return true
         }

@@ -1,5 +1,5 @@
 public import ByteRanges
-package import Foundation
+public import Foundation
 public import SpoolStorage
 import Synchronization
 
@@ -114,6 +114,29 @@ public final class MediaResource: Sendable {
     /// - Parameter chunkSize: The most bytes in one chunk.
     public func reader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
+    }
+
+    /// A reader of a half-open range of bytes; what lies past the end of the resource is left out.
+    public func reader(in range: Range<Int64>, chunkSize: Int = 256 << 10) -> MediaReader {
+        reader(.bytes(range), chunkSize: chunkSize)
+    }
+
+    /// A reader from an offset to the end of the resource: `media.reader(in: 1_000_000...)`.
+    public func reader(in range: PartialRangeFrom<Int64>, chunkSize: Int = 256 << 10) -> MediaReader {
+        reader(.from(range.lowerBound), chunkSize: chunkSize)
+    }
+
+    /// The bytes of a half-open range; what lies past the end of the resource is left out.
+    ///
+    /// All of them are in memory at once, so ask for little: headers, a picture, some seconds. For more, take a
+    /// ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
+    ///
+    /// - Throws: As ``MediaReader/next()``: every byte is there, or there is an error.
+    public func data(in range: Range<Int64>) async throws -> Data {
+        guard !range.isEmpty else { return Data() }
+        var data = Data()
+        for try await chunk in reader(in: range) { chunk.withUnsafeBytes { data.append(contentsOf: $0) } }
+        return data
     }
 
     /// As ``reader(_:chunkSize:)``, for bytes that nobody waits for: playback goes first.
