@@ -10,15 +10,15 @@ extension OpenResource {
     /// - Returns: The length of the whole, now known; nil if the response does not tell it.
     /// - Throws: `CacheError` when the origin does not respond.
     func askLength(_ credentials: SourceCredentials, last count: Int64, _ priority: Priority) async throws -> Int64? {
-        let resolved = try await credentials.resolved().request
-        var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
-        request.headerFields[.acceptEncoding] = "identity"
-        request.headerFields[.range] = "bytes=-\(max(count, 1))"
         let current = generation
         let patience = OriginState.Patience(priority, context.configuration.retry, context.clock)
         let response: UpstreamResponse
         let connection: OriginConnection
         do {
+            let resolved = try await credentials.resolved().request
+            var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+            request.headerFields[.acceptEncoding] = "identity"
+            request.headerFields[.range] = "bytes=-\(max(count, 1))"
             connection = try await context.conductor.origin(of: request.url).connect(priority, patience)
             serving.count { $0.originRequests += 1 }
             response = try await context.upstream.open(request)

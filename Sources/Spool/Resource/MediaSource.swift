@@ -63,7 +63,9 @@ public struct MediaSource: Sendable {
     ///   - url: Any URL: the origin is asked for what `resolve` returns.
     ///   - key: The name to keep it under, in place of the one that the cache's key policy makes of `url`.
     ///   - resolve: Called before the first request, once more each time the origin refuses what it gave, and when that
-    ///     has expired; from any task. What it throws ends the play with that error.
+    ///     has expired; from any task. Where it throws a `URLError` or an ``UpstreamError`` that tells of a network that
+    ///     is not there or fails, it is tried again as the network is (``RetryPolicy``); what else it throws ends the
+    ///     play with that error.
     public init(
         url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
     ) {
@@ -74,11 +76,11 @@ public struct MediaSource: Sendable {
         self.resolver = UUID()
     }
 
-    /// Scheme, host and path of the resource: what may be shown, logged and stored.
-    public var displayAddress: String { Self.displayAddress(of: url) }
     /// The name that it is kept under, whoever asks for it.
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 
+    /// Scheme, host and path of the resource: what may be shown, logged and stored.
+    public var displayAddress: String { Self.displayAddress(of: url) }
 
     /// Scheme, host, port and path of `url`, without user, password, query and fragment.
     package static func displayAddress(of url: URL) -> String {

@@ -39,7 +39,7 @@ final class SourceCredentials: Sendable {
 
     /// What to send, resolving it if that has not been done, or has expired. One that comes expired is sent once.
     ///
-    /// - Throws: Whatever the source's resolver throws.
+    /// - Throws: `UpstreamError` where the source's resolver failed for want of a network; else whatever it throws.
     func resolved() async throws -> Resolved {
         try await resolve { state in
             guard let known = state.resolved else { return .resolve(.first) }
@@ -51,6 +51,7 @@ final class SourceCredentials: Sendable {
     /// The origin refused request number `number`: asks the source for a fresh one, once in a row.
     ///
     /// - Returns: Whether there is something new to try.
+    /// - Throws: As ``resolved()``.
     func refresh(_ number: Int, status: Int) async throws -> Bool {
         let resolved = try await resolve { state in
             if let known = state.resolved, known.number > number { return .known(known) }
@@ -87,8 +88,9 @@ final class SourceCredentials: Sendable {
                         self.state.withLock { ($0.resolved, $0.resolving) = (resolved, nil) }
                         return resolved
                     } catch {
-                        self.state.withLock { $0.resolving = nil }
-                        throw error
+                        // Nothing fresh has come of it, so the next refusal may ask again.
+                        self.state.withLock { ($0.resolving, $0.hasRefreshed) = (nil, false) }
+                        throw UpstreamError(resolving: error, of: source.displayAddress) ?? error
                     }
                 }
                 state.resolving = task
