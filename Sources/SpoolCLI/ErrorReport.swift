@@ -43,7 +43,7 @@ extension CacheError {
         case .catalogDamaged: "“spool verify” sets it aside and begins an empty one"
         case .notStored: "“spool ls” lists what is stored"
         case .incomplete: "“spool get” fetches the rest"
-        case .originRefused where status == 401 || status == 403: "--header @FILE sends credentials"
+        case .originRefused where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
             "--allow-http-redirects follows it, unprotected"
         default: nil

@@ -178,6 +178,7 @@ struct StoreRoomTests {
             try await fixture.land(0..<block, of: "a", in: lease.generation, isAwaited: false) == .noRoom)
         try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
         #expect(lease.generation.landedInMemory == [0..<4 * block] && fixture.events.notKept.count == 1)
+        #expect(fixture.events.notKept.first?.code == .capacityExceeded)
         // As soon as there is room, blocks go to disk again.
         _ = try await store.remove(StoreFixture.key("kept"))
         try await fixture.land(4 * block..<6 * block, of: "a", in: lease.generation)

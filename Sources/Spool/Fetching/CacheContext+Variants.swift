@@ -12,7 +12,7 @@ extension CacheContext {
         for key in try await variants(of: key, in: store) where try await store.setPinned(isPinned, key) {
             isStored = true
         }
-        if !isStored { throw CacheError(.notStored, "nothing is kept under the key \(key)") }
+        if !isStored { throw CacheError(.notStored, "nothing is kept under the key \(key)", key: key) }
     }
 
     /// Removes what is kept under a key, and as a variant of it.

@@ -24,10 +24,11 @@ extension OpenResource {
             response = try await context.upstream.open(request)
         } catch let error as UpstreamError {
             if error.code == .cancelled { throw CancellationError() }
-            throw CacheError(.originUnavailable, "\(address): \(error.message(after: address))", underlying: error)
+            let text = "\(address): \(error.message(after: address))"
+            throw CacheError(.originUnavailable, text, key: key, underlying: error)
         } catch let error as OriginState.AllConnectionsBusy {
             let text = "\(address): all connections to the origin have been busy for \(error.limit)"
-            throw CacheError(.originUnavailable, text, underlying: error)
+            throw CacheError(.originUnavailable, text, key: key, underlying: error)
         }
         defer { connection.end() }
         guard response.head.status == .partialContent, let current,

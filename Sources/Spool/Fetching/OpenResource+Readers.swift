@@ -54,11 +54,13 @@ extension OpenResource {
         scheduler.feed { state in state.machine.advance(id, to: position, now: clock.elapsed()) }
         while true {
             if scheduler.isClosed {
-                return .failure(CacheError(.closed, "\(address): the cache is closed"))
+                return .failure(CacheError(.closed, "\(address): the cache is closed", key: key))
             }
             if let result = look(id, at: position, limit: limit) {
-                if case .failure(let error) = result, isEnd(error, at: position) { return .end }
-                return result
+                guard case .failure(let error) = result else { return result }
+                if isEnd(error, at: position) { return .end }
+                let end = scheduler.look { $0.readers[id]?.end ?? $0.machine.length } ?? .max
+                return .failure(error.about(key, position..<max(position, end)))
             }
             await scheduler.park(id) { state in
                 guard state.readers[id]?.former == nil else { return (true, []) }

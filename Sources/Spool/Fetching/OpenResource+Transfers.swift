@@ -10,26 +10,29 @@ extension OpenResource {
             let error = CacheError(
                 .malformedResponse,
                 "\(address), \(start.rangeInWords): the origin's responses bring nothing of what is asked for")
-            ended(id, error) { $0.transferEnded(id, now: now) }
+            ended(id, error, start.range) { $0.transferEnded(id, now: now) }
         case .restart:
             let error = CacheError(
                 .malformedResponse, "\(address), \(start.rangeInWords): the origin's responses contradict each other")
-            ended(id, error) { $0.transferRestarts(id, now: now) }
+            ended(id, error, start.range) { $0.transferRestarts(id, now: now) }
         case .interrupted(let error, let retryAfter):
             let jitter = context.clock.jitter
-            ended(id, error) { $0.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now) }
+            ended(id, error, start.range) {
+                $0.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
+            }
             // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
             useStale()
         case .refused(let error, let isPersonal):
-            ended(id, error) { $0.transferRefused(id, isPersonal: isPersonal, now: now) }
+            ended(id, error, start.range) { $0.transferRefused(id, isPersonal: isPersonal, now: now) }
             if error.code == .originUnavailable { useStale() }
         }
     }
 
     private func ended(
-        _ id: TransferID, _ error: CacheError,
+        _ id: TransferID, _ error: CacheError, _ range: Range<Int64>,
         _ input: (inout Scheduler.StateMachine) -> (Scheduler.StateMachine.Outcome, [Scheduler.StateMachine.Action])
     ) {
+        let error = error.about(key, range)
         scheduler.ended(id, error: error, telling: { report($0, error) }, { input(&$0.machine) })
     }
 

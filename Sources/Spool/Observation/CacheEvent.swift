@@ -40,3 +40,15 @@ public struct CacheEvent: Sendable {
     /// What happened.
     public var kind: Kind
 }
+
+extension CacheEvent.Kind {
+    /// The same, its error saying which resource it is about.
+    func about(_ key: CacheKey?) -> Self {
+        switch self {
+        case .retrying(let delay, let cause): .retrying(after: delay, cause: cause.about(key))
+        case .notKept(let cause): .notKept(cause: cause.about(key))
+        case .failed(let error): .failed(error.about(key))
+        default: self
+        }
+    }
+}

@@ -38,7 +38,7 @@ final class EventHub: Sendable {
 
     func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
         let listeners = state.withLock { Array($0.listeners.values) }
-        let event = CacheEvent(key: key, address: address, kind: kind)
+        let event = CacheEvent(key: key, address: address, kind: kind.about(key))
         for listener in listeners { listener.yield(event) }
         log(event)
     }

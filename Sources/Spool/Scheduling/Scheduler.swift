@@ -29,8 +29,11 @@ package final class Scheduler: Sendable {
         var credentials: SourceCredentials
         var priority: Priority
 
+        /// What is asked for; to `Int64.max` where that is all there is.
+        var range: Range<Int64> { lower..<max(lower, upper ?? .max) }
+
         /// What is asked for, in words.
-        var rangeInWords: String { (lower..<max(lower, upper ?? .max)).inWords }
+        var rangeInWords: String { range.inWords }
     }
 
     struct State: ~Copyable {

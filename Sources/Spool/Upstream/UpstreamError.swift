@@ -2,20 +2,24 @@
 public struct UpstreamError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added.
     public struct Code: Hashable, Sendable, CaseIterable, CustomStringConvertible {
-        // Every code, once: docs/errors.md has a row for each.
-        private enum Name: String, CaseIterable {
-            case unreachable, timedOut, connectionLost, untrusted, redirects, malformed, cancelled, failed
+        // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
+        // given again.
+        enum Name: Int, CaseIterable {
+            case unreachable = 1, timedOut, connectionLost, untrusted, redirects, malformed, cancelled, failed
         }
 
-        private let name: Name
+        let name: Name
 
         private init(_ name: Name) { self.name = name }
 
         /// Every code of this version.
         public static var allCases: [Code] { Name.allCases.map(Code.init) }
 
+        /// The code's number, the same in every version: what `NSError.code` says of the error.
+        public var number: Int { name.rawValue }
+
         /// The code's name, for logs.
-        public var description: String { name.rawValue }
+        public var description: String { "\(name)" }
 
         /// No connection: name not found, refused, no route.
         public static let unreachable = Code(.unreachable)

@@ -25,7 +25,7 @@ enum LoadingFailure {
     /// Whether nobody was reached, or the connection broke: what may be tried again as long as anyone waits. An origin
     /// that has responded, whatever it was, has decided.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
-        guard let error = error as? CacheError, error.code == .originUnavailable, error.status == nil else {
+        guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false
         }
         return (error.underlying as? UpstreamError)?.isTransient ?? false
@@ -39,10 +39,11 @@ enum LoadingFailure {
         switch cause.code {
         case .originUnavailable:
             return (cause.underlying as? UpstreamError).map(code(for:))
-                ?? (cause.status == nil ? NSURLErrorCannotConnectToHost : NSURLErrorBadServerResponse)
-        case .originRefused: return code(forStatus: cause.status)
+                ?? (cause.httpStatus == nil ? NSURLErrorCannotConnectToHost : NSURLErrorBadServerResponse)
+        case .originRefused: return code(forStatus: cause.httpStatus)
         case .malformedResponse: return NSURLErrorCannotParseResponse
         case .resourceChanged, .notStored, .incomplete: return NSURLErrorResourceUnavailable
+        case .capacityExceeded: return NSURLErrorCannotWriteToFile
         case .storage, .directoryInUse, .catalogTooNew, .catalogDamaged: return NSURLErrorCannotOpenFile
         case .invalidArgument: return NSURLErrorUnsupportedURL
         case .closed: return NSURLErrorCancelled

@@ -4,21 +4,26 @@
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added, so switch with a default.
     public struct Code: Hashable, Sendable, CaseIterable, CustomStringConvertible {
-        // Every code, once: docs/errors.md has a row for each.
-        private enum Name: String, CaseIterable {
-            case resourceChanged, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
+        // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
+        // given again.
+        enum Name: Int, CaseIterable {
+            case resourceChanged = 1, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
             case directoryInUse, catalogTooNew, catalogDamaged, notStored, incomplete, invalidArgument, closed
+            case capacityExceeded
         }
 
-        private let name: Name
+        let name: Name
 
         private init(_ name: Name) { self.name = name }
 
         /// Every code of this version.
         public static var allCases: [Code] { Name.allCases.map(Code.init) }
 
+        /// The code's number, the same in every version: what `NSError.code` says of the error.
+        public var number: Int { name.rawValue }
+
         /// The code's name, for logs.
-        public var description: String { name.rawValue }
+        public var description: String { "\(name)" }
 
         /// The origin's bytes changed while a reader was in them; a new read gets the new version, whole.
         public static let resourceChanged = Code(.resourceChanged)
@@ -46,25 +51,45 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let invalidArgument = Code(.invalidArgument)
         /// The cache, or what was read from, has been closed or removed.
         public static let closed = Code(.closed)
+        /// All of the capacity is in use by what is being played or pinned, so that bytes are played without being kept.
+        public static let capacityExceeded = Code(.capacityExceeded)
     }
 
     /// The kind of failure.
-    public var code: Code
-    /// The sentence.
-    public var message: String
+    public let code: Code
+    /// What failed, where and why, for a log: with the resource's scheme, host and path, the byte range and the cause.
+    public let message: String
+    /// The resource; nil for what concerns the whole cache, or a resource that has no key.
+    public internal(set) var key: CacheKey?
+    /// The bytes that could not be had, half-open; it ends at `Int64.max` where they were wanted to the end and nobody
+    /// knows where that is. Nil where the error is not about bytes.
+    public internal(set) var range: Range<Int64>?
     /// The HTTP status, where an origin's response is the cause.
-    public var status: Int?
+    public let httpStatus: Int?
     /// What lies beneath: a system, SQLite or upstream error.
-    public var underlying: (any Error)?
+    public let underlying: (any Error)?
 
-    /// Creates an error.
-    public init(_ code: Code, _ message: String, status: Int? = nil, underlying: (any Error)? = nil) {
+    /// Creates an error; `status` is HTTP's.
+    package init(
+        _ code: Code, _ message: String, status: Int? = nil, key: CacheKey? = nil, range: Range<Int64>? = nil,
+        underlying: (any Error)? = nil
+    ) {
         self.code = code
         self.message = message
-        self.status = status
+        self.key = key
+        self.range = range
+        self.httpStatus = status
         self.underlying = underlying
     }
 
-    /// The sentence.
+    /// The same error, saying which bytes of which resource it is about where it does not yet.
+    package func about(_ key: CacheKey?, _ range: Range<Int64>? = nil) -> CacheError {
+        var error = self
+        error.key = error.key ?? key
+        error.range = error.range ?? range
+        return error
+    }
+
+    /// The ``message``.
     public var description: String { message }
 }

@@ -30,7 +30,9 @@ extension Generation {
         let limit = ledger.limit ?? 0
         reportLoss(
             CacheError(
-                .storage, "\(url) is played without being kept: the capacity of \(limit.counted("byte")) is in use"))
+                .capacityExceeded,
+                "\(url) is played without being kept: the capacity of \(limit.counted("byte")) is in use", range: range)
+        )
         return makeMemory(for: range, isAwaited)
     }
 

@@ -13,7 +13,7 @@ extension Store {
         // Its bytes are wanted: it offers none to eviction.
         let user = ExportUser()
         guard let lease = try await lease(key, user: user) else {
-            throw CacheError(.notStored, "nothing is kept under the key \(key)")
+            throw CacheError(.notStored, "nothing is kept under the key \(key)", key: key)
         }
         defer { lease.end() }
         let generation = lease.generation
@@ -44,11 +44,13 @@ extension Store {
 
     private static func incomplete(_ generation: Generation) -> CacheError {
         guard let length = generation.description.length else {
-            return CacheError(.incomplete, "\(generation.url) is not complete: its length is not known")
+            return CacheError(
+                .incomplete, "\(generation.url) is not complete: its length is not known", key: generation.key)
         }
         let hole = generation.landed.firstHole(in: 0..<length)
         let missing = hole.map { "it lacks \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
-        return CacheError(.incomplete, "\(generation.url) is not complete: \(missing)")
+        return CacheError(
+            .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: hole)
     }
 }
 

@@ -92,6 +92,6 @@ package final class StoredReader: Sendable {
 
     private func incomplete(_ missing: Range<Int64>?) -> CacheError {
         let cause = missing.map { "it lacks \($0.inWords)" } ?? "its length is not known"
-        return CacheError(.incomplete, "\(record.url) is not complete: \(cause)")
+        return CacheError(.incomplete, "\(record.url) is not complete: \(cause)", key: record.key, range: missing)
     }
 }

@@ -24,8 +24,8 @@ struct ErrorsDocumentTests {
 
     @Test("Every code has a row that says what it means and what to do, and every row a code")
     func complete() throws {
-        #expect(try codes(under: "The cache") == CacheError.Code.allCases.map(\.description))
-        #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map(\.description))
+        #expect(try codes(under: "The cache") == CacheError.Code.allCases.map { "\($0)` \($0.number)" })
+        #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map { "\($0)` \($0.number)" })
         #expect(try codes(under: "The command") == CommandFailure.Code.allCases.map(\.rawValue))
         #expect(try codes(under: "Warnings") == Warning.allCases.map(\.rawValue))
         #if os(Linux)

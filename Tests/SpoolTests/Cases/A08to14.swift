@@ -101,7 +101,7 @@ struct PartialContentLengthCases {
                 }
                 let error = try await media.failure(.bytes(2_900_000..<2_900_100))
                 #expect(error?.code == .unsatisfiableRange)
-                #expect(error?.status == 416)
+                #expect(error?.httpStatus == 416)
                 try await media.check(.all, shorter, covers: 0..<1_000_000)
             }
         }
@@ -114,9 +114,9 @@ struct PartialContentLengthCases {
                 let media = cache.media(for: stage.url())
                 let error = try await media.failure(.from(3_000_000))
                 #expect(error?.code == .unsatisfiableRange)
-                #expect(error?.status == 416)
+                #expect(error?.httpStatus == 416)
                 try await media.check(.bytes(0..<100_000), Self.song)
-                #expect(try await media.failure(.from(3_000_000))?.status == 416)
+                #expect(try await media.failure(.from(3_000_000))?.httpStatus == 416)
                 #expect(media.landed.contains(0..<100_000))
             }
         }
@@ -142,7 +142,7 @@ struct PartialContentLengthCases {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(416))])
         try await stage.session { cache in
             let error = try await cache.media(for: stage.url()).failure()
-            #expect(error?.status == 416)
+            #expect(error?.httpStatus == 416)
             #expect(stage.origin.log.exchanges.count <= 2)
         }
     }
@@ -158,8 +158,8 @@ struct PartialContentLengthCases {
                 #expect(stage.origin.log.exchanges.map(\.rangeAsked) == ["bytes=0-65535", "bytes=2949120-2999999"])
                 #expect(stage.origin.log.bytesSent("/a") == 65_536 + 50_880)
                 let asked = stage.origin.log.exchanges.count
-                #expect(try await media.failure(.suffix(0))?.status == 416)
-                #expect(try await media.failure(.suffix(-1))?.status == 416)
+                #expect(try await media.failure(.suffix(0))?.httpStatus == 416)
+                #expect(try await media.failure(.suffix(-1))?.httpStatus == 416)
                 #expect(stage.origin.log.exchanges.count == asked, "no bytes are not worth a request")
                 try await media.check(.suffix(.max), Self.song, covers: 0..<3_000_000)
             }
@@ -175,7 +175,7 @@ struct PartialContentLengthCases {
                 try await media.check(.bytes(2_999_000..<9_000_000), Self.song, covers: 2_999_000..<3_000_000)
                 for start in [3_000_000, 3_000_001, 1 << 40] as [Int64] {
                     let error = try await media.failure(.from(start))
-                    #expect(error?.status == 416)
+                    #expect(error?.httpStatus == 416)
                     #expect(error?.message.contains("3,000,000") == true)
                 }
             }
@@ -189,7 +189,7 @@ struct PartialContentLengthCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.all, Self.song, covers: 0..<0)
                 #expect(try await media.contentInformation().length == 0)
-                #expect(try await media.failure(.from(1))?.status == 416)
+                #expect(try await media.failure(.from(1))?.httpStatus == 416)
             }
         }
     }
@@ -206,10 +206,10 @@ struct PartialContentLengthCases {
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
                 let first = try await media.failure(range) { try Self.song.verify($0.data, at: $0.offset) }
-                if let first { #expect(first.status == 416) }
+                if let first { #expect(first.httpStatus == 416) }
                 try await media.check(.all, Self.song, covers: 0..<3_000_000)
                 let second = try await media.failure(range) { try Self.song.verify($0.data, at: $0.offset) }
-                #expect(second?.status == first?.status || range == .bytes(7..<7))
+                #expect(second?.httpStatus == first?.httpStatus || range == .bytes(7..<7))
             }
         }
     }

@@ -124,7 +124,7 @@ struct PartialContentPolicyCases {
                     fields[.authorization] = field
                     let others = cache.media(for: MediaSource(url: stage.url(), headerFields: fields))
                     let error = try await others.failure(.bytes(0..<100)) { _ in Issue.record("handed to another") }
-                    #expect(error?.status == 401)
+                    #expect(error?.httpStatus == 401)
                 }
             }
         }

@@ -297,7 +297,7 @@ struct ReaderAndTransferCases {
                     }
                 }
                 #expect(error?.code == .originUnavailable)
-                #expect(error?.status == 500)
+                #expect(error?.httpStatus == 500)
                 #expect(read.withLock { $0 } == 200_000)
                 // One and five retries of it.
                 #expect(stage.origin.log.exchanges.count == 6)
@@ -408,7 +408,7 @@ struct ReaderAndTransferCases {
                 let signer = Signer()
                 let error = try await cache.media(for: signer.source(stage.url())).failure()
                 #expect(error?.code == .originRefused)
-                #expect(error?.status == 403)
+                #expect(error?.httpStatus == 403)
                 #expect(error?.message.contains("sig") == false)
                 #expect(signer.count.withLock { $0 } == 2)
             }

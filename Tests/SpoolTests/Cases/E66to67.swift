@@ -78,7 +78,7 @@ struct FailingPlaceCases {
             try await stage.origin.log.until { $0.first?.isOver == true }
             let error = try await read.value
             #expect(error?.code == .originUnavailable)
-            #expect(error?.status == 503)
+            #expect(error?.httpStatus == 503)
             #expect(stage.origin.log.exchanges.count == 1)
         }
     }
@@ -92,7 +92,7 @@ struct FailingPlaceCases {
             let media = cache.media(for: stage.url())
             for passed in [0, 60, 59] as [Int64] {
                 stage.clock.advance(by: .seconds(passed))
-                #expect(try await media.failure(.bytes(0..<100))?.status == 503)
+                #expect(try await media.failure(.bytes(0..<100))?.httpStatus == 503)
                 #expect(stage.origin.log.exchanges.count == 1)
             }
             stage.clock.advance(by: .seconds(2))
@@ -107,8 +107,8 @@ struct FailingPlaceCases {
         ])
         try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
-            #expect(try await media.failure(.bytes(0..<100))?.status == 503)
-            #expect(try await media.failure(.bytes(0..<100))?.status == 503)
+            #expect(try await media.failure(.bytes(0..<100))?.httpStatus == 503)
+            #expect(try await media.failure(.bytes(0..<100))?.httpStatus == 503)
             #expect(stage.origin.log.exchanges.count == 1)
             stage.clock.advance(by: .seconds(86_402))
             let preload = media.preloadReader(.bytes(200_000..<200_100))
@@ -122,7 +122,7 @@ struct FailingPlaceCases {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
         try await stage.session { cache in
             let error = try await cache.media(for: stage.url()).failure()
-            #expect(error?.status == status)
+            #expect(error?.httpStatus == status)
             #expect(stage.origin.log.exchanges.count == 1)
         }
     }
@@ -163,7 +163,7 @@ struct FailingPlaceCases {
                 let error = try await stage.flowing {
                     await #expect(throws: CacheError.self) { try await failing.value }
                 }
-                #expect(error?.status == (failure == .notFound ? 404 : 503))
+                #expect(error?.httpStatus == (failure == .notFound ? 404 : 503))
             }
             stage.origin.release()
             rest = rest ?? playOn()
@@ -182,7 +182,7 @@ struct FailingPlaceCases {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             let error = await #expect(throws: CacheError.self) { _ = try await media.preloadReader().next() }
-            #expect(error?.status == 503)
+            #expect(error?.httpStatus == 503)
             let count = stage.origin.log.exchanges.count
             stage.origin.update("/a") { $0.rules = [OriginRule(count..<count + 3, .status(503))] }
             try await media.check(.all, Self.song, covers: 0..<Self.song.length)

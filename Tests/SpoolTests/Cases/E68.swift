@@ -316,7 +316,7 @@ struct SharingAndFreshnessCases {
         }
         try await stage.session { cache in
             let stale = cache.media(for: source("Bearer old"))
-            #expect(try await stale.failure()?.status == 401)
+            #expect(try await stale.failure()?.httpStatus == 401)
             let fresh = cache.media(for: source("Bearer new"))
             try await fresh.check(.all, Self.song, covers: 0..<Self.song.length)
             withExtendedLifetime(stale) {}
@@ -338,7 +338,7 @@ struct SharingAndFreshnessCases {
             try await second.check(film, upTo: 12_100_000)
             stage.origin.update("/a") { $0.rules = [.always(.requiresField("Authorization", "Bearer two", else: 401))] }
             let error = await #expect(throws: CacheError.self) { try await first.check(film) }
-            #expect(error?.status == 401)
+            #expect(error?.httpStatus == 401)
             #expect(try await second.check(film) == film.length)
         }
     }

@@ -67,14 +67,14 @@ struct CacheEventTests {
         case .requested(let lower, let upper): "requested \(lower)-\(upper.map { "\($0)" } ?? "")"
         case .landed(let range): "landed \(range)"
         case .cancelled(let offset): "cancelled at \(offset)"
-        case .retrying(let delay, let cause): "retrying \(delay > .zero) \(cause.code) \(cause.status ?? 0)"
+        case .retrying(let delay, let cause): "retrying \(delay > .zero) \(cause.code) \(cause.httpStatus ?? 0)"
         case .changed: "changed"
         case .discrepancy: "discrepancy"
         case .blocksDropped(let range): "blocksDropped \(range)"
         case .notKept(let cause): "notKept \(cause.code)"
         case .evicted(let bytes): "evicted \(bytes)"
         case .completed: "completed"
-        case .failed(let error): "failed \(error.code) \(error.status ?? 0)"
+        case .failed(let error): "failed \(error.code) \(error.httpStatus ?? 0)"
         case .unusable(let cause): "unusable \(cause.code)"
         case .notice: "notice"
         }
@@ -135,7 +135,7 @@ struct CacheEventTests {
         let stage = try stage(.always(.status(500)))
         let heard = try await story(stage) { cache in
             let error = try await cache.media(for: stage.url("/a?sig=secret")).failure()
-            #expect(error?.status == 500)
+            #expect(error?.httpStatus == 500)
         }
         let tries = Array(
             repeating: ["requested 0-1048576", "retrying true originUnavailable 500"], count: RetryPolicy().retries)
