@@ -19,6 +19,9 @@ import Synchronization
 /// ```
 public final class ScriptedUpstream: Upstream {
     /// When bytes are handed out.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Delivery: Sendable {
         /// As soon as they are asked for.
         case atOnce

@@ -19,7 +19,7 @@ final class StoreFixture: Sendable {
     var path: String { scratch.file("cache") }
 
     func open(
-        capacity: Int64? = nil, eviction: any EvictionPolicy = LeastRecentlyUsed(), memoryLimit: Int64 = 16 << 20,
+        capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, memoryLimit: Int64 = 16 << 20,
         openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
     ) async throws -> Store {
         let configuration = Store.Configuration(

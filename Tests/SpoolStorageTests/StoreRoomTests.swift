@@ -191,7 +191,7 @@ struct StoreRoomTests {
 
     @Test("A policy of one's own decides who goes; a smaller capacity evicts at once and stays with the directory")
     func policy() async throws {
-        var store = try await fixture.open(eviction: LargestFirst())
+        var store = try await fixture.open(eviction: .largestFirst)
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
             try await fixture.store(name, length: count * block, in: store)
         }
@@ -208,15 +208,13 @@ struct StoreRoomTests {
     }
 
     /// Says of every resource that it is as large as can be.
-    private struct Boastful: EvictionPolicy {
-        func order(_ candidates: [EvictableResource]) -> [EvictableResource] {
-            candidates.map { EvictableResource(key: $0.key, storedByteCount: .max, lastUsed: $0.lastUsed) }
-        }
+    private static let boastful = EvictionPolicy { candidates in
+        candidates.map { EvictableResource(key: $0.key, storedByteCount: .max, lastUsed: $0.lastUsed) }
     }
 
     @Test("Sizes that a policy makes up, and a negative size to evict to, overflow nothing")
     func absurdSizes() async throws {
-        let store = try await fixture.open(eviction: Boastful())
+        let store = try await fixture.open(eviction: Self.boastful)
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 2 * block, in: store) }
         await #expect(throws: CacheError.self) { try await store.evict(to: .min) }
         try await store.evict(to: 2 * block)

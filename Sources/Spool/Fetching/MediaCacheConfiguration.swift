@@ -21,7 +21,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
     /// What goes first when room is needed.
-    public var eviction: any EvictionPolicy = LeastRecentlyUsed()
+    public var eviction = EvictionPolicy.leastRecentlyUsed
     /// Where messages go.
     public var logger = Logger(label: "spool")
 

@@ -3,6 +3,9 @@ public import SpoolStorage
 /// Something that happened to a resource, for apps that show or log what the cache does.
 public struct CacheEvent: Sendable {
     /// What happened; more kinds may be added, so switch with a default.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Kind: Sendable {
         /// A request for this byte range went out; a nil upper bound asks to the end.
         case requested(lower: Int64, upper: Int64?)

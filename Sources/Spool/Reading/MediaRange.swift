@@ -1,4 +1,7 @@
 /// Which bytes of a media file a reader wants.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum MediaRange: Sendable, Hashable {
     /// From an offset to the end of the resource.
     case from(Int64)

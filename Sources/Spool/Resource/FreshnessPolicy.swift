@@ -1,4 +1,7 @@
 /// Says when what is stored may be used without asking the origin.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum FreshnessPolicy: Sendable, Hashable {
     /// Media never changes under its key: what is stored is used, and holes are filled from the same version.
     case immutable

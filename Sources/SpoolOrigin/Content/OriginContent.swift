@@ -4,6 +4,9 @@ public import Foundation
 ///
 /// Does not know about HTTP. Bytes past the end exist only for responses that are longer than they should be: a pattern
 /// goes on, memory and files are followed by zeros.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum OriginContent: Sendable {
     /// Bytes that follow from their offset, made while they are sent.
     case pattern(PatternBytes)

@@ -3,6 +3,9 @@ public import HTTPTypes
 /// One request that an origin heard, and what became of its response.
 public struct OriginExchange: Sendable {
     /// How the response stands.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Ending: Sendable, Equatable {
         /// Bytes are still to come.
         case running

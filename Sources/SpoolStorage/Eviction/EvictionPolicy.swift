@@ -1,46 +1,34 @@
-public import Foundation
+package import Foundation
 
-/// A stored resource that nobody reads and nobody has pinned: it may be evicted.
-public struct EvictableResource: Sendable, Hashable {
-    /// The resource.
-    public var key: CacheKey
-    /// Bytes of it that are kept.
-    public var storedByteCount: Int64
-    /// When it was last opened by a reader.
-    public var lastUsed: Date
+/// What goes first when room is needed: chosen by ``MediaCacheConfiguration/eviction``.
+///
+/// What is pinned, and what a player is near to, stays under every policy.
+public struct EvictionPolicy: Sendable {
+    /// Puts first what is to go first, of some of the resources that may go: those least recently used, in that order.
+    package let order: @Sendable ([EvictableResource]) -> [EvictableResource]
 
-    /// Creates a candidate.
-    public init(key: CacheKey, storedByteCount: Int64, lastUsed: Date) {
-        self.key = key
-        self.storedByteCount = storedByteCount
-        self.lastUsed = lastUsed
+    package init(order: @escaping @Sendable ([EvictableResource]) -> [EvictableResource]) { self.order = order }
+
+    /// What was used longest ago goes first.
+    public static let leastRecentlyUsed = EvictionPolicy { $0 }
+
+    /// Of what was not used lately, the largest goes first: keeps many songs rather than one film.
+    public static let largestFirst = EvictionPolicy { candidates in
+        candidates.sorted { $0.storedByteCount > $1.storedByteCount }
     }
 }
 
-/// Says in which order stored resources go when room is needed.
-public protocol EvictionPolicy: Sendable {
-    /// Puts first what is to go first.
-    ///
-    /// - Parameter candidates: Some of the resources that may go: those least recently used, in that order.
-    func order(_ candidates: [EvictableResource]) -> [EvictableResource]
-}
+/// A stored resource that nobody reads and nobody has pinned: it may be evicted.
+package struct EvictableResource: Sendable, Hashable {
+    package var key: CacheKey
+    /// Bytes of it that are kept.
+    package var storedByteCount: Int64
+    /// When it was last opened by a reader.
+    package var lastUsed: Date
 
-/// What was used longest ago goes first.
-public struct LeastRecentlyUsed: EvictionPolicy {
-    /// Creates the policy.
-    public init() {}
-
-    /// The candidates as they come.
-    public func order(_ candidates: [EvictableResource]) -> [EvictableResource] { candidates }
-}
-
-/// Of what was not used lately, the largest goes first: keeps many songs rather than one film.
-public struct LargestFirst: EvictionPolicy {
-    /// Creates the policy.
-    public init() {}
-
-    /// The candidates by size, the largest first.
-    public func order(_ candidates: [EvictableResource]) -> [EvictableResource] {
-        candidates.sorted { $0.storedByteCount > $1.storedByteCount }
+    package init(key: CacheKey, storedByteCount: Int64, lastUsed: Date) {
+        self.key = key
+        self.storedByteCount = storedByteCount
+        self.lastUsed = lastUsed
     }
 }

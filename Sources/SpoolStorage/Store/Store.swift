@@ -25,7 +25,7 @@ package final class Store: Sendable {
         /// The most to keep.
         package var capacity: CacheCapacity
         /// What goes first when room is needed.
-        package var eviction: any EvictionPolicy
+        package var eviction: EvictionPolicy
         /// Bytes of memory for what is not kept, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
         /// Media files open at once; at least 8.
@@ -35,7 +35,7 @@ package final class Store: Sendable {
 
         /// Creates a configuration.
         package init(
-            capacity: CacheCapacity = .remembered, eviction: any EvictionPolicy = LeastRecentlyUsed(),
+            capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .leastRecentlyUsed,
             memoryLimit: Int64 = 16 << 20,
             openFileLimit: Int = 256, isReadOnly: Bool = false
         ) {
@@ -54,7 +54,7 @@ package final class Store: Sendable {
     let ledger: Ledger
     /// Memory for what is not kept.
     let memoryLedger: Ledger
-    let policy: any EvictionPolicy
+    let policy: EvictionPolicy
     let clock: CacheClock
     /// Rounds of writing to the catalog, one at a time. Taken before the catalog's writer and the table, never inside.
     let rounds = Mutex(())

@@ -15,6 +15,9 @@ public import SpoolOrigin
 /// ```
 public enum UpstreamContract {
     /// Something that not every upstream can do; a case that needs it is left out where it is missing.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Ability: Sendable, CaseIterable {
         /// Stops the origin while nobody asks for the next chunk.
         case backPressure

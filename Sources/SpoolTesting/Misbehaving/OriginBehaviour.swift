@@ -4,6 +4,9 @@ public import SpoolOrigin
 ///
 /// Several combine: `.noLength(.chunked)` with `.cut(after: 1000)` is a chunked body that breaks off. Counts of bytes
 /// are counts of body bytes in one response.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
 public enum OriginBehaviour: Sendable {
     // MARK: Ranges
 
@@ -79,6 +82,9 @@ public enum OriginBehaviour: Sendable {
     case raw(String, closes: Bool = true)
 
     /// How the end of a body without length is marked.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked

@@ -14,7 +14,7 @@ struct CapacityTests {
     init() throws { directory = try ScratchDirectory() }
 
     private func cache(
-        capacity: Int64?, eviction: any EvictionPolicy = LeastRecentlyUsed(),
+        capacity: Int64?, eviction: EvictionPolicy = .leastRecentlyUsed,
         disk: any FileSystem = SystemFileSystem()
     ) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
@@ -160,7 +160,7 @@ struct CapacityTests {
 
     @Test("A policy of one's own decides who goes")
     func ownPolicy() async throws {
-        let cache = try await cache(capacity: nil, eviction: LargestFirst())
+        let cache = try await cache(capacity: nil, eviction: .largestFirst)
         for try await _ in cache.media(for: url("small")).reader(.bytes(0..<1_000_000)) {}
         try await play(url("large"), in: cache)
         await settle(cache)
