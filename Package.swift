@@ -28,12 +28,13 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "ByteRanges", targets: ["ByteRanges"]),
-        .library(name: "HTTPRanges", targets: ["HTTPRanges"]),
         .library(name: "Spool", targets: ["Spool"]),
         .library(name: "SpoolHTTP", targets: ["SpoolHTTP"]),
         .library(name: "SpoolAVFoundation", targets: ["SpoolAVFoundation"]),
         .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
         .executable(name: "spool", targets: ["SpoolCLI"]),
+        // For the fuzzers of this repository alone.
+        .library(name: "_HTTPRanges", targets: ["HTTPRanges"]),
     ],
     traits: [
         .default(enabledTraits: ["Tools"]),

@@ -22,12 +22,19 @@ let package = Package(
                 .product(name: "spool", package: "Spool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]
+            ],
+            packageAccess: false
         )
     ]
 )
 
+// What they measure is more than apps are shown: without `packageAccess` of their own, they count as part of the package
+// beside them, whose name in the compiler is that of its directory.
+let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
+let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
+
 let settings: [SwiftSetting] = [
+    .unsafeFlags(["-package-name", packageName]),
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),

@@ -2,7 +2,7 @@ extension ByteRangeSet {
     /// The bytes that both sets hold.
     ///
     /// O(*s* log *l* + result), where *s* and *l* count the ranges of the set with fewer and with more of them.
-    public func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
+    package func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
         let (fewer, more) = count <= other.count ? (self, other) : (other, self)
         var common = ByteRangeSet()
         for range in fewer {
@@ -14,7 +14,7 @@ extension ByteRangeSet {
     /// Adds all bytes of `other`.
     ///
     /// A few ranges are inserted one by one; many are merged in one pass over both sets.
-    public mutating func formUnion(_ other: ByteRangeSet) {
+    package mutating func formUnion(_ other: ByteRangeSet) {
         if other.count < count / 8 {
             for range in other {
                 insert(range)
@@ -40,7 +40,7 @@ extension ByteRangeSet {
     }
 
     /// Takes out all bytes of `other`. O(*m* log *n*) for *m* ranges in `other`.
-    public mutating func subtract(_ other: ByteRangeSet) {
+    package mutating func subtract(_ other: ByteRangeSet) {
         for range in other {
             remove(range)
         }

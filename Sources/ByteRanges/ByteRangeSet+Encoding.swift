@@ -9,7 +9,7 @@
 extension ByteRangeSet {
     /// The set in a compact binary form: 1 byte for an empty set, 2 to 19 for one range, and mostly 4 to 8 for each
     /// range of a fragmented file.
-    public func encoded() -> [UInt8] {
+    package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(2 + count * 6)
         bytes.appendVarint(UInt64(count))
@@ -28,7 +28,7 @@ extension ByteRangeSet {
     /// proportion to how many they are.
     ///
     /// - Throws: ``ByteRangeSetDecodingError`` if `bytes` is not exactly what ``encoded()`` gives for some set.
-    public init(decoding bytes: [UInt8]) throws(ByteRangeSetDecodingError) {
+    package init(decoding bytes: [UInt8]) throws(ByteRangeSetDecodingError) {
         self.init()
         var reader = VarintReader(bytes)
         let rangeCount = try reader.next()

@@ -2,7 +2,7 @@ extension ByteRangeSet {
     /// Adds the bytes of `range`, and merges it with the ranges that it overlaps or touches.
     ///
     /// Bytes that are held already are no matter, an empty range is none, and the part below offset 0 is left out.
-    public mutating func insert(_ range: Range<Int64>) {
+    package mutating func insert(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
 
@@ -32,7 +32,7 @@ extension ByteRangeSet {
     }
 
     /// Takes the bytes of `range` out; a range that it cuts in the middle becomes two.
-    public mutating func remove(_ range: Range<Int64>) {
+    package mutating func remove(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
         let start = leaves.positionOfFirstRange(endingAfter: range.lowerBound)

@@ -17,7 +17,7 @@ extension ByteRangeSet {
 
     /// The range that can be read from `offset` on without meeting a hole: from `offset` to the end of the range that holds it.
     /// `nil` if the byte at `offset` is not held.
-    public func prefix(at offset: Int64) -> Range<Int64>? {
+    package func prefix(at offset: Int64) -> Range<Int64>? {
         guard
             let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)),
             range.lowerBound <= offset
@@ -28,7 +28,7 @@ extension ByteRangeSet {
     /// The first hole in `window`, clipped to it; `nil` if the window is wholly held, or empty.
     ///
     /// `contains(window)` is true exactly when this is `nil`.
-    public func firstHole(in window: Range<Int64>) -> Range<Int64>? {
+    package func firstHole(in window: Range<Int64>) -> Range<Int64>? {
         guard !window.isEmpty else { return nil }
         var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)
         var start = window.lowerBound
@@ -64,7 +64,7 @@ extension ByteRangeSet {
     }
 
     /// The bytes that are both in the set and in `range`.
-    public func intersection(_ range: Range<Int64>) -> ByteRangeSet {
+    package func intersection(_ range: Range<Int64>) -> ByteRangeSet {
         var common = ByteRangeSet()
         appendIntersection(with: range, to: &common)
         return common

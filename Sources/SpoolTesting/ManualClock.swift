@@ -75,10 +75,10 @@ public final class ManualClock: Clock, Sendable {
     public var minimumResolution: Duration { .zero }
 
     /// How many tasks sleep now.
-    public var sleepers: Int { state.withLock { $0.sleepers.count } }
+    package var sleepers: Int { state.withLock { $0.sleepers.count } }
 
     /// The earliest time that anyone sleeps until, or nil if no one sleeps.
-    public var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
+    package var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
 
     /// Moves the clock and wakes those whose time has come, earliest first.
     public func advance(by duration: Duration) {
@@ -163,7 +163,7 @@ public final class ManualClock: Clock, Sendable {
 
 extension ManualClock {
     /// Lets time go by as fast as somebody waits for it, while `body` runs.
-    public func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
+    package func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
         let driver = Task {
             while true {
                 try await waitForSleepers(1)

@@ -1,11 +1,11 @@
 import Dispatch
-public import Foundation
+package import Foundation
 
 /// Real media of the common containers, made by ffmpeg when a test first asks for it.
 ///
 /// Made once and kept in the temporary folder, so that later runs find it there; `ffmpeg` must be in the `PATH`. A
 /// sine and a moving test picture: nothing to listen to, but with everything that a demuxer looks for.
-public enum SampleMedia: String, CaseIterable, Sendable {
+package enum SampleMedia: String, CaseIterable, Sendable {
     /// MPEG audio.
     case mp3 = "sound.mp3"
     /// AAC in MPEG-4, with its index at the end, as encoders leave it.
@@ -26,7 +26,7 @@ public enum SampleMedia: String, CaseIterable, Sendable {
     case mpg = "picture.mpg"
 
     /// The media type that an origin says.
-    public var mediaType: String {
+    package var mediaType: String {
         switch self {
         case .mp3: "audio/mpeg"
         case .m4a: "audio/mp4"
@@ -43,21 +43,21 @@ public enum SampleMedia: String, CaseIterable, Sendable {
     ///
     /// - Parameter seconds: how long it plays.
     /// - Throws: ``MakingFailed`` when ffmpeg is missing or fails.
-    public func file(seconds: Int = 12) async throws -> URL {
+    package func file(seconds: Int = 12) async throws -> URL {
         try await withCheckedThrowingContinuation { continuation in
             Self.queue.async { continuation.resume(with: Result { try make(seconds: seconds) }) }
         }
     }
 
     /// The bytes of ``file(seconds:)``.
-    public func bytes(seconds: Int = 12) async throws -> Data {
+    package func bytes(seconds: Int = 12) async throws -> Data {
         try Data(contentsOf: try await file(seconds: seconds))
     }
 
     /// ffmpeg could not make a file.
-    public struct MakingFailed: Error, CustomStringConvertible {
+    package struct MakingFailed: Error, CustomStringConvertible {
         /// The file that was to be made, and how ffmpeg ended.
-        public let description: String
+        package let description: String
     }
 
     /// One at a time: nobody makes what another is making.

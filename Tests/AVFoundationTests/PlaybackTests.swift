@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@_spi(Testing) @testable import AVFoundation
+@testable import AVFoundation
 
 @Suite("Playing real media through a delegate", .timeLimit(.minutes(10)))
 @MainActor

@@ -1,4 +1,4 @@
-@_spi(Testing) import AVFoundation
+import AVFoundation
 import Foundation
 import Testing
 

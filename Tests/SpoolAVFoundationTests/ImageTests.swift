@@ -1,5 +1,5 @@
 #if os(Linux)
-@_spi(Testing) import AVFoundation
+import AVFoundation
 import Foundation
 import Spool
 import SpoolAVFoundation

@@ -1,5 +1,5 @@
 #if os(Linux)
-@_spi(Testing) @testable import AVFoundation
+@testable import AVFoundation
 import Foundation
 import HTTPTypes
 import SpoolTesting

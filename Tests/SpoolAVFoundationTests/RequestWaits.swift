@@ -1,5 +1,5 @@
 #if os(Linux)
-@_spi(Testing) import AVFoundation
+import AVFoundation
 import Foundation
 
 /// The driver's waits, ended by cancellation too: a test that takes too long fails instead of hanging.

@@ -2,8 +2,8 @@
 
 extension AVURLAsset {
     /// Every loading request that was made for the asset, oldest first. Linux only.
-    public var requestLog: [AVAssetResourceLoader.LoggedRequest] { resourceLoader.requestLog }
+    package var requestLog: [AVAssetResourceLoader.LoggedRequest] { resourceLoader.requestLog }
 
     /// Everything that the loader's delegate did against the contract, oldest first. Linux only.
-    public var contractViolations: [AVAssetResourceLoader.ContractViolation] { resourceLoader.contractViolations }
+    package var contractViolations: [AVAssetResourceLoader.ContractViolation] { resourceLoader.contractViolations }
 }

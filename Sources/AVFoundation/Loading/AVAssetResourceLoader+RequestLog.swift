@@ -3,9 +3,9 @@
 
 extension AVAssetResourceLoader {
     /// One loading request that the player made: what it asked for and what became of it. Linux only.
-    public struct LoggedRequest: Sendable, Equatable {
+    package struct LoggedRequest: Sendable, Equatable {
         /// Information or bytes.
-        public enum Kind: String, Sendable, Equatable {
+        package enum Kind: String, Sendable, Equatable {
             /// Type and length, with a probe of two bytes that nothing reads.
             case contentInformation
             /// Bytes of the resource.
@@ -13,30 +13,30 @@ extension AVAssetResourceLoader {
         }
 
         /// Counts from 0 within an asset, in the order in which the player made them.
-        public let id: Int
+        package let id: Int
         /// Information or data.
-        public let kind: Kind
+        package let kind: Kind
         /// The first byte asked for.
-        public let offset: Int64
+        package let offset: Int64
         /// How many bytes; nil when the player did not know the length of the resource.
-        public let length: Int64?
+        package let length: Int64?
         /// Whether the request runs to the end of the resource, whatever ``length`` says.
-        public let toEnd: Bool
+        package let toEnd: Bool
         /// Bytes handed over that counted: not those after a cancel, or beyond the length.
-        public internal(set) var bytes: Int64 = 0
+        package internal(set) var bytes: Int64 = 0
         /// Whether the player called it off.
-        public internal(set) var isCancelled = false
+        package internal(set) var isCancelled = false
         /// Whether the delegate finished it, with or without an error.
-        public internal(set) var isFinished = false
+        package internal(set) var isFinished = false
         /// The delegate's error, if it failed.
-        public internal(set) var errorDescription: String?
+        package internal(set) var errorDescription: String?
     }
 
     /// Something that a delegate did against Apple's contract. Linux only; Apple's AVFoundation crashes, stalls or
     /// plays wrongly instead.
-    public struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
+    package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// Which rule was broken.
-        public enum Kind: String, Sendable, Equatable, CaseIterable {
+        package enum Kind: String, Sendable, Equatable, CaseIterable {
             /// Bytes handed over after the cancel was announced.
             case respondAfterCancel
             /// Bytes handed over after the request was finished.
@@ -60,25 +60,25 @@ extension AVAssetResourceLoader {
         }
 
         /// Which rule was broken.
-        public let kind: Kind
+        package let kind: Kind
         /// The ``LoggedRequest/id`` of the request.
-        public let requestID: Int
+        package let requestID: Int
         /// The request's current offset at that moment.
-        public let offset: Int64
+        package let offset: Int64
 
         /// One line for a test's message.
-        public var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
+        package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
     }
 
     /// Every loading request that was made for the asset, oldest first. Linux only; from any thread.
-    public var requestLog: [LoggedRequest] { core.requestLog }
+    package var requestLog: [LoggedRequest] { core.requestLog }
 
     /// Everything that the delegate did against the contract, oldest first. Linux only; from any thread.
-    public var contractViolations: [ContractViolation] { core.violations }
+    package var contractViolations: [ContractViolation] { core.violations }
 
     /// The content types that requests made from now on allow, nil for all. Linux only, for tests: Apple's
     /// AVFoundation decides by itself.
-    public var allowedContentTypes: [String]? {
+    package var allowedContentTypes: [String]? {
         get { core.allowedContentTypes }
         set { core.allowedContentTypes = newValue }
     }

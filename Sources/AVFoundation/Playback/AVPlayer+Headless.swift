@@ -2,18 +2,18 @@ import Foundation
 
 extension AVPlayer {
     /// Playing without picture and sound, as fast as asked for: for tests, servers and `--headless`. Linux only.
-    public struct HeadlessMode: Sendable, Equatable {
+    package struct HeadlessMode: Sendable, Equatable {
         /// How many times as fast as the player's ``AVPlayer/rate`` says; from 0.01 to 100. Nil: as fast as decoding
         /// goes, whatever the rate.
-        public var speed: Double?
+        package var speed: Double?
 
         /// A headless mode of a speed; nil for as fast as decoding goes.
-        public init(speed: Double? = 1) {
+        package init(speed: Double? = 1) {
             self.speed = speed
         }
 
         /// As fast as decoding goes.
-        public static let untimed = HeadlessMode(speed: nil)
+        package static let untimed = HeadlessMode(speed: nil)
 
         /// The mode that the environment variable `AVPLAYER_HEADLESS` asks for: a speed, or anything else for 1; nil when it
         /// is not set or empty.

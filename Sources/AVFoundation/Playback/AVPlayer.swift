@@ -69,13 +69,13 @@ public import Foundation
     open var isMuted = false { didSet { applyVolume() } }
     /// How to play without picture and sound; nil plays with both. Linux only. Heeded when an item gets into the
     /// player, so set it before that; ``defaultHeadless`` holds for players that are made with an item.
-    open var headless: HeadlessMode? {
+    package var headless: HeadlessMode? {
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
     }
     /// The value of ``headless`` in a new player: that of the environment variable `AVPLAYER_HEADLESS` (a speed, or
     /// `untimed`), else nil. Linux only.
-    public static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
+    package static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
     private var ownHeadless: HeadlessMode??
     private var ownActionAtItemEnd: ActionAtItemEnd?

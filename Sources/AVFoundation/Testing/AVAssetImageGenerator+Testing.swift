@@ -1,15 +1,15 @@
 extension AVAssetImageGenerator {
     /// Waits until no image is being made and no libmpv handle is open. Linux only, for tests.
-    @_spi(Testing) public func waitUntilIdle() async { await requests.waitUntilIdle() }
+    package func waitUntilIdle() async { await requests.waitUntilIdle() }
 
     /// After how many seconds an image is given up. Linux only, for tests.
-    @_spi(Testing) public var secondsForAnImage: Double {
+    package var secondsForAnImage: Double {
         get { timeLimit }
         set { timeLimit = newValue }
     }
 
     /// What `copyCGImage(at:actualTime:)` does, which can't be called without a warning. Linux only, for tests.
-    @_spi(Testing) public func blockingImage(
+    package func blockingImage(
         at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?
     ) throws -> CGImage {
         try waitForImage(at: requestedTime, actualTime: actualTime)

@@ -1,29 +1,29 @@
-public import Foundation
+import Foundation
 import Synchronization
 
 /// Asks a resource loader's delegate by hand, in any order, as a test wants it: no libmpv, no player.
 ///
-/// Linux only, and only for tests: `@_spi(Testing) import AVFoundation`. The requests go to the delegate's queue and
+/// Linux only, and only for tests: `import AVFoundation`. The requests go to the delegate's queue and
 /// into ``AVAssetResourceLoader/requestLog`` like a player's.
-@_spi(Testing) public final class ResourceLoaderDriver: Sendable {
+package final class ResourceLoaderDriver: Sendable {
     private let core: ResourceLoaderCore
     private let url: URL
 
     /// A driver of the asset's loader.
-    public init(_ asset: AVURLAsset) {
+    package init(_ asset: AVURLAsset) {
         core = asset.resourceLoader.core
         url = asset.url
     }
 
     /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. Holds for requests made
     /// from now on. Default false.
-    public var currentOffsetStartsAtZero: Bool {
+    package var currentOffsetStartsAtZero: Bool {
         get { core.currentOffsetStartsAtZero }
         set { core.currentOffsetStartsAtZero = newValue }
     }
 
     /// Asks for type and length, with the probe of bytes 0–1.
-    public func requestContentInformation() -> Request {
+    package func requestContentInformation() -> Request {
         Request(core: core, url: url, kind: .contentInformation, offset: 0, length: 2, toEnd: false)
     }
 
@@ -31,14 +31,14 @@ import Synchronization
     ///
     /// - Parameter knownLength: of the resource, from which `requestedLength` follows with `length` nil; without it,
     ///   `requestedLength` is `Int.max`.
-    public func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
+    package func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
         Request(
             core: core, url: url, kind: .data, offset: offset,
             length: length ?? knownLength.map { max(0, $0 - offset) }, toEnd: length == nil)
     }
 
     /// One request that a test made.
-    public final class Request: Sendable {
+    package final class Request: Sendable {
         private struct State {
             var data = Data()
             var outcome: Outcome?
@@ -47,7 +47,7 @@ import Synchronization
         }
 
         /// How a request ended.
-        public enum Outcome: Sendable {
+        package enum Outcome: Sendable {
             /// Finished, with what was said of the resource if it was asked for.
             case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)
             /// Failed, with the delegate's error, or an error that says that no delegate took the request on.
@@ -111,17 +111,17 @@ import Synchronization
         }
 
         /// The bytes handed over so far.
-        public var data: Data { box.state.withLock { $0.data } }
+        package var data: Data { box.state.withLock { $0.data } }
 
         /// Calls the request off, as a player does: `isCancelled`, then `didCancel`, on the delegate's queue. Returns
         /// at once; the outcome is `.cancelled` unless the request has ended before.
-        public func cancel() {
+        package func cancel() {
             record.cancel()
             box.end(.cancelled)
         }
 
         /// Waits until at least `count` bytes were handed over or the request ended; all that was handed over.
-        public func bytes(atLeast count: Int) async -> Data {
+        package func bytes(atLeast count: Int) async -> Data {
             await withCheckedContinuation { continuation in
                 let data = box.state.withLock { state -> Data? in
                     if state.outcome != nil || state.data.count >= count { return state.data }
@@ -133,7 +133,7 @@ import Synchronization
         }
 
         /// Waits for the end of the request.
-        public func outcome() async -> Outcome {
+        package func outcome() async -> Outcome {
             await withCheckedContinuation { continuation in
                 let outcome = box.state.withLock { state -> Outcome? in
                     if state.outcome == nil { state.endWaiters.append(continuation) }

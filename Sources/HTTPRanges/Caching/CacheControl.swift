@@ -1,43 +1,43 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// The directives of an origin, or a player, about keeping and reusing a response (`Cache-Control`, RFC 9111 §5.2).
 ///
 /// Only reads the field; what follows from it is decided by ``Freshness`` and by the cache's policy. Unknown
 /// directives are ignored, names are read in any case.
-public struct CacheControl: Sendable, Hashable {
+package struct CacheControl: Sendable, Hashable {
     /// Nothing of the response may be written to disk.
-    public var noStore = false
+    package var noStore = false
     /// Not for a cache that several people share.
-    public var isPrivate = false
+    package var isPrivate = false
     /// May be kept by a shared cache, even in response to a request with `Authorization`.
-    public var isPublic = false
+    package var isPublic = false
     /// Must be validated with the origin before each use. Also set where only certain fields are named.
-    public var noCache = false
+    package var noCache = false
     /// Must be validated once stale.
-    public var mustRevalidate = false
+    package var mustRevalidate = false
     /// Must be validated once stale, by shared caches.
-    public var proxyRevalidate = false
+    package var proxyRevalidate = false
     /// Will not change while fresh (RFC 8246).
-    public var immutable = false
+    package var immutable = false
     /// No cache on the way may change the content, for example its encoding.
-    public var noTransform = false
+    package var noTransform = false
     /// Seconds for which it is fresh.
-    public var maxAge: Int64?
+    package var maxAge: Int64?
     /// Seconds for which it is fresh in a shared cache, in place of ``maxAge``.
-    public var sharedMaxAge: Int64?
+    package var sharedMaxAge: Int64?
     /// Seconds for which it may be used stale while it is validated (RFC 5861).
-    public var staleWhileRevalidate: Int64?
+    package var staleWhileRevalidate: Int64?
     /// Seconds for which it may be used stale if the origin fails (RFC 5861).
-    public var staleIfError: Int64?
+    package var staleIfError: Int64?
 
     /// A field without directives.
-    public init() {}
+    package init() {}
 
     /// Reads all `Cache-Control` fields of a request or a response.
     ///
     /// A number of seconds that is malformed counts as 0, one too large as `Int64.max`; of several, the smallest counts
     /// (RFC 9111 §1.2.2, §4.2.1).
-    public init(fields: HTTPFields) {
+    package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(decoding: FieldText.trimmed(parts[0]).utf8.map(FieldText.lowercased), as: UTF8.self)
@@ -74,7 +74,7 @@ public struct CacheControl: Sendable, Hashable {
     ///   - shared: whether several people use the cache.
     ///   - hasAuthorization: whether the request carried `Authorization`: a shared cache then needs the origin's word
     ///     (`public`, `s-maxage` or `must-revalidate`, §3.5).
-    public func allowsStoring(shared: Bool, hasAuthorization: Bool) -> Bool {
+    package func allowsStoring(shared: Bool, hasAuthorization: Bool) -> Bool {
         if noStore { return false }
         guard shared else { return true }
         if isPrivate { return false }

@@ -1,18 +1,18 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// Whether a stored response may be used without asking its origin (RFC 9111 §4.2).
 ///
 /// Says only how old it is and how old it may become; `no-cache` and its like are ``CacheControl``'s. All times are
 /// whole seconds; moments are seconds since 1970. Sums saturate, so that no field can make them wrap.
-public struct Freshness: Sendable, Hashable {
+package struct Freshness: Sendable, Hashable {
     /// For how many seconds after its making at the origin the response is fresh.
-    public var lifetime: Int64
+    package var lifetime: Int64
     /// How old the response was when it came: `corrected_initial_age` of §4.2.3.
-    public var initialAge: Int64
+    package var initialAge: Int64
     /// When it came, in seconds since 1970.
-    public var responseTime: Int64
+    package var responseTime: Int64
     /// Whether the origin said nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
-    public var isHeuristic: Bool
+    package var isHeuristic: Bool
 
     /// Reads a response's fields.
     ///
@@ -21,7 +21,7 @@ public struct Freshness: Sendable, Hashable {
     ///   - requestTime: when the request was sent, in seconds since 1970.
     ///   - responseTime: when the head came, in seconds since 1970.
     ///   - shared: whether several people use the cache, so that `s-maxage` counts.
-    public init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool) {
+    package init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool) {
         let control = CacheControl(fields: fields)
         let dateField = fields[values: .date].first.flatMap { HTTPDate(parsing: $0) }
         let date = dateField?.secondsSince1970 ?? responseTime
@@ -50,12 +50,12 @@ public struct Freshness: Sendable, Hashable {
     }
 
     /// How old the response is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
-    public func age(at now: Int64) -> Int64 {
+    package func age(at now: Int64) -> Int64 {
         saturatingSum(initialAge, max(0, saturatingDifference(now, responseTime)))
     }
 
     /// Whether it is still fresh at `now` (§4.2).
-    public func isFresh(at now: Int64) -> Bool {
+    package func isFresh(at now: Int64) -> Bool {
         lifetime > age(at: now)
     }
 }

@@ -1,29 +1,29 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// Which request headers a response depends on, so that one player's variant is never given to another (`Vary`,
 /// RFC 9110 §12.5.5, RFC 9111 §4.1).
-public struct Vary: Sendable, Hashable {
+package struct Vary: Sendable, Hashable {
     /// One nominated field of a request.
-    public struct Selected: Sendable, Hashable, Codable {
+    package struct Selected: Sendable, Hashable, Codable {
         /// The field's name in lower case.
-        public var name: String
+        package var name: String
         /// Its value, lines joined by `, ` and blanks at the ends of elements removed; nil if the request lacks it.
-        public var value: String?
+        package var value: String?
 
         /// A nominated field.
-        public init(name: String, value: String?) {
+        package init(name: String, value: String?) {
             self.name = name
             self.value = value
         }
     }
 
     /// Whether it says `*`, or something that names no field: no stored response ever fits another request.
-    public var isAny: Bool
+    package var isAny: Bool
     /// The nominated names in lower case, ascending, each once.
-    public var names: [String]
+    package var names: [String]
 
     /// Reads a response's fields; no `Vary` nominates nothing.
-    public init(fields: HTTPFields) {
+    package init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         let parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
         isAny = parsed.contains(nil)
@@ -34,7 +34,7 @@ public struct Vary: Sendable, Hashable {
     /// hashed into a key. Values may hold secrets (`Authorization`, `Cookie`): store the hash, not them.
     ///
     /// Nil if ``isAny``.
-    public func selection(from request: HTTPFields) -> [Selected]? {
+    package func selection(from request: HTTPFields) -> [Selected]? {
         guard !isAny else { return nil }
         return names.map { name in
             let values = HTTPField.Name(name).map { request[values: $0] } ?? []

@@ -1,5 +1,5 @@
 /// When bytes of two responses may be put together to one version.
-public enum CombiningRule: Sendable, Hashable, Codable {
+package enum CombiningRule: Sendable, Hashable, Codable {
     /// Only if both have the same strong validator (RFC 9111 §3.4): the policy of a cache that knows nothing of its
     /// origins.
     case strong

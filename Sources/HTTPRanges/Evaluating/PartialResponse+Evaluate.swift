@@ -1,4 +1,4 @@
-public import HTTPTypes
+package import HTTPTypes
 
 extension PartialResponse {
     /// Decides about the response to a `GET`, from its head alone.
@@ -23,7 +23,7 @@ extension PartialResponse {
     ///   is refused; a 200 lands only where nothing is stored, or where what is stored has the same encoding, and it
     ///   joins that only with the same strong validator. Whoever opens such a version must see to its encoding.
     /// - 416 (§15.5.17): a length that is not the stored one, or that lies below what is stored, means restart.
-    public static func evaluate(
+    package static func evaluate(
         _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
     ) -> Decision {
         var stored = stored

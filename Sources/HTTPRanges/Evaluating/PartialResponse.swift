@@ -3,22 +3,22 @@
 /// Players ask for parts of a file, and the response may be another part, the whole, another version, or contradict itself.
 /// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` reads a response's head and says what to do before a byte of its body is
 /// taken. It is pure and total: the same head gets the same decision, and no head traps.
-public enum PartialResponse {
+package enum PartialResponse {
     /// Where a response's body belongs.
-    public struct Landing: Sendable, Hashable {
+    package struct Landing: Sendable, Hashable {
         /// Where the first byte of the body belongs: always what the response itself says, never what was asked for.
-        public var offset: Int64
+        package var offset: Int64
         /// Where the body ends; bytes that come beyond it must not land. Nil if only the end of the body tells: then
         /// a body that ends in good order at `offset + n` tells the length of a whole, one that is interrupted tells nothing.
-        public var end: Int64?
+        package var end: Int64?
         /// The version that the bytes are of. Where they join stored ones, it is the two descriptions together, to be
         /// kept in place of the stored one.
-        public var version: ResourceVersion
+        package var version: ResourceVersion
         /// A sentence, if the response contradicts itself and only what is consistent lands: worth an event. Else nil.
-        public var discrepancy: String?
+        package var discrepancy: String?
 
         /// A landing.
-        public init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
+        package init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
             self.offset = offset
             self.end = end
             self.version = version
@@ -27,7 +27,7 @@ public enum PartialResponse {
     }
 
     /// The use that a response can be put to.
-    public enum Decision: Sendable, Hashable {
+    package enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case land(Landing)
         /// The body is of another version than the stored one, or can't be shown to be of the same: let it land, but
@@ -45,9 +45,9 @@ public enum PartialResponse {
     }
 
     /// Why a response brings nothing.
-    public struct Refusal: Sendable, Hashable {
+    package struct Refusal: Sendable, Hashable {
         /// The remedy, if there is one.
-        public enum Kind: Sendable, Hashable {
+        package enum Kind: Sendable, Hashable {
             /// 401, 403, 407, 410: fresh credentials or a fresh URL may.
             case credentials
             /// 408, 425, 429, 5xx: waiting may, as long as the origin says, if it does.
@@ -59,14 +59,14 @@ public enum PartialResponse {
         }
 
         /// The remedy, if there is one.
-        public var kind: Kind
+        package var kind: Kind
         /// The response's status code.
-        public var status: Int
+        package var status: Int
         /// A sentence that says what is wrong with the response; it holds no URL and no credential.
-        public var reason: String
+        package var reason: String
 
         /// A refusal.
-        public init(kind: Kind, status: Int, reason: String) {
+        package init(kind: Kind, status: Int, reason: String) {
             self.kind = kind
             self.status = status
             self.reason = reason

@@ -1,23 +1,23 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// One version of a media file, as an origin's response describes it.
 ///
 /// A part that is nil was not said: it neither proves nor contradicts anything.
-public struct ResourceVersion: Sendable, Hashable, Codable {
+package struct ResourceVersion: Sendable, Hashable, Codable {
     /// Tells this version from others.
-    public var validator: Validator
+    package var validator: Validator
     /// The length of the whole in bytes; nil while no response has told it.
-    public var length: Int64?
+    package var length: Int64?
     /// `Content-Type`, as it was sent.
-    public var contentType: String?
+    package var contentType: String?
     /// `Content-Encoding` other than `identity`, in lower case, such as `gzip`: the bytes and the length are then those
     /// of the encoded form, which players can't read (RFC 9110 §8.4).
-    public var contentEncoding: String?
+    package var contentEncoding: String?
     /// Whether the origin serves ranges; nil if it didn't say: an absent `Accept-Ranges` is not a no (RFC 9110 §14.3).
-    public var acceptsRanges: Bool?
+    package var acceptsRanges: Bool?
 
     /// A version of these parts.
-    public init(
+    package init(
         validator: Validator = Validator(), length: Int64? = nil, contentType: String? = nil,
         contentEncoding: String? = nil, acceptsRanges: Bool? = nil
     ) {
@@ -29,7 +29,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
     }
 
     /// Reads what a response's fields say, but for the length, which depends on the status.
-    public init(fields: HTTPFields, length: Int64? = nil) {
+    package init(fields: HTTPFields, length: Int64? = nil) {
         self.init(
             validator: Validator(fields: fields), length: length, contentType: fields[values: .contentType].first,
             contentEncoding: ResourceVersion.contentEncoding(fields),
@@ -39,7 +39,7 @@ public struct ResourceVersion: Sendable, Hashable, Codable {
     /// Whether bytes of several responses may be put together to this version under `rule` (RFC 9111 §3.4).
     ///
     /// If not, parts are of no use, not even one after another: ask for the whole in one request, without `Range`.
-    public func canBeAssembled(under rule: CombiningRule) -> Bool {
+    package func canBeAssembled(under rule: CombiningRule) -> Bool {
         switch rule {
         case .strong: validator.isStrong
         case .immutable: true

@@ -3,12 +3,12 @@
 /// Whole seconds, always UTC. Reads the three forms that recipients must accept (RFC 9110 §5.6.7): IMF-fixdate
 /// (`Sun, 06 Nov 1994 08:49:37 GMT`), RFC 850 (`Sunday, 06-Nov-94 08:49:37 GMT`) and asctime
 /// (`Sun Nov  6 08:49:37 1994`); writes the first. Needs no locale, formatter or clock.
-public struct HTTPDate: Sendable, Hashable, Comparable {
+package struct HTTPDate: Sendable, Hashable, Comparable {
     /// Seconds since 1970-01-01T00:00:00Z; negative before.
-    public var secondsSince1970: Int64
+    package var secondsSince1970: Int64
 
     /// A date from seconds since 1970.
-    public init(secondsSince1970: Int64) {
+    package init(secondsSince1970: Int64) {
         self.secondsSince1970 = secondsSince1970
     }
 
@@ -19,7 +19,7 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
     ///   - text: the field's value; surrounding blanks are ignored, names are read in any case, and the name of the
     ///     day of the week is not checked against the date.
     ///   - currentYear: decides the century of RFC 850's two-digit years: one more than 50 years ahead of it is past.
-    public init?(parsing text: String, currentYear: Int = 2025) {
+    package init?(parsing text: String, currentYear: Int = 2025) {
         let bytes = Array(FieldText.trimmed(text[...]).utf8)
         guard bytes.count >= 24, bytes.count <= 40 else { return nil }
         let parsed =
@@ -35,7 +35,7 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
     }
 
     /// IMF-fixdate, for example `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0…9999 are clamped to that span.
-    public var text: String {
+    package var text: String {
         let seconds = min(max(secondsSince1970, HTTPDate.yearZero), HTTPDate.yearTenThousand - 1)
         let days = floorDivide(seconds, 86_400)
         let time = seconds - days * 86_400
@@ -48,7 +48,7 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
     }
 
     /// Earlier dates come first.
-    public static func < (one: HTTPDate, other: HTTPDate) -> Bool {
+    package static func < (one: HTTPDate, other: HTTPDate) -> Bool {
         one.secondsSince1970 < other.secondsSince1970
     }
 }

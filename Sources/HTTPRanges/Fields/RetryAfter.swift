@@ -1,14 +1,14 @@
 /// How long an origin asks a player to wait before it tries again (`Retry-After`, RFC 9110 §10.2.3).
 ///
 /// As the origin asks, which may be unreasonable: whoever waits sets a ceiling of their own.
-public enum RetryAfter: Sendable, Hashable {
+package enum RetryAfter: Sendable, Hashable {
     /// A number of seconds from when the response came; a number too large to hold is `Int64.max`.
     case seconds(Int64)
     /// A moment to wait for.
     case date(HTTPDate)
 
     /// Reads the field's value: digits, or a date in any of HTTP's three forms; nil for anything else.
-    public init?(parsing text: String) {
+    package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...])
         if let seconds = FieldText.digits(value.utf8) {
             self = .seconds(seconds)
@@ -22,7 +22,7 @@ public enum RetryAfter: Sendable, Hashable {
     /// How long to wait, never negative.
     ///
     /// - Parameter now: when the response came, in seconds since 1970; used only where the origin named a date.
-    public func delay(now: Int64) -> Duration {
+    package func delay(now: Int64) -> Duration {
         switch self {
         case .seconds(let seconds): return .seconds(max(0, seconds))
         case .date(let date):

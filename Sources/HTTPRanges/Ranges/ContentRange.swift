@@ -2,23 +2,23 @@
 ///
 /// Three forms: `bytes 0-99/1000`; `bytes 0-99/*`, length unknown; `bytes */1000`, which a 416 carries to tell the
 /// length. Header text is closed (`0-99`), ``range`` half-open (`0..<100`).
-public struct ContentRange: Sendable, Hashable {
+package struct ContentRange: Sendable, Hashable {
     /// The bytes that follow, never empty; nil in `bytes */1000`.
-    public let range: Range<Int64>?
+    package let range: Range<Int64>?
     /// The length of the whole; nil in `bytes 0-99/*`.
-    public let length: Int64?
+    package let length: Int64?
 
     /// A header for `range` of a resource of `length` bytes, as a server sends it.
     ///
     /// An empty range, or one below 0, becomes nil; likewise a negative length.
-    public init(range: Range<Int64>?, length: Int64?) {
+    package init(range: Range<Int64>?, length: Int64?) {
         self.range = range.flatMap { $0.isEmpty || $0.lowerBound < 0 ? nil : $0 }
         self.length = length.flatMap { $0 < 0 ? nil : $0 }
     }
 
     /// Reads a header's value; nil if it is malformed, names another unit, tells neither range nor length, has a range
     /// that ends before it begins or past its own length, or a number that half-open `Int64` ranges can't hold.
-    public init?(parsing text: String) {
+    package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let space = value.firstIndex(of: UInt8(ascii: " ")),
             FieldText.equalIgnoringCase(value[..<space], "bytes".utf8),
@@ -47,7 +47,7 @@ public struct ContentRange: Sendable, Hashable {
 
     /// The header's value, for example `bytes 0-99/1000`. With neither range nor length, which is no valid header and
     /// must not be sent, `bytes */*`.
-    public var text: String {
+    package var text: String {
         let rangeText = range.map { "\($0.lowerBound)-\($0.upperBound - 1)" } ?? "*"
         return "bytes \(rangeText)/\(length.map { "\($0)" } ?? "*")"
     }

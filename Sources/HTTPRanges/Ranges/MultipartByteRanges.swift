@@ -2,22 +2,22 @@
 ///
 /// Gives the texts that go between the bytes and the total length; doesn't touch the bytes. A server sends, for each
 /// range, ``head(ofPart:)`` and then the range's bytes, and at last ``closing``.
-public struct MultipartByteRanges: Sendable, Hashable {
+package struct MultipartByteRanges: Sendable, Hashable {
     /// The ranges in the order in which they are sent; each non-empty and within `length`, as
     /// ``RangeHeader/resolve(length:limit:)`` gives them.
-    public let ranges: [Range<Int64>]
+    package let ranges: [Range<Int64>]
     /// The length of the whole resource; nil if unknown.
-    public let length: Int64?
+    package let length: Int64?
     /// The type of the resource itself, for each part's head; left out if nil.
-    public let partContentType: String?
+    package let partContentType: String?
     /// The boundary between the parts.
-    public let boundary: String
+    package let boundary: String
 
     /// A frame for `ranges`.
     ///
     /// - Parameter boundary: must not occur in the bytes, so make it random and long, for example 24 hexadecimal
     ///   digits. Anything but ASCII letters, digits, `-` and `_` is left out of it, and so is what exceeds 70 (RFC 2046 §5.1.1).
-    public init(ranges: [Range<Int64>], length: Int64?, partContentType: String?, boundary: String) {
+    package init(ranges: [Range<Int64>], length: Int64?, partContentType: String?, boundary: String) {
         self.ranges = ranges
         self.length = length
         self.partContentType = partContentType.map { type in
@@ -36,10 +36,10 @@ public struct MultipartByteRanges: Sendable, Hashable {
     }
 
     /// The response's own `Content-Type`.
-    public var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
+    package var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
 
     /// The text before the bytes of the part at `index`, counted from 0; empty if there is no such part.
-    public func head(ofPart index: Int) -> String {
+    package func head(ofPart index: Int) -> String {
         guard ranges.indices.contains(index) else { return "" }
         var head = index == 0 ? "--\(boundary)\r\n" : "\r\n--\(boundary)\r\n"
         if let partContentType { head += "Content-Type: \(partContentType)\r\n" }
@@ -47,10 +47,10 @@ public struct MultipartByteRanges: Sendable, Hashable {
     }
 
     /// The text after the last part's bytes.
-    public var closing: String { "\r\n--\(boundary)--\r\n" }
+    package var closing: String { "\r\n--\(boundary)--\r\n" }
 
     /// The response's `Content-Length`: heads, bytes and closing; nil if the sum exceeds `Int64.max`.
-    public var contentLength: Int64? {
+    package var contentLength: Int64? {
         var total = Int64(closing.utf8.count)
         for index in ranges.indices {
             let (count, overflow) = ranges[index].upperBound.subtractingReportingOverflow(ranges[index].lowerBound)

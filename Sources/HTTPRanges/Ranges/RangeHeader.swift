@@ -1,13 +1,13 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// Which bytes a player asks for: a `Range` request header (RFC 9110 §14.2).
 ///
 /// Header text has closed ranges (`bytes=0-99`); what ``resolve(length:limit:)`` gives, like every range in code, is
 /// half-open (`0..<100`). Doesn't look at `If-Range`: ask ``Validator/satisfies(ifRange:)`` first, and send the whole
 /// if that says no.
-public struct RangeHeader: Sendable, Hashable {
+package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
-    public enum Specifier: Sendable, Hashable {
+    package enum Specifier: Sendable, Hashable {
         /// `first-last`, both included; positions too large to hold are `Int64.max`.
         case bounded(first: Int64, last: Int64)
         /// `first-`: from there to the end.
@@ -17,10 +17,10 @@ public struct RangeHeader: Sendable, Hashable {
     }
 
     /// The elements in the order in which they were asked for.
-    public var specifiers: [Specifier]
+    package var specifiers: [Specifier]
 
     /// A header with these elements.
-    public init(specifiers: [Specifier]) {
+    package init(specifiers: [Specifier]) {
         self.specifiers = specifiers
     }
 
@@ -28,7 +28,7 @@ public struct RangeHeader: Sendable, Hashable {
     /// it begins. The header is then to be ignored, and the whole sent (RFC 9110 §14.2).
     ///
     /// Work and memory are proportional to the text's length.
-    public init?(parsing text: String) {
+    package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let equals = value.firstIndex(of: UInt8(ascii: "=")),
             FieldText.equalIgnoringCase(value[..<equals], "bytes".utf8)
@@ -45,7 +45,7 @@ public struct RangeHeader: Sendable, Hashable {
     }
 
     /// The header of a request; nil also if there is none, or more than one field of it.
-    public init?(fields: HTTPFields) {
+    package init?(fields: HTTPFields) {
         let values = fields[values: .range]
         guard values.count == 1, let value = values.first else { return nil }
         self.init(parsing: value)
@@ -63,7 +63,7 @@ public struct RangeHeader: Sendable, Hashable {
     }
 
     /// The bytes that a `Range` header asks for, once the length is known.
-    public enum Resolution: Sendable, Hashable {
+    package enum Resolution: Sendable, Hashable {
         /// Send the whole: status 200.
         case whole
         /// Send these, each non-empty and within the length: status 206, as `multipart/byteranges` if more than one.
@@ -78,7 +78,7 @@ public struct RangeHeader: Sendable, Hashable {
     /// none is left the response is unsatisfiable (RFC 9110 §14.1.2). Where ranges overlap or touch, all are put in
     /// ascending order and joined; otherwise they stay in the order asked for (§15.3.7.2). More than `limit` are too
     /// many: the whole is sent instead (§14.2). Any suffix of an empty resource means the whole.
-    public func resolve(length: Int64, limit: Int = 16) -> Resolution {
+    package func resolve(length: Int64, limit: Int = 16) -> Resolution {
         let length = max(0, length)
         var ranges: [Range<Int64>] = []
         for specifier in specifiers {
@@ -120,19 +120,19 @@ extension RangeHeader {
     ///
     /// Headers have no form for no bytes: an empty range asks for the one byte at its start, an offset below 0 for
     /// byte 0.
-    public static func text(for range: Range<Int64>) -> String {
+    package static func text(for range: Range<Int64>) -> String {
         let first = max(0, range.lowerBound)
         let last = range.upperBound > first ? range.upperBound - 1 : first
         return "bytes=\(first)-\(last)"
     }
 
     /// The header's value that asks for everything from `offset` on, for example `bytes=100-`.
-    public static func text(from offset: Int64) -> String {
+    package static func text(from offset: Int64) -> String {
         "bytes=\(max(0, offset))-"
     }
 
     /// The header's value, as it would be sent.
-    public var text: String {
+    package var text: String {
         let elements = specifiers.map { specifier in
             switch specifier {
             case .bounded(let first, let last): "\(first)-\(last)"

@@ -4,22 +4,22 @@ import HTTPTypes
 ///
 /// Two versions with the same strong tag are the same byte for byte; a weak one promises only the same meaning. Tags
 /// are compared by their bytes, not as text, so that no two ever pass for equal because they look alike.
-public struct EntityTag: Sendable, Hashable {
+package struct EntityTag: Sendable, Hashable {
     /// The text between the quotes.
-    public let value: String
+    package let value: String
     /// Whether it carries the mark `W/`.
-    public let isWeak: Bool
+    package let isWeak: Bool
 
     /// A tag; nil if `value` holds what a tag can't: a quote, a space, a control character, or U+FFFD, which stands
     /// for bytes that were not UTF-8, so that two tags with it may look the same and be different.
-    public init?(value: String, isWeak: Bool = false) {
+    package init?(value: String, isWeak: Bool = false) {
         guard value.utf8.allSatisfy(EntityTag.isTagByte), !value.unicodeScalars.contains("\u{FFFD}") else { return nil }
         self.value = value
         self.isWeak = isWeak
     }
 
     /// Reads `"…"` or `W/"…"`; nil for anything else, also for a tag without quotes and for bytes that are not UTF-8.
-    public init?(parsing text: String) {
+    package init?(parsing text: String) {
         var rest = FieldText.trimmed(text[...]).utf8
         let isWeak = rest.starts(with: "W/".utf8)
         if isWeak { rest = rest.dropFirst(2) }
@@ -43,15 +43,15 @@ public struct EntityTag: Sendable, Hashable {
     }
 
     /// The header's value: `"…"` or `W/"…"`.
-    public var text: String { isWeak ? "W/\"\(value)\"" : "\"\(value)\"" }
+    package var text: String { isWeak ? "W/\"\(value)\"" : "\"\(value)\"" }
 
     /// Whether both are strong and the same (RFC 9110 §8.8.3.2).
-    public func stronglyMatches(_ other: EntityTag) -> Bool {
+    package func stronglyMatches(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && weaklyMatches(other)
     }
 
     /// Whether both are the same but for their weakness (RFC 9110 §8.8.3.2).
-    public func weaklyMatches(_ other: EntityTag) -> Bool {
+    package func weaklyMatches(_ other: EntityTag) -> Bool {
         value.utf8.elementsEqual(other.value.utf8)
     }
 
@@ -69,12 +69,12 @@ public struct EntityTag: Sendable, Hashable {
     }
 
     /// Same bytes and same strength; unlike `String`, without regard to Unicode equivalence.
-    public static func == (one: EntityTag, other: EntityTag) -> Bool {
+    package static func == (one: EntityTag, other: EntityTag) -> Bool {
         one.isWeak == other.isWeak && one.weaklyMatches(other)
     }
 
     /// Hashes bytes and strength.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(isWeak)
         for byte in value.utf8 { hasher.combine(byte) }
     }

@@ -2,13 +2,13 @@
 extension Validator: Codable, LosslessStringConvertible {
     /// One line: the tag, a bar, `Last-Modified`, a bar, `Date` in seconds since 1970; what is absent is empty. For
     /// example `"v1"|Sun, 06 Nov 1994 08:49:37 GMT|784111800`. ``init(_:)`` reads it back.
-    public var description: String {
+    package var description: String {
         let modifiedText = lastModifiedDate == nil ? nil : lastModified
         return "\(entityTag?.text ?? "")|\(modifiedText ?? "")|\(date.map { "\($0.secondsSince1970)" } ?? "")"
     }
 
     /// Reads what ``description`` gives; nil for anything else.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         // From the right: a tag may hold bars, a date never does.
         let utf8 = description.utf8
         let bar = UInt8(ascii: "|")
@@ -32,13 +32,13 @@ extension Validator: Codable, LosslessStringConvertible {
     }
 
     /// Writes ``description`` as one string.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)
     }
 
     /// Reads what ``encode(to:)`` wrote; throws `DecodingError.dataCorrupted` for any other text.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
         guard let validator = Validator(text) else {

@@ -1,19 +1,19 @@
-public import HTTPTypes
+package import HTTPTypes
 
 /// Tells whether the media file at an origin is still the one of which bytes are stored (RFC 9110 §8.8).
 ///
 /// Holds what a response says of its version: its entity tag, and when it was last modified. It doesn't hold the length;
 /// ``ResourceVersion`` does.
-public struct Validator: Sendable, Hashable {
+package struct Validator: Sendable, Hashable {
     /// The response's `ETag`.
-    public var entityTag: EntityTag?
+    package var entityTag: EntityTag?
     /// The response's `Last-Modified` as it stood in the header; nil if it was not a date.
-    public var lastModified: String?
+    package var lastModified: String?
     /// When the origin made the response (`Date`): a modification shortly before it may not have been the last.
-    public var date: HTTPDate?
+    package var date: HTTPDate?
 
     /// A validator of these parts. A `lastModified` that is no HTTP date counts as none.
-    public init(entityTag: EntityTag? = nil, lastModified: String? = nil, date: HTTPDate? = nil) {
+    package init(entityTag: EntityTag? = nil, lastModified: String? = nil, date: HTTPDate? = nil) {
         self.entityTag = entityTag
         self.lastModified = lastModified.flatMap { HTTPDate(parsing: $0) == nil ? nil : $0 }
         self.date = date
@@ -21,7 +21,7 @@ public struct Validator: Sendable, Hashable {
 
     /// Reads a response's fields. Fields that are malformed, or that are there several times with different values,
     /// count as absent, or as weak.
-    public init(fields: HTTPFields) {
+    package init(fields: HTTPFields) {
         func single(_ name: HTTPField.Name) -> String? {
             let values = fields[values: name]
             return Set(values).count == 1 ? values.first : nil
@@ -32,18 +32,18 @@ public struct Validator: Sendable, Hashable {
     }
 
     /// The moment that ``lastModified`` names.
-    public var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
+    package var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
     /// Whether it can prove that two responses are of the same bytes: a strong entity tag; or, where there is no tag at
     /// all, a strong-enough `Last-Modified`, at least 60 seconds older than `Date` (RFC 9110 §8.8.2.2).
-    public var isStrong: Bool {
+    package var isStrong: Bool {
         if let entityTag { return !entityTag.isWeak }
         return hasStrongDate
     }
 
     /// The text for `If-Range`, so that the origin sends the whole if its version is another (RFC 9110 §13.1.5);
     /// nil unless ``isStrong``.
-    public var ifRangeText: String? {
+    package var ifRangeText: String? {
         guard isStrong else { return nil }
         return entityTag?.text ?? lastModified
     }
@@ -52,7 +52,7 @@ public struct Validator: Sendable, Hashable {
     ///
     /// Two tags decide alone. Where one side or both have none, equal and strong-enough dates do, unless the other
     /// side's tag is weak.
-    public func stronglyMatches(_ other: Validator) -> Bool {
+    package func stronglyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.stronglyMatches(otherTag) }
         guard entityTag?.isWeak != true, other.entityTag?.isWeak != true else { return false }
         return hasStrongDate && other.hasStrongDate && lastModifiedDate == other.lastModifiedDate
@@ -60,7 +60,7 @@ public struct Validator: Sendable, Hashable {
 
     /// Whether both may be of the same version: equal tags but for their weakness, or equal dates where one side has
     /// no tag. False if there is nothing to compare.
-    public func weaklyMatches(_ other: Validator) -> Bool {
+    package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
         return lastModifiedDate == other.lastModifiedDate
@@ -68,7 +68,7 @@ public struct Validator: Sendable, Hashable {
 
     /// Whether both show that they are of different versions: different tags; or, where not two equal strong tags
     /// decide, different dates. False if there is nothing to compare.
-    public func contradicts(_ other: Validator) -> Bool {
+    package func contradicts(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag {
             if !entityTag.weaklyMatches(otherTag) { return true }
             if entityTag.stronglyMatches(otherTag) { return false }
@@ -81,7 +81,7 @@ public struct Validator: Sendable, Hashable {
     /// send the whole with status 200 (RFC 9110 §13.1.5).
     ///
     /// True only for the same strong entity tag, or exactly the same, strong-enough date.
-    public func satisfies(ifRange text: String) -> Bool {
+    package func satisfies(ifRange text: String) -> Bool {
         if let asked = EntityTag(parsing: text) { return entityTag?.stronglyMatches(asked) ?? false }
         guard let asked = HTTPDate(parsing: text) else { return false }
         return hasStrongDate && asked == lastModifiedDate

@@ -12,7 +12,7 @@ public struct TransferStatistics: Sendable, Hashable {
     public var bytesLanded: Int64 = 0
 
     /// Zero counts.
-    public init() {}
+    package init() {}
 
     static func += (left: inout TransferStatistics, right: TransferStatistics) {
         left.bytesFromOrigin += right.bytesFromOrigin

@@ -1,7 +1,7 @@
 /// Says why an origin gave no response, or not all of it.
 public struct UpstreamError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added.
-    public struct Code: Hashable, Sendable, CaseIterable, CustomStringConvertible {
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
         // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
         // given again.
         enum Name: Int, CaseIterable {
@@ -13,7 +13,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         private init(_ name: Name) { self.name = name }
 
         /// Every code of this version.
-        public static var allCases: [Code] { Name.allCases.map(Code.init) }
+        package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
         /// The code's number, the same in every version: what `NSError.code` says of the error.
         public var number: Int { name.rawValue }

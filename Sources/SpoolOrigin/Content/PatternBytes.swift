@@ -22,14 +22,14 @@ public struct PatternBytes: Sendable, Hashable {
     }
 
     /// The byte at `offset`, which must not be negative.
-    public subscript(offset: Int64) -> UInt8 {
+    package subscript(offset: Int64) -> UInt8 {
         var byte: UInt8 = 0
         withUnsafeMutableBytes(of: &byte) { fill($0, at: offset) }
         return byte
     }
 
     /// Fills all of `buffer` with the bytes from `offset` on.
-    public func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
+    package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) {
         forEachPiece(count: buffer.count, at: offset) { position, piece in
             UnsafeMutableRawBufferPointer(rebasing: buffer[position..<position + piece.count]).copyMemory(from: piece)
             return true
@@ -48,7 +48,7 @@ public struct PatternBytes: Sendable, Hashable {
     public var data: Data { Data(bytes(0..<length)) }
 
     /// The offset of the first byte in `bytes` that is not what stands at `offset` and after, or nil if all are right.
-    public func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
+    package func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
         var wrong: Int64?
         forEachPiece(count: bytes.count, at: offset) { position, piece in
             let given = UnsafeRawBufferPointer(rebasing: bytes[position..<position + piece.count])
@@ -104,18 +104,18 @@ public struct PatternBytes: Sendable, Hashable {
 }
 
 /// Says which byte of a pattern was wrong.
-public struct PatternMismatch: Error, CustomStringConvertible {
+package struct PatternMismatch: Error, CustomStringConvertible {
     /// Offset of the first wrong byte.
-    public var offset: Int64
+    package var offset: Int64
     /// The byte that was found there.
-    public var found: UInt8
+    package var found: UInt8
     /// The byte that belongs there.
-    public var expected: UInt8
+    package var expected: UInt8
     /// The half-open range that was checked.
-    public var checked: Range<Int64>
+    package var checked: Range<Int64>
 
     /// A sentence with the offset, both bytes and the range checked.
-    public var description: String {
+    package var description: String {
         "byte \(offset) is \(found) instead of \(expected), in a check of bytes \(checked.lowerBound)..<\(checked.upperBound)"
     }
 }

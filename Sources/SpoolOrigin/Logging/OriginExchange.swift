@@ -22,7 +22,7 @@ public struct OriginExchange: Sendable {
     /// Its place among the requests to the same path, from 0.
     public var index: Int
     /// The connection that it came over, from 0: two requests with one number shared a connection.
-    public var connection: Int
+    package var connection: Int
     /// `GET`, `HEAD` …
     public var method: String
     /// The path, without the query.
@@ -39,7 +39,7 @@ public struct OriginExchange: Sendable {
     public var bytesSent: Int64 = 0
     /// Whether the response waits for ``OriginServer/release(_:)``. What was sent before may still be on its way, so
     /// ``bytesSent`` may come later.
-    public var isStalled = false
+    package var isStalled = false
     /// How the response stands.
     public var ending = Ending.running
 
@@ -56,7 +56,7 @@ public struct OriginExchange: Sendable {
     /// The text of the `Range` field.
     public var rangeAsked: String? { headerFields[.range] }
     /// The bytes of the media (half-open) that the socket has accepted.
-    public var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
+    package var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
     /// Whether nothing more will come.
     public var isOver: Bool { ending != .running }
 }

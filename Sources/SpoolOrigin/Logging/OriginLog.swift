@@ -37,12 +37,12 @@ public final class OriginLog: Sendable {
     }
 
     /// The non-empty half-open ranges of the media that were sent for `path` (nil: for any), one for each response.
-    public func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
+    package func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
         media(path).map(\.rangeSent).filter { !$0.isEmpty }
     }
 
     /// How many different bytes of the media at `path` were sent: ``bytesSent(_:)`` less what was sent again.
-    public func distinctBytesSent(_ path: String) -> Int64 {
+    package func distinctBytesSent(_ path: String) -> Int64 {
         var end: Int64 = 0
         return rangesSent(path).sorted { $0.lowerBound < $1.lowerBound }.reduce(0) { sum, range in
             let new = max(0, range.upperBound - max(end, range.lowerBound))
@@ -60,7 +60,7 @@ public final class OriginLog: Sendable {
     /// The first request for which `condition` holds, as soon as there is one.
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
-    public func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {
+    package func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {
         var found: OriginExchange?
         try await until { exchanges in
             found = exchanges.first(where: condition)
@@ -87,7 +87,7 @@ public final class OriginLog: Sendable {
     public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
 
     /// Removes all requests; those in flight leave no further trace. Rules go on counting where they were.
-    public func clear() {
+    package func clear() {
         change { state in
             state.first += state.exchanges.count
             state.exchanges = []

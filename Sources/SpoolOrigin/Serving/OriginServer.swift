@@ -1,5 +1,5 @@
 #if Tools
-public import Foundation
+package import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -19,27 +19,27 @@ import NIOSSL
 ///     #expect(origin.log.bytesSent("/song.mp3") == 4_000_000)
 /// }
 /// ```
-public final class OriginServer: Sendable {
+package final class OriginServer: Sendable {
     /// A certificate and its key, as PEM files.
-    public struct Identity: Sendable {
+    package struct Identity: Sendable {
         /// The certificate chain, the server's own first.
-        public var certificate: URL
+        package var certificate: URL
         /// The private key.
-        public var key: URL
+        package var key: URL
         /// Whether TLS 1.1 is the newest that is spoken, as RFC 8996 forbids.
         package var isOutdated = false
 
         /// An identity from two PEM files.
-        public init(certificate: URL, key: URL) {
+        package init(certificate: URL, key: URL) {
             self.certificate = certificate
             self.key = key
         }
     }
 
     /// The port of 127.0.0.1 on which it listens.
-    public let port: Int
+    package let port: Int
     /// `http`, or `https` when it has an identity.
-    public let scheme: String
+    package let scheme: String
     private let originState: OriginState
     private let connections: OriginConnections
     private let channel: any Channel
@@ -67,7 +67,7 @@ public final class OriginServer: Sendable {
     ///     stops reading soon stops the origin.
     ///   - clock: Where the pauses of an ``OriginPace`` come from.
     /// - Throws: The error of binding the port or of reading the certificate.
-    public static func start(
+    package static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
     ) async throws -> OriginServer {
@@ -104,7 +104,7 @@ public final class OriginServer: Sendable {
     }
 
     /// Starts listening, calls `body`, and stops, also when `body` throws.
-    public static func run<R>(
+    package static func run<R>(
         _ resources: [String: OriginResource], identity: Identity? = nil,
         clock: any Clock<Duration> = ContinuousClock(), _ body: (OriginServer) async throws -> R
     ) async throws -> R {
@@ -120,7 +120,7 @@ public final class OriginServer: Sendable {
     }
 
     /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
-    public func stop() async {
+    package func stop() async {
         // A channel that can't be closed is closed already.
         try? await channel.close()
         for child in connections.open { try? await child.close() }
@@ -129,14 +129,14 @@ public final class OriginServer: Sendable {
     // MARK: Use
 
     /// The requests, and the bytes sent.
-    public var log: OriginLog { originState.log }
+    package var log: OriginLog { originState.log }
 
     /// How many connections were accepted so far.
-    public var connectionCount: Int { connections.count }
+    package var connectionCount: Int { connections.count }
 
     /// The URL of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110 §4.3.1)
     /// and the same server.
-    public func url(_ path: String, host: String = "127.0.0.1") -> URL {
+    package func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
             preconditionFailure("\(path) is not a path")
         }
@@ -144,14 +144,14 @@ public final class OriginServer: Sendable {
     }
 
     /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
-    public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
+    package func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
     }
 
     /// Serves `resource` at `path` from now on; nil makes it 404.
-    public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
+    package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Lets responses that stall now go on: those of `path`, or all when nil is given.
-    public func release(_ path: String? = nil) { originState.release(path) }
+    package func release(_ path: String? = nil) { originState.release(path) }
 }
 #endif

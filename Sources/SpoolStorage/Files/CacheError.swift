@@ -3,7 +3,7 @@
 /// Never holds a query value, a credential or a header.
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of failure; further codes may be added, so switch with a default.
-    public struct Code: Hashable, Sendable, CaseIterable, CustomStringConvertible {
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
         // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
         // given again.
         enum Name: Int, CaseIterable {
@@ -17,7 +17,7 @@ public struct CacheError: Error, CustomStringConvertible {
         private init(_ name: Name) { self.name = name }
 
         /// Every code of this version.
-        public static var allCases: [Code] { Name.allCases.map(Code.init) }
+        package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
         /// The code's number, the same in every version: what `NSError.code` says of the error.
         public var number: Int { name.rawValue }

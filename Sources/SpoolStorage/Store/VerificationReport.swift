@@ -8,5 +8,5 @@ public struct VerificationReport: Sendable, Hashable {
     public var dropped = 0
 
     /// A check of nothing.
-    public init() {}
+    package init() {}
 }

@@ -3,10 +3,10 @@ public struct ContractFailure: Error, CustomStringConvertible {
     /// The expectation, and what came instead.
     public var message: String
     /// Where it was expected.
-    public var location: String
+    package var location: String
 
     /// A failure found at a line of the contract.
-    public init(_ message: String, file: String = #fileID, line: Int = #line) {
+    package init(_ message: String, file: String = #fileID, line: Int = #line) {
         self.message = message
         location = "\(file):\(line)"
     }

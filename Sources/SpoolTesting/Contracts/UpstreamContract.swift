@@ -1,7 +1,7 @@
-public import Foundation
+package import Foundation
 import HTTPTypes
-public import Spool
-public import SpoolOrigin
+package import Spool
+package import SpoolOrigin
 
 /// The contract of every `Upstream`, as a list of cases that need no test framework.
 ///
@@ -45,22 +45,22 @@ public enum UpstreamContract {
     }
 
     /// An upstream and the origin behind it.
-    public struct Fixture: Sendable {
+    package struct Fixture: Sendable {
         /// The upstream under test.
-        public var upstream: any Upstream
+        package var upstream: any Upstream
         /// The requests that the origin received, and the bytes that it sent.
-        public var log: OriginLog
+        package var log: OriginLog
         /// The URL of a path at a host.
-        public var url: @Sendable (_ path: String, _ host: String) -> URL
+        package var url: @Sendable (_ path: String, _ host: String) -> URL
         /// Lets responses of a path that stall go on.
-        public var release: @Sendable (_ path: String) -> Void
+        package var release: @Sendable (_ path: String) -> Void
         /// How many connections the origin has accepted.
-        public var connectionCount: @Sendable () -> Int
+        package var connectionCount: @Sendable () -> Int
         /// Stops the origin; afterwards it is unreachable.
-        public var stop: @Sendable () async -> Void
+        package var stop: @Sendable () async -> Void
 
         /// A fixture from its parts.
-        public init(
+        package init(
             upstream: any Upstream, log: OriginLog, url: @escaping @Sendable (String, String) -> URL,
             release: @escaping @Sendable (String) -> Void, connectionCount: @escaping @Sendable () -> Int,
             stop: @escaping @Sendable () async -> Void
@@ -77,10 +77,10 @@ public enum UpstreamContract {
     /// How fixtures are made.
     public struct Maker: Sendable {
         /// Makes one for an origin with these resources.
-        public var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
+        package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
         /// Makes fixtures by a function.
-        public init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
+        package init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }
     }
@@ -90,7 +90,7 @@ public enum UpstreamContract {
         /// The rule that it proves, as a sentence.
         public var description: String
         /// Abilities that an upstream needs for it.
-        public var needs: Set<Ability>
+        package var needs: Set<Ability>
         let settings: Settings
         let resources: [String: OriginResource]
         let body: @Sendable (Fixture, Settings) async throws -> Void
