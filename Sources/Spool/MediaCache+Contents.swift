@@ -87,17 +87,6 @@ extension MediaCache {
         try await store.setCapacity(capacity, isRemembered: true)
     }
 
-    /// Checks every stored block against its seal.
-    ///
-    /// - Parameters:
-    ///   - repairing: Whether bad blocks are dropped.
-    ///   - progress: Called now and then with the blocks done and the blocks in all; from any thread.
-    public func verify(
-        repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
-    ) async throws -> VerificationReport {
-        try await store.verify(repairing: repairing, progress: progress)
-    }
-
     /// Copies what is kept under a key into a file, if it is complete; every byte is checked against its seal on the way.
     ///
     /// Of variants (see ``remove(_:)-(CacheKey)``), the one that has the key itself; a source's is found by the source.

@@ -131,9 +131,6 @@ public final class MediaCache: Sendable {
     /// The key under which the media file at `url` is kept.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// What happens from now on, to all resources; each call gives a stream of its own.
-    public var events: AsyncStream<CacheEvent> { context.events.events() }
-
     /// Bytes of media that are kept now; 0 before the directory is open.
     public var storedByteCount: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 

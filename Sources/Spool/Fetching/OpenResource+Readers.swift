@@ -195,6 +195,7 @@ extension OpenResource: GenerationUser {
             guard state.lease?.generation === generation else { return [] }
             return state.machine.evicted(ranges, kept: kept)
         }
+        changes.change()
     }
 
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
@@ -203,6 +204,7 @@ extension OpenResource: GenerationUser {
             guard state.lease?.generation === generation else { return [] }
             return ranges.flatMap { state.machine.invalidated($0) }
         }
+        changes.change()
     }
 
     /// The resource has been removed from the cache: readers finish in what they have open; a new one starts anew.

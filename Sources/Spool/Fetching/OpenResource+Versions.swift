@@ -166,6 +166,7 @@ extension OpenResource {
         guard isCurrent else { return }
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
+        changes.change()
     }
 
     /// The origin says that what is stored is its current version.

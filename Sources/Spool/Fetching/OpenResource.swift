@@ -23,6 +23,8 @@ final class OpenResource: Sendable {
         /// How often the resource has been opened.
         var openings = 0
         var isComplete = false
+        /// What readers were given last; nil once bytes have landed since.
+        var lastFailure: CacheError?
         var preloadReaders = 0
         /// How often another version has come since the resource was opened.
         var versionChanges = 0
@@ -40,6 +42,8 @@ final class OpenResource: Sendable {
     let context: CacheContext
     let scheduler: Scheduler
     let serving = ServingRecord()
+    /// Told of whatever changes ``observableState``.
+    let changes = ChangeSignal()
     let state = Mutex(State())
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
     let evaluation = KeyTurns<CacheKey>()
@@ -64,7 +68,12 @@ final class OpenResource: Sendable {
                 playbackWaits: { [conductor = context.conductor] in conductor.playbackWaits($0) }))
     }
 
-    func send(_ kind: CacheEvent.Kind) { context.events.send(kind, key: key, address: address) }
+    func send(_ kind: CacheEvent.Kind) {
+        context.events.send(kind, key: key, address: address)
+        guard case .failed(let error) = kind else { return }
+        state.withLock { $0.lastFailure = error.about(key) }
+        changes.change()
+    }
 
     // MARK: - Opening
 
@@ -224,10 +233,20 @@ final class OpenResource: Sendable {
             let fresh = ByteRangeSet(state.machine.landed.holes(in: range))
             return (fresh, state.machine.landed(range, by: id, now: now))
         }
-        if fresh != nil { checkComplete() }
+        guard fresh != nil else { return }
+        state.withLock { $0.lastFailure = nil }
+        checkComplete()
     }
 
+    /// What those are shown who watch the resource.
+    var observableState: ResourceState {
+        let (landed, length) = scheduler.look { ($0.machine.landed, $0.machine.length) }
+        return ResourceState(storedRanges: landed, length: length, failure: state.withLock { $0.lastFailure })
+    }
+
+    /// More has landed, or the length has been told.
     func checkComplete() {
+        defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }
         let isComplete = scheduler.look { state in
             state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false
@@ -264,6 +283,7 @@ final class OpenResource: Sendable {
     func end() {
         // Let go of after unlocking: the store may remove a file then.
         _ = scheduler.look { state in state.lease.take() }
+        changes.finish()
     }
 }
 

@@ -34,6 +34,8 @@ final class OpenResources: Sendable {
         var entries: [Identity: Entry] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
+        /// What those counted that have gone.
+        var statistics = TransferStatistics()
         var isClosed = false
     }
 
@@ -83,6 +85,7 @@ final class OpenResources: Sendable {
                 return false
             }
             state.entries[identity] = nil
+            state.statistics += resource.serving.statistics
             return true
         }
         if isGone { resource.end() }
@@ -96,6 +99,13 @@ final class OpenResources: Sendable {
     }
 
     private func finish(_ number: Int) { state.withLock { $0.closings[number] = nil } }
+
+    /// What all have counted, those that have gone included.
+    var statistics: TransferStatistics {
+        state.withLock { state in
+            state.entries.values.reduce(into: state.statistics) { $0 += $1.resource.serving.statistics }
+        }
+    }
 
     /// How many are open or closing.
     var count: Int { state.withLock { $0.entries.count } }

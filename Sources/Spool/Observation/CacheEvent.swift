@@ -1,6 +1,7 @@
 public import SpoolStorage
 
-/// Something that happened to a resource, for apps that show or log what the cache does.
+/// Something that happened to a media file or to the whole cache, for apps that show or log what it does; see
+/// ``MediaCache/events()``.
 public struct CacheEvent: Sendable {
     /// What happened; more kinds may be added, so switch with a default.
     #if hasAttribute(nonexhaustive)
@@ -19,7 +20,7 @@ public struct CacheEvent: Sendable {
         case changed(reason: String)
         /// A response contradicts itself, and only part of it was believed.
         case discrepancy(String)
-        /// These stored blocks did not match their seals and were dropped.
+        /// These stored bytes were not what had been received, by their checksums, and were dropped: they are fetched again.
         case blocksDropped(Range<Int64>)
         /// Bytes are not being kept, and why; playback goes on.
         case notKept(cause: CacheError)

@@ -6,9 +6,14 @@ import Synchronization
 /// Hands each event to every listener and to the log; costs next to nothing while nobody listens.
 final class EventHub: Sendable {
     private struct State {
-        var listeners: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
+        var listeners: [Int: Listener] = [:]
         var nextID = 0
         var isFinished = false
+    }
+
+    /// A listener that lives as long as its stream does.
+    private struct Listener {
+        weak var queue: EventQueue?
     }
 
     private let state = Mutex(State())
@@ -16,30 +21,26 @@ final class EventHub: Sendable {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// A stream of the events from now on; a listener that falls behind loses the oldest of 4096.
+    /// A stream of the events from now on; see ``EventQueue`` for a listener that falls behind.
     func events() -> AsyncStream<CacheEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: CacheEvent.self, bufferingPolicy: .bufferingNewest(4096))
-        let id: Int? = state.withLock { state in
-            guard !state.isFinished else { return nil }
+        let id = state.withLock { state in
             state.nextID += 1
-            state.listeners[state.nextID] = continuation
             return state.nextID
         }
-        guard let id else {
-            continuation.finish()
-            return stream
+        let queue = EventQueue { [weak self] in _ = self?.state.withLock { $0.listeners.removeValue(forKey: id) } }
+        let isFinished = state.withLock { state in
+            if !state.isFinished { state.listeners[id] = Listener(queue: queue) }
+            return state.isFinished
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.listeners.removeValue(forKey: id) }
-        }
-        return stream
+        if isFinished { queue.finish() }
+        return AsyncStream { await queue.next() }
     }
 
+    private var listeners: [EventQueue] { state.withLock { $0.listeners.values.compactMap(\.queue) } }
+
     func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
-        let listeners = state.withLock { Array($0.listeners.values) }
         let event = CacheEvent(key: key, address: address, kind: kind.about(key))
-        for listener in listeners { listener.yield(event) }
+        for listener in listeners { listener.append(event) }
         log(event)
     }
 
@@ -54,11 +55,7 @@ final class EventHub: Sendable {
     }
 
     func finish() {
-        let listeners = state.withLock { state in
-            state.isFinished = true
-            defer { state.listeners.removeAll() }
-            return Array(state.listeners.values)
-        }
+        state.withLock { $0.isFinished = true }
         for listener in listeners { listener.finish() }
     }
 

@@ -1,4 +1,4 @@
-/// Counts since the cache was opened, or since a resource was.
+/// What was sent and handed over since a cache was made, or since a resource was opened: how much the cache has saved.
 public struct TransferStatistics: Sendable, Hashable {
     /// Body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0

@@ -41,8 +41,8 @@ struct VerifyCommand: AsyncParsableCommand {
             return "checked \(done.grouped) of \(total.counted("block"))"
         }
         do {
-            let result = try await cache.verify(repairing: repair) { done, total in
-                progress.withLock { $0 = (done, total) }
+            let result = try await cache.verify(repairing: repair) { now in
+                progress.withLock { $0 = (now.checked, now.total) }
             }
             await line.end()
             return result

@@ -8,7 +8,7 @@ struct Warnings: Sendable {
     ///
     /// - Parameter heard: Told of everything else, too.
     init(of cache: MediaCache, heard: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
-        task = Task { [events = cache.events, isReadOnly = cache.readOnlyReason != nil] in
+        task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
             // Where nothing at all is kept, that was told when the cache was opened.
             var told: Set<Warning> = isReadOnly ? [.notKept] : []
             for await event in events {

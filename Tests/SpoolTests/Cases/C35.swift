@@ -39,7 +39,7 @@ struct AnyCallFailsCases {
         } catch let error as CacheError {
             return error
         }
-        let events = cache.events
+        let events = cache.events()
         try await stage.flowing {
             let media = cache.media(for: stage.url())
             for _ in 0..<2 { try await media.check(.all, Self.song, covers: 0..<Self.length) }

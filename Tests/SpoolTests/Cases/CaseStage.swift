@@ -172,7 +172,7 @@ final class Peak: Sendable {
 final class EventLog: Sendable {
     private let stream: AsyncStream<CacheEvent>
 
-    init(_ cache: MediaCache) { stream = cache.events }
+    init(_ cache: MediaCache) { stream = cache.events() }
 
     /// The first event that `pick` takes, waiting for it.
     func first<T>(_ pick: (CacheEvent.Kind) -> T?) async -> T? {

@@ -37,7 +37,7 @@ struct RefusingDiskTests {
     func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
         let disk = FaultyFileSystem()
         let cache = try await cache(disk)
-        let events = cache.events
+        let events = cache.events()
         disk.fail([.write], with: .error(code), after: skipped)
         try await play(in: cache)
         await cache.close()

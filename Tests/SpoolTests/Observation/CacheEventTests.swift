@@ -20,7 +20,7 @@ struct CacheEventTests {
         _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
     ) async throws -> [String] {
         let (key, stream, before) = try await stage.session { cache in
-            let stream = cache.events
+            let stream = cache.events()
             try await body(cache)
             var before: [CacheEvent] = []
             if let last {
@@ -231,7 +231,7 @@ struct CacheEventTests {
     func listeners() async throws {
         let stage = try stage()
         let cache = try await stage.open()
-        let streams = [cache.events, cache.events]
+        let streams = [cache.events(), cache.events()]
         try await stage.flowing { try await play(stage, cache) }
         for stream in streams {
             var kinds: [String] = []
@@ -250,6 +250,6 @@ struct CacheEventTests {
                 }
             }
         }
-        for await _ in cache.events { Issue.record("a closed cache has nothing to tell") }
+        for await _ in cache.events() { Issue.record("a closed cache has nothing to tell") }
     }
 }

@@ -87,7 +87,7 @@ struct LazyOpeningTests {
             code = .invalidArgument
         }
         let cache = cache(at: path, configure)
-        var events = cache.events.makeAsyncIterator()
+        var events = cache.events().makeAsyncIterator()
         try await play(cache)
         try await play(cache)
         #expect(cache.storedByteCount == 0)

@@ -1,0 +1,37 @@
+extension MediaCache {
+    /// What happens from now on, to all resources: for logs, warnings and counts. What one download bar shows is
+    /// ``MediaResource/states``.
+    ///
+    /// Each call gives a stream of its own, which ends when the cache is closed; one task iterates over it. A listener that
+    /// falls behind loses the oldest of a kind of which more than a thousand wait, never those of another kind.
+    public func events() -> AsyncStream<CacheEvent> { context.events.events() }
+
+    /// What readers were handed and origins sent since the cache was made, over all resources.
+    ///
+    /// It is added up when it is asked for; from any thread.
+    public var statistics: TransferStatistics { resources.statistics }
+
+    /// Checks every stored block against the checksum of what was received, 64 KiB each; it goes on beside players, whose
+    /// reads come first.
+    ///
+    /// - Parameters:
+    ///   - repairing: Whether bad blocks are dropped, to be fetched again when asked for.
+    ///   - progress: Called now and then; from any thread.
+    /// - Throws: `CacheError`: `.storage` when the catalog or a file can't be read, or is to be repaired and can't be
+    ///   written; `.closed`.
+    public func verify(
+        repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
+    ) async throws -> VerificationReport {
+        try await store.verify(repairing: repairing) { progress(VerificationProgress(checked: $0, total: $1)) }
+    }
+}
+
+/// How far a check of all blocks has come.
+public struct VerificationProgress: Sendable, Hashable {
+    /// Blocks looked at.
+    public var checked: Int
+    /// Blocks in all; it may grow while players have more stored.
+    public var total: Int
+    /// The part that is done, from 0 to 1.
+    public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Testing
+
+@testable import Spool
+
+@Suite("Events of a listener that falls behind", .timeLimit(.minutes(1)))
+struct EventQueueTests {
+    private let queue = EventQueue {}
+    private let key = CacheKey("a")
+
+    private func send(_ kind: CacheEvent.Kind) { queue.append(CacheEvent(key: key, address: "a", kind: kind)) }
+
+    private func taken() async -> [CacheEvent.Kind] {
+        queue.finish()
+        var kinds: [CacheEvent.Kind] = []
+        while let event = await queue.next() { kinds.append(event.kind) }
+        return kinds
+    }
+
+    @Test("Ten thousand requests push out no failure; of themselves the newest stay, in order")
+    func kinds() async {
+        send(.failed(CacheError(.originRefused, "no")))
+        for lower in 0..<10_000 as Range<Int64> { send(.requested(lower: lower, upper: nil)) }
+        send(.completed)
+        let kinds = await taken()
+        #expect(kinds.count == EventQueue.limit + 2)
+        guard case .failed = kinds.first, case .completed = kinds.last else {
+            Issue.record("the failure or the end is missing")
+            return
+        }
+        let lowers = kinds.compactMap { if case .requested(let lower, _) = $0 { lower } else { nil } }
+        #expect(lowers == Array(10_000 - Int64(EventQueue.limit)..<10_000))
+    }
+
+    @Test("Bytes that land one after another are one event; a gap, another resource or an event between begins another")
+    func joined() async {
+        for lower in 0..<10_000 as Range<Int64> { send(.landed(lower..<lower + 1)) }
+        send(.landed(20_000..<20_001))
+        send(.cancelled(at: 20_001))
+        send(.landed(20_001..<20_002))
+        queue.append(CacheEvent(key: CacheKey("b"), address: "b", kind: .landed(20_002..<20_003)))
+        let ranges = await taken().map { kind -> Range<Int64> in
+            if case .landed(let range) = kind { range } else { 0..<0 }
+        }
+        #expect(
+            ranges == [
+                0..<10_000, 20_000..<20_001, 0..<0, 20_001..<20_002, 20_002..<20_003,
+            ] as [Range<Int64>])
+    }
+
+    @Test("One that waits gets the next event, and nothing once its task is cancelled")
+    func waiting() async {
+        let first = Task { await queue.next()?.kind }
+        send(.completed)
+        guard case .completed = await first.value else {
+            Issue.record("nothing came")
+            return
+        }
+        let second = Task { await queue.next() }
+        second.cancel()
+        #expect(await second.value == nil)
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// What a download bar shows.
+@Suite("States of a resource", .timeLimit(.minutes(1)))
+struct ResourceStatesTests {
+    private static let length: Int64 = 200_000
+    private static let song = PatternBytes(seed: 1, length: length)
+
+    private func stage(_ rules: OriginRule...) throws -> MemoryStage {
+        try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: rules)])
+    }
+
+    @Test("The present state comes first; a play is one change for whoever did not look; the end is the cache's")
+    func coalesced() async throws {
+        let stage = try stage()
+        let cache = try await stage.open()
+        let media = cache.media(for: stage.url())
+        var states = media.states.makeAsyncIterator()
+        let empty = await states.next()
+        #expect(empty == ResourceState(storedRanges: [], length: nil, failure: nil))
+        #expect(empty?.fractionCompleted == nil && empty?.isComplete == false)
+
+        try await stage.flowing {
+            try await media.check(.all, Self.song)
+            await cache.waitUntilIdle()
+        }
+        let whole = await states.next()
+        #expect(whole == ResourceState(storedRanges: [0..<Self.length], length: Self.length, failure: nil))
+        #expect(whole?.fractionCompleted == 1 && whole?.storedByteCount == Self.length && whole?.isComplete == true)
+
+        // Another observer has it at once, too.
+        var others = media.states.makeAsyncIterator()
+        #expect(await others.next() == whole)
+        try await stage.flowing { await cache.close() }
+        #expect(await states.next() == nil)
+        #expect(await others.next() == nil)
+    }
+
+    @Test("A part is a fraction; what is evicted is no longer shown")
+    func parts() async throws {
+        let stage = try stage()
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<65536), Self.song)
+            await cache.waitUntilIdle()
+            var states = media.states.makeAsyncIterator()
+            let part = await states.next()
+            #expect(part?.storedRanges == [0..<65536] && part?.length == Self.length)
+            #expect(part?.fractionCompleted == Double(65536) / Double(Self.length))
+            try await cache.removeAll()
+            #expect(await states.next()?.storedByteCount == 0)
+        }
+    }
+
+    @Test("An error of readers is shown, until bytes come again")
+    func failure() async throws {
+        let stage = try stage(.always(.status(404)))
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            var states = media.states.makeAsyncIterator()
+            #expect(await states.next()?.failure == nil)
+            _ = try await media.failure()
+            let refused = await states.next()?.failure
+            #expect(refused?.code == .originRefused && refused?.httpStatus == 404 && refused?.key == media.key)
+            stage.origin.update("/a") { $0.rules = [] }
+            try await media.check(.all, Self.song)
+            await cache.waitUntilIdle()
+            let whole = await states.next()
+            #expect(whole?.failure == nil && whole?.isComplete == true)
+        }
+    }
+
+    @Test("An observer whose task is cancelled is shown nothing more")
+    func cancelled() async throws {
+        let stage = try stage()
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let watching = Task {
+                var count = 0
+                for await _ in media.states { count += 1 }
+                return count
+            }
+            watching.cancel()
+            #expect(await watching.value <= 1)
+        }
+    }
+
+    @Test("The cache's counts add up what is open and what has gone")
+    func totals() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
+        ])
+        try await stage.session { cache in
+            #expect(cache.statistics == TransferStatistics())
+            for _ in 0..<2 {
+                try await cache.media(for: stage.url("/a")).check(.all, Self.song)
+                await cache.waitUntilIdle()
+            }
+            let open = cache.media(for: stage.url("/b"))
+            try await open.check(.all, Self.song)
+            await cache.waitUntilIdle()
+            let counts = cache.statistics
+            #expect(counts.bytesFromOrigin == 2 * Self.length && counts.bytesLanded == 2 * Self.length)
+            #expect(counts.bytesFromCache == Self.length && counts.bytesServed == 3 * Self.length)
+            #expect(cache.storedByteCount == 2 * Self.length)
+            var progress = VerificationProgress(checked: 1, total: 4)
+            #expect(progress.fractionCompleted == 0.25)
+            progress = VerificationProgress(checked: 0, total: 0)
+            #expect(progress.fractionCompleted == 1)
+        }
+    }
+}
