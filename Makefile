@@ -5,14 +5,15 @@
 #   make test              all tests
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
-#   make lint              format, warnings, and what an app resolves
+#   make lint              format, warnings, public symbols, and what an app resolves
+#   make api               list the public symbols anew, in docs/api.txt
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test soak sanitize lint build release clean setup setup-media setup-tests
+.PHONY: demo test soak sanitize lint api build release clean setup setup-media setup-tests
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
@@ -20,7 +21,7 @@ STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 export MEDIA ?=
 # Tests that run at once: more than there are processors only makes those wait that are timed.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
-FORMATTED := Sources Tests Benchmarks Fuzz Package.swift
+FORMATTED := Sources Tests Benchmarks Fuzz scripts Package.swift
 
 demo: setup-media
 	@echo "— building the spool command (the first time takes some minutes)"
@@ -46,8 +47,15 @@ lint: setup
 	@swift format lint --strict --recursive --parallel $(FORMATTED)
 	@echo "— building everything, warnings in our own targets being errors"
 	@SPOOL_WARNINGS=error swift build --build-tests
+	@echo "— checking the list of public symbols"
+	@scripts/api --check
 	@echo "— checking what an app resolves"
 	@scripts/check-app
+
+api: setup
+	@echo "— listing the public symbols"
+	@swift build
+	@scripts/api
 
 build: setup
 	@echo "— building .build/debug/spool"

@@ -1,7 +1,10 @@
 public import Logging
 public import SpoolStorage
 
-/// How a cache works; every value is checked when the cache is opened.
+/// How a cache works: how much it keeps, what it takes for the same media, how it asks origins.
+///
+/// Every value is checked when the cache's directory is opened; one that is not possible makes that fail with
+/// `.invalidArgument`, and media plays without being kept.
 public struct MediaCacheConfiguration: Sendable {
     /// The most to keep.
     public var capacity = CacheCapacity.standard

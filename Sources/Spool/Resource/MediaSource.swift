@@ -19,6 +19,9 @@ public import SpoolStorage
 /// ```
 public struct MediaSource: Sendable {
     /// Why a request is being resolved.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
     public enum Reason: Sendable, Hashable {
         /// Nothing has been asked yet.
         case first

@@ -1,8 +1,8 @@
-/// What a check of all blocks found.
+/// What a check of all stored blocks found; a block is 64 KiB of a media file, or what is there of it.
 public struct VerificationReport: Sendable, Hashable {
     /// Blocks looked at.
     public var blocks = 0
-    /// Blocks that did not match their seals.
+    /// Blocks that are not what was received: their checksums do not match.
     public var bad = 0
     /// Bad blocks that were dropped, to be fetched again when asked for.
     public var dropped = 0

@@ -1,0 +1,85 @@
+// Lists the public symbols that are in the symbol graphs of a directory, one a line, in an order that depends on nothing
+// but their names. Ends with 1 where one has no doc comment, or is an enum that a new case would break a client of.
+//
+//   swift scripts/symbols/list.swift DIRECTORY MODULE… >LIST
+import Foundation
+
+struct Graph: Decodable {
+    struct Symbol: Decodable {
+        struct Kind: Decodable { let identifier: String }
+        struct Identifier: Decodable { let precise: String }
+        struct Fragment: Decodable { let spelling: String }
+        struct Comment: Decodable { let lines: [Line] }
+        struct Line: Decodable { let text: String }
+
+        let kind: Kind
+        let identifier: Identifier
+        let pathComponents: [String]
+        let declarationFragments: [Fragment]
+        let docComment: Comment?
+    }
+
+    struct Relationship: Decodable {
+        let kind: String
+        let source: String
+        let target: String
+        let targetFallback: String?
+    }
+
+    let symbols: [Symbol]
+    let relationships: [Relationship]
+}
+
+/// What the compiler gives to most types by itself, or says in another place.
+let commonplace: Set<String> = [
+    "Copyable", "Escapable", "SendableMetatype", "BitwiseCopyable",
+]
+
+func problem(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+
+let directory = URL(fileURLWithPath: CommandLine.arguments[1])
+let files = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+var isFine = true
+for module in CommandLine.arguments.dropFirst(2) {
+    var lines: Set<String> = []
+    for file in files where file == "\(module).symbols.json" || file.hasPrefix("\(module)@") {
+        let graph = try JSONDecoder().decode(
+            Graph.self, from: Data(contentsOf: directory.appendingPathComponent(file)))
+        let names = Dictionary(
+            graph.symbols.map { ($0.identifier.precise, $0.pathComponents.joined(separator: ".")) },
+            uniquingKeysWith: { first, _ in first })
+        var conformances: [String: Set<String>] = [:]
+        for relationship in graph.relationships where relationship.kind == "conformsTo" {
+            // Which module of Foundation a protocol lies in differs between toolchains, so its name goes without.
+            guard
+                let name = names[relationship.target]
+                    ?? relationship.targetFallback?.split(separator: ".").dropFirst().joined(separator: ".")
+            else { continue }
+            if !commonplace.contains(name) { conformances[relationship.source, default: []].insert(name) }
+        }
+        let withCases = Set(
+            graph.relationships.filter { $0.kind == "memberOf" }.compactMap { relationship in
+                graph.symbols.contains {
+                    $0.identifier.precise == relationship.source && $0.kind.identifier == "swift.enum.case"
+                } ? relationship.target : nil
+            })
+        for symbol in graph.symbols where !symbol.identifier.precise.contains("::SYNTHESIZED::") {
+            let path = symbol.pathComponents.joined(separator: ".")
+            let declaration = symbol.declarationFragments.map(\.spelling).joined()
+                .split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            let protocols = conformances[symbol.identifier.precise]?.sorted().joined(separator: ", ")
+            lines.insert("\(path)\t\(declaration)\(protocols.map { " : \($0)" } ?? "")")
+            if symbol.docComment?.lines.contains(where: { !$0.text.isEmpty }) != true {
+                isFine = false
+                problem("\(module): no doc comment: \(path)")
+            }
+            if withCases.contains(symbol.identifier.precise), !declaration.contains("@nonexhaustive") {
+                isFine = false
+                problem("\(module): an enum that can't grow, without @nonexhaustive: \(path)")
+            }
+        }
+    }
+    print("# \(module)")
+    for line in lines.sorted() { print(line) }
+}
+exit(isFine ? 0 : 1)
