@@ -7,7 +7,7 @@
 //   observe by key path is told by notifications (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
 // - Where Apple's raises an exception, nothing happens or the fact is recorded: `AVAssetResourceLoader.requestLog` and
-//   `contractViolations` exist on Linux only, like `AVPlayer.headless`.
+//   `contractViolations` are for this package's own targets, like `AVPlayer.headless`.
 // - Seeks are exact. There is no metadata, no composition, no layer: a desktop gets libmpv's window.
 // - A `CGImage` is a size and pixels, for images of `AVAssetImageGenerator`: there is nothing to draw or write it with.
 //

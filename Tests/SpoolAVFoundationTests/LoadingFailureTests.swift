@@ -26,6 +26,7 @@ struct LoadingFailureTests {
             (CacheError(.malformedResponse, "odd"), NSURLErrorCannotParseResponse),
             (CacheError(.resourceChanged, "new"), NSURLErrorResourceUnavailable),
             (CacheError(.storage, "disk"), NSURLErrorCannotOpenFile),
+            (CacheError(.capacityExceeded, "full"), NSURLErrorCannotWriteToFile),
             (CacheError(.closed, "closed"), NSURLErrorCancelled),
             (UpstreamError(.untrusted, "who"), NSURLErrorServerCertificateUntrusted),
             (CancellationError(), NSURLErrorCancelled),

@@ -10,6 +10,13 @@ public struct ResourceState: Sendable, Equatable {
     /// Why readers wait in vain: the error that they were given last. Nil once bytes come again.
     public var failure: CacheError?
 
+    /// A state as it may be met: for previews and tests of what shows one.
+    public init(storedRanges: ByteRangeSet, length: Int64?, failure: CacheError? = nil) {
+        self.storedRanges = storedRanges
+        self.length = length
+        self.failure = failure
+    }
+
     /// Number of bytes that are there.
     public var storedByteCount: Int64 { storedRanges.byteCount }
 
