@@ -224,16 +224,16 @@ final class OpenResource: Sendable {
     /// Bytes have landed and are readable.
     func landed(_ range: Range<Int64>, by id: TransferID) {
         let now = context.clock.elapsed()
-        let fresh = scheduler.ask { (fresh: ByteRangeSet?) in
-            guard let fresh else { return }
-            serving.landed(fresh)
-            send(.landed(range))
-        } _: { state -> (ByteRangeSet?, [Scheduler.StateMachine.Action]) in
-            guard !state.machine.isStale(id) else { return (nil, []) }
-            let fresh = ByteRangeSet(state.machine.landed.holes(in: range))
-            return (fresh, state.machine.landed(range, by: id, now: now))
+        let isNews = scheduler.ask { isNews in
+            if isNews { send(.landed(range)) }
+        } _: { state -> (Bool, [Scheduler.StateMachine.Action]) in
+            guard !state.machine.isStale(id) else { return (false, []) }
+            // Before any reader can take them, or it would count them as stored. Locks nest here: the scheduler's, then
+            // the record's, which calls nobody.
+            serving.landed(ByteRangeSet(state.machine.landed.holes(in: range)))
+            return (true, state.machine.landed(range, by: id, now: now))
         }
-        guard fresh != nil else { return }
+        guard isNews else { return }
         state.withLock { $0.lastFailure = nil }
         checkComplete()
     }
