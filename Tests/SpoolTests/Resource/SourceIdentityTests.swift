@@ -81,7 +81,11 @@ struct SourceIdentityTests {
 
     @Test("A request that expires between two reads is resolved anew before it is sent, so the origin refuses nothing")
     func expiring() async throws {
-        let stage = try MemoryStage(["/a": .pattern(3_000_000)])
+        let stage = try MemoryStage(["/a": .pattern(3_000_000)]) { configuration in
+            configuration.readAhead.firstRequest = 64 << 10
+            configuration.readAhead.largestRequest = 64 << 10
+            configuration.readAhead.window = 64 << 10
+        }
         let reasons = Mutex<[MediaSource.Reason]>([])
         let url = stage.url()
         let source = MediaSource(url: url) { reason in
