@@ -17,6 +17,8 @@ public final class MediaCache: Sendable {
 
     let context: CacheContext
     let resources = OpenResources()
+    /// Goes when the cache is closed; nil if its directory stays.
+    let temporaryDirectory: URL?
     /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
@@ -42,11 +44,15 @@ public final class MediaCache: Sendable {
 
     /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
     ///
-    /// - Parameter openFileLimit: Media files open at once; at least 8.
+    /// - Parameters:
+    ///   - openFileLimit: Media files open at once; at least 8.
+    ///   - isTemporary: Whether the directory goes when the cache is closed.
     package init(
         directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
-        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
+        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256,
+        isTemporary: Bool = false
     ) {
+        temporaryDirectory = isTemporary ? directory : nil
         let events = EventHub(logger: configuration.logger)
         let wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction,
@@ -147,6 +153,10 @@ public final class MediaCache: Sendable {
             try await context.opening.close()?.close()
         } catch {
             context.events.logger.warning("the cache could not be closed in order: \(error)")
+        }
+        if let temporaryDirectory {
+            // What can't be removed is where the system tidies up.
+            try? await context.executor.run { try FileManager.default.removeItem(at: temporaryDirectory) }
         }
         context.events.finish()
     }
