@@ -5,7 +5,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import NIOSSL
+public import NIOSSL
 public import Spool
 import Synchronization
 
@@ -16,7 +16,7 @@ import Synchronization
 /// upstream lives. Proxies are those of ``HTTPUpstream.Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
-    private let additionalTrustRoots: [URL]
+    private let tls: TLSConfiguration
     private let proxies: ProxyEnvironment
     /// One client for each way that requests go; there are as many as the environment names proxies.
     private let clients = Mutex<[Way: Client]>([:])
@@ -25,10 +25,21 @@ public final class AsyncHTTPClientUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - additionalTrustRoots: PEM files with certificates to trust beside the system's, such as a home server's own.
-    public init(_ configuration: HTTPUpstream.Configuration = .init(), additionalTrustRoots: [URL] = []) {
+    ///   - tlsConfiguration: What TLS connections go by: which certificates are trusted (for one's own alone, set
+    ///     `trustRoots` to them), and a client certificate with its key. Certificates are verified, and TLS is 1.2 at least,
+    ///     whatever it says.
+    ///   - additionalTrustRoots: PEM files with certificates to trust beside these, such as a home server's own.
+    public init(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        tlsConfiguration: TLSConfiguration = .makeClientConfiguration(), additionalTrustRoots: [URL] = []
+    ) {
         self.configuration = configuration
-        self.additionalTrustRoots = additionalTrustRoots
+        var tls = tlsConfiguration
+        tls.certificateVerification = .fullVerification
+        // NIOSSL would take 1.0 (RFC 8996).
+        if [.tlsv1, .tlsv11].contains(tls.minimumTLSVersion) { tls.minimumTLSVersion = .tlsv12 }
+        tls.additionalTrustRoots += additionalTrustRoots.map { .file($0.path) }
+        self.tls = tls
         proxies = ProxyEnvironment(configuration.proxyEnvironment)
     }
 
@@ -48,7 +59,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private func client(_ way: Way) -> Client {
         clients.withLock { clients in
             if let client = clients[way] { return client }
-            let client = Client(configuration, additionalTrustRoots, way)
+            let client = Client(configuration, tls, way)
             clients[way] = client
             return client
         }
@@ -76,7 +87,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         private let http: HTTPClient
         private let way: Way
 
-        init(_ configuration: HTTPUpstream.Configuration, _ additionalTrustRoots: [URL], _ way: Way) {
+        init(_ configuration: HTTPUpstream.Configuration, _ tls: TLSConfiguration, _ way: Way) {
             self.way = way
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
@@ -102,10 +113,6 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.http2StreamChannelDebugInitializer = { channel in
                 channel.eventLoop.makeCompletedFuture { try FrameGate.add(to: channel) }
             }
-            var tls = TLSConfiguration.makeClientConfiguration()
-            // NIOSSL would take 1.0 (RFC 8996).
-            tls.minimumTLSVersion = .tlsv12
-            if !additionalTrustRoots.isEmpty { tls.additionalTrustRoots = additionalTrustRoots.map { .file($0.path) } }
             settings.tlsConfiguration = tls
             if case .tunnel(let proxy) = way { settings.proxy = .init(proxy) }
             http = HTTPClient(

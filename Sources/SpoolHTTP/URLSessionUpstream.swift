@@ -20,7 +20,7 @@ import Security
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let session: URLSession
-    private let delegate = SessionDelegate()
+    private let delegate: SessionDelegate
 
     /// An upstream with connections of its own.
     ///
@@ -28,11 +28,47 @@ public final class URLSessionUpstream: Upstream {
     ///   - configuration: Timeouts and limits.
     ///   - sessionConfiguration: What the system is told beside: proxies, TLS versions, classes of service. It is copied; cookies,
     ///     cache and credentials are switched off in the copy, TLS is 1.2 at least.
-    public init(
+    public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral
     ) {
+        self.init(configuration, sessionConfiguration, SessionDelegate())
+    }
+
+    #if canImport(Darwin)
+    /// Says what becomes of an authentication challenge, and by which credential.
+    public typealias ChallengeHandler =
+        @Sendable (URLAuthenticationChallenge) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
+
+    /// The same, for servers whose certificate is pinned, or that ask for a client certificate.
+    ///
+    /// ```swift
+    /// URLSessionUpstream { challenge in
+    ///     guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodClientCertificate else {
+    ///         return (.performDefaultHandling, nil)
+    ///     }
+    ///     return (.useCredential, URLCredential(identity: identity, certificates: nil, persistence: .forSession))
+    /// }
+    /// ```
+    ///
+    /// - Parameter onChallenge: Called for each challenge of a connection (`NSURLAuthenticationMethodServerTrust`,
+    ///   `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task; for those that it leaves alone, it returns
+    ///   `.performDefaultHandling`. A request's own 401 is the `MediaSource`'s affair. FoundationNetworking knows no
+    ///   such challenges.
+    public convenience init(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        sessionConfiguration: URLSessionConfiguration = .ephemeral, onChallenge: @escaping ChallengeHandler
+    ) {
+        self.init(configuration, sessionConfiguration, SessionDelegate(onChallenge))
+    }
+    #endif
+
+    private init(
+        _ configuration: HTTPUpstream.Configuration, _ sessionConfiguration: URLSessionConfiguration,
+        _ delegate: SessionDelegate
+    ) {
         self.configuration = configuration
+        self.delegate = delegate
         // The caller's own object stays as it is.
         let session = sessionConfiguration.copy() as? URLSessionConfiguration ?? .ephemeral
         session.httpCookieStorage = nil
@@ -87,6 +123,20 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     private let flights = Mutex<[Int: Flight]>([:])
+
+    #if canImport(Darwin)
+    private let onChallenge: URLSessionUpstream.ChallengeHandler?
+
+    init(_ onChallenge: URLSessionUpstream.ChallengeHandler? = nil) { self.onChallenge = onChallenge }
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
+    ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
+        // As if there were no such method.
+        guard let onChallenge else { return (.performDefaultHandling, nil) }
+        return await onChallenge(challenge)
+    }
+    #endif
 
     func start(_ task: URLSessionDataTask, _ exchange: Exchange<Data>, _ name: String, on queue: OperationQueue) {
         flights.withLock { $0[task.taskIdentifier] = Flight(exchange: exchange, name: name) }

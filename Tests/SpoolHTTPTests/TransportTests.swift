@@ -6,13 +6,20 @@ import SpoolTesting
 import Testing
 
 #if AsyncHTTPClient
+import NIOSSL
+
 /// What only shows with TLS: trust, and HTTP/2.
 @Suite(.timeLimit(.minutes(10))) struct TransportTests {
     @Test func aSelfSignedCertificateIsUntrustedUnlessItIsATrustRoot() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }
+        var careless = TLSConfiguration.makeClientConfiguration()
+        careless.certificateVerification = .none
+        let untrusting: [any Upstream] = [
+            AsyncHTTPClientUpstream(), AsyncHTTPClientUpstream(tlsConfiguration: careless), URLSessionUpstream(),
+        ]
         try await OriginServer.run(["/a": .pattern(1000)], identity: certificate.identity) { origin in
-            for upstream in [AsyncHTTPClientUpstream(), URLSessionUpstream()] as [any Upstream] {
+            for upstream in untrusting {
                 let error = await #expect(throws: UpstreamError.self, "\(type(of: upstream))") {
                     try await upstream.open(UpstreamRequest(url: origin.url("/a")))
                 }
@@ -28,6 +35,40 @@ import Testing
             for try await chunk in response.body { count += chunk.count }
             #expect(count == 1000)
             #expect(origin.log.exchanges.count == 1, "nobody asked over an untrusted connection")
+        }
+    }
+
+    @Test("A client's certificate is shown to a server that asks for one, and no other server than the pinned is asked")
+    func clientCertificate() async throws {
+        let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
+        defer { [server, client].forEach { $0.remove() } }
+        var identity = server.identity
+        identity.clientTrustRoots = client.identity.certificate
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .file(server.identity.certificate.path)
+        tls.minimumTLSVersion = .tlsv1
+        var withCertificate = tls
+        withCertificate.certificateChain = try NIOSSLCertificate.fromPEMFile(client.identity.certificate.path)
+            .map { .certificate($0) }
+        withCertificate.privateKey = .privateKey(try NIOSSLPrivateKey(file: client.identity.key.path, format: .pem))
+        var pinnedToOther = withCertificate
+        pinnedToOther.trustRoots = .file(client.identity.certificate.path)
+        let configurations = [(withCertificate, true), (tls, false), (pinnedToOther, false)]
+        try await OriginServer.run(["/a": .pattern(1000)], identity: identity) { origin in
+            for (configuration, isTrusted) in configurations {
+                let upstream: any Upstream = .asyncHTTPClient(tlsConfiguration: configuration)
+                if isTrusted {
+                    let response = try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+                    var count = 0
+                    for try await chunk in response.body { count += chunk.count }
+                    #expect(count == 1000)
+                } else {
+                    await #expect(throws: UpstreamError.self) {
+                        try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+                    }
+                }
+            }
+            #expect(origin.log.exchanges.count == 1)
         }
     }
 

@@ -26,6 +26,8 @@ package final class OriginServer: Sendable {
         package var certificate: URL
         /// The private key.
         package var key: URL
+        /// Certificates that one of a client's must follow from, as a PEM file; nil: clients need none.
+        package var clientTrustRoots: URL?
         /// Whether TLS 1.1 is the newest that is spoken, as RFC 8996 forbids.
         package var isOutdated = false
 
@@ -80,6 +82,10 @@ package final class OriginServer: Sendable {
             let key = try NIOSSLPrivateKey(file: identity.key.path, format: .pem)
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain, privateKey: .privateKey(key))
+            if let roots = identity.clientTrustRoots {
+                configuration.certificateVerification = .noHostnameVerification
+                configuration.trustRoots = .file(roots.path)
+            }
             if identity.isOutdated { configuration.maximumTLSVersion = .tlsv11 }
             return try NIOSSLContext(configuration: configuration)
         }
