@@ -72,6 +72,9 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     }
 
     /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
+    @available(
+        *, deprecated, message: "plays without a cache; use init(url:cache:options:) or init(source:cache:options:)"
+    )
     public override init(url URL: URL, options: [String: Any]? = nil) {
         originalURL = CachingURL.original(URL) ?? URL
         loader = nil
@@ -80,6 +83,12 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         self.options = options
         super.init(url: originalURL, options: options)
     }
+
+    /// As ``init(url:options:)``.
+    @available(
+        *, deprecated, message: "plays without a cache; use init(url:cache:options:) or init(source:cache:options:)"
+    )
+    public convenience init(url: URL) { self.init(url: url, options: nil) }
 
     deinit {
         // The player may still hold requests of ours; what they read ends now, whoever else holds the loader.
