@@ -21,7 +21,7 @@ STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 export MEDIA ?=
 # Tests that run at once: more than there are processors only makes those wait that are timed.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
-FORMATTED := Sources Tests Benchmarks Fuzz scripts Package.swift
+FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 
 demo: setup-media
 	@echo "— building the spool command (the first time takes some minutes)"

@@ -134,6 +134,15 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation
         ),
+        // What an app would write: it sees what an app sees.
+        .target(
+            name: "Examples", dependencies: ["SpoolAVFoundation", "SpoolTesting"] + standInAVFoundation,
+            path: "Examples",
+            packageAccess: false),
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: ["Examples", "Spool", "SpoolAVFoundation", "SpoolOrigin", "SpoolTesting"]
+                + standInAVFoundation),
         .testTarget(name: "ByteRangesTests", dependencies: ["ByteRanges"]),
         .testTarget(
             name: "HTTPRangesTests",

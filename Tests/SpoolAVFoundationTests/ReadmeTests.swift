@@ -7,20 +7,24 @@ import Testing
 struct ReadmeTests {
     /// What the README shows, so that it compiles.
     @MainActor
-    private func example(_ url: URL) async throws {
+    private func example(
+        _ url: URL, _ urls: [URL], in cache: MediaCache, send: (Data) async throws -> Void
+    ) async throws {
         // begin
-        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
-        let cache = MediaCache(directory: caches.appending(path: "media"), capacity: .bytes(2 << 30))
-        let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
-        player.enableCaching()  // plays on by itself after a stall
+        let player = AVQueuePlayer(items: urls.map { AVPlayerItem(caching: $0, in: cache) })
+        player.enableCaching()
         player.play()
+
+        for try await chunk in cache.media(for: url).reader() { try await send(chunk.data) }
         // end
     }
 
     @Test("Its example is the one that compiles here")
     func exampleCompiles() throws {
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
-        let lines = source.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
         let shown = try #require(lines.firstIndex(of: "// begin"))..<#require(lines.firstIndex(of: "// end"))
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -1,5 +1,5 @@
 #if canImport(AVFoundation) && !os(watchOS)
-package import AVFoundation
+import AVFoundation
 import Dispatch
 import Foundation
 

@@ -1,0 +1,25 @@
+import SpoolAVFoundation
+
+/// Media that comes from somewhere else than HTTP. An upstream may send the whole where a part is asked for.
+struct ArchiveUpstream: Upstream {
+    let files: [String: Data]
+
+    func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        guard let data = files[request.url.path] else {
+            return UpstreamResponse(head: HTTPResponse(status: .notFound), url: request.url, body: UpstreamBody(of: []))
+        }
+        let fields: HTTPFields = [.contentLength: "\(data.count)", .contentType: "audio/mpeg", .eTag: "\"1\""]
+        return UpstreamResponse(
+            head: HTTPResponse(status: .ok, headerFields: fields), url: request.url, body: UpstreamBody(of: [data]))
+    }
+}
+
+extension UpstreamBody {
+    init(of pieces: [Data]) {
+        self.init(
+            AsyncStream { stream in
+                for piece in pieces { stream.yield(piece) }
+                stream.finish()
+            })
+    }
+}

@@ -1,0 +1,58 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import SpoolAVFoundation
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import Examples
+
+/// The programs with a player, over a real origin, with real media.
+@MainActor
+@Suite(.timeLimit(.minutes(10)))
+struct PlayerExampleTests {
+    private let scratch: ScratchDirectory
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    /// Plays all that a player has, as fast as it goes.
+    private func play(_ player: AVPlayer, _ last: AVPlayerItem?) async throws {
+        let last = try #require(last)
+        player.headless = AVPlayer.HeadlessMode(speed: nil)
+        let (ends, continuation) = AsyncStream<Bool>.makeStream()
+        let tokens = [Notification.Name.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime].map { name in
+            NotificationCenter.default.addObserver(forName: name, object: last, queue: nil) { note in
+                continuation.yield(note.name == .AVPlayerItemDidPlayToEndTime)
+            }
+        }
+        defer { tokens.forEach(NotificationCenter.default.removeObserver) }
+        player.play()
+        for await isEnd in ends {
+            #expect(isEnd)
+            return
+        }
+    }
+
+    @Test("A URL plays through the cache, and again when its origin is gone; so does a queue")
+    func plays() async throws {
+        var resources: [String: OriginResource] = [:]
+        for media in [SampleMedia.mp3, .m4a] {
+            resources["/\(media.rawValue)"] = OriginResource(
+                .data(try await media.bytes(seconds: 2)), contentType: media.mediaType)
+        }
+        let cache = MediaCache(directory: URL(fileURLWithPath: scratch.path).appending(path: "media"))
+        let urls = try await OriginServer.run(resources) { origin in
+            let urls = [SampleMedia.mp3, .m4a].map { origin.url("/\($0.rawValue)") }
+            let first = player(for: urls[0], in: cache)
+            try await play(first, first.currentItem)
+            let second = queue(of: urls, in: cache)
+            try await play(second, second.items().last)
+            return urls
+        }
+        let offline = queue(of: urls, in: cache)
+        try await play(offline, offline.items().last)
+        await cache.close()
+    }
+}
+#endif
