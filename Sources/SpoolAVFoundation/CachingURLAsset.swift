@@ -13,7 +13,7 @@ public import Spool
 /// resolver found it, without the header fields that a `MediaSource` would have added to the request.
 ///
 /// ```swift
-/// let asset = CachingURLAsset(url: url, cache: cache)
+/// let asset = CachingURLAsset(caching: url, in: cache)
 /// let player = AVPlayer(playerItem: AVPlayerItem(asset: asset))
 /// player.enableCaching()
 /// player.play()
@@ -48,13 +48,13 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     ///   - options: `AVURLAsset…Key`s. Those that concern HTTP (cookies, cellular access) have no effect on what goes
     ///     through the cache, since its upstream makes the requests. `AVURLAssetOverrideMIMETypeKey` goes before what
     ///     the origin says and before what the first bytes look like.
-    public init(source: MediaSource, cache: MediaCache, options: [String: Any]? = nil) {
+    public init(caching source: MediaSource, in cache: MediaCache, options: [String: Any]? = nil) {
         originalURL = source.url
         self.cache = cache
         self.options = options
         if let cachingURL = CachingURL.caching(source) {
             let loader = CachingResourceLoader(
-                source: source, cache: cache, mimeType: options?[Self.overrideMIMETypeKey] as? String)
+                caching: source, in: cache, mimeType: options?[Self.overrideMIMETypeKey] as? String)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)
@@ -67,13 +67,13 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     }
 
     /// An asset of the media file at a URL.
-    public convenience init(url: URL, cache: MediaCache, options: [String: Any]? = nil) {
-        self.init(source: MediaSource(url: url), cache: cache, options: options)
+    public convenience init(caching url: URL, in cache: MediaCache, options: [String: Any]? = nil) {
+        self.init(caching: MediaSource(url: url), in: cache, options: options)
     }
 
     /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
     @available(
-        *, deprecated, message: "plays without a cache; use init(url:cache:options:) or init(source:cache:options:)"
+        *, deprecated, message: "plays without a cache; use init(caching:in:options:)"
     )
     public override init(url URL: URL, options: [String: Any]? = nil) {
         originalURL = CachingURL.original(URL) ?? URL
@@ -86,7 +86,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// As ``init(url:options:)``.
     @available(
-        *, deprecated, message: "plays without a cache; use init(url:cache:options:) or init(source:cache:options:)"
+        *, deprecated, message: "plays without a cache; use init(caching:in:options:)"
     )
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 
@@ -98,7 +98,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Another asset of the same media, which has not failed yet; nil for one that plays plainly.
     func fresh() -> CachingURLAsset? {
         guard let cache, let media else { return nil }
-        return CachingURLAsset(source: media.source, cache: cache, options: options)
+        return CachingURLAsset(caching: media.source, in: cache, options: options)
     }
 
     /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.
@@ -120,7 +120,7 @@ extension AVURLAsset {
         _ url: URL, in cache: MediaCache, options: [String: Any]? = nil
     ) -> AVURLAsset {
         guard CachingURLAsset.canCache(url) else { return AVURLAsset(url: url, options: options) }
-        return CachingURLAsset(url: url, cache: cache, options: options)
+        return CachingURLAsset(caching: url, in: cache, options: options)
     }
 }
 #endif

@@ -27,7 +27,7 @@ struct CachingResourceLoaderTests {
     @Test("D42: length, type as UTI and ranges; the two probe bytes are not handed over")
     func information() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let request = ResourceLoaderDriver(asset).requestContentInformation()
         guard case .finished(let type, let length, let hasRanges) = await request.ending() else {
             return failed("not finished")
@@ -42,7 +42,7 @@ struct CachingResourceLoaderTests {
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        var asset: CachingURLAsset? = CachingURLAsset(url: address(), cache: cache)
+        var asset: CachingURLAsset? = CachingURLAsset(caching: address(), in: cache)
         weak let loader = asset?.loader
         let request = try ResourceLoaderDriver(#require(asset)).requestData(offset: 0)
         _ = await request.delivered(atLeast: 100_000)
@@ -67,7 +67,7 @@ struct CachingResourceLoaderTests {
     func informationIsKept() async throws {
         for launch in 0..<2 {
             let cache = try await folder.cache(upstream, cuttingAtOnce)
-            let asset = CachingURLAsset(url: address(), cache: cache)
+            let asset = CachingURLAsset(caching: address(), in: cache)
             let driver = ResourceLoaderDriver(asset)
             guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
             else { return failed("not finished in launch \(launch)") }
@@ -83,7 +83,7 @@ struct CachingResourceLoaderTests {
         arguments: [["com.apple.m4a-audio", "public.mp3"], ["public.mpeg-4"], []])
     func allowedTypes(allowed: [String]) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address("song.m4a"), cache: cache)
+        let asset = CachingURLAsset(caching: address("song.m4a"), in: cache)
         asset.resourceLoader.allowedContentTypes = allowed
         guard case .finished(let type?, _, _) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else { return failed("not finished") }
@@ -95,7 +95,7 @@ struct CachingResourceLoaderTests {
     @Test("D42: where no type fits that is allowed, the request fails instead of raising an exception")
     func noAllowedType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         asset.resourceLoader.allowedContentTypes = ["com.apple.quicktime-movie"]
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
         #expect(error?.code == NSURLErrorCannotDecodeContentData)
@@ -108,7 +108,7 @@ struct CachingResourceLoaderTests {
         var file = MemoryUpstream.File.pattern(600_000)
         file.hasRanges = false
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         guard case .finished(_, 600_000, true) = await driver.requestContentInformation().ending()
         else { return failed("not finished") }
@@ -125,7 +125,7 @@ struct CachingResourceLoaderTests {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         guard case .finished("public.mp3", nil, true) = await driver.requestContentInformation().ending()
         else { return failed("not finished") }
@@ -142,7 +142,7 @@ struct CachingResourceLoaderTests {
     @Test("A playlist that is known by its type only is left to the player: it is sent to the origin")
     func playlistByType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address("stream"), cache: cache)
+        let asset = CachingURLAsset(caching: address("stream"), in: cache)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
         // The stand-in follows no redirect and says so.
         #expect(error?.code == NSURLErrorUnsupportedURL)
@@ -156,7 +156,7 @@ struct CachingResourceLoaderTests {
         (file.hasRanges, file.hasLength) = (false, false)
         let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
         let loader = CachingResourceLoader(
-            source: MediaSource(url: address()), cache: cache, unknownLength: .redirect)
+            caching: MediaSource(url: address()), in: cache, unknownLength: .redirect)
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         asset.resourceLoader.setDelegate(loader, queue: loader.queue)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
@@ -169,7 +169,7 @@ struct CachingResourceLoaderTests {
     @Test("D43: to the end, whatever the length says, from where the request stands", arguments: [false, true])
     func toEnd(currentOffsetStartsAtZero: Bool) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         driver.currentOffsetStartsAtZero = currentOffsetStartsAtZero
         _ = await driver.requestContentInformation().ending()
@@ -188,7 +188,7 @@ struct CachingResourceLoaderTests {
     @Test("D43: bounded requests bring what was asked, clipped at the end")
     func bounded() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         _ = await driver.requestContentInformation().ending()
         for range in [0..<Int64(2), 65_535..<65_537, 1_000_000..<1_300_000, Self.length - 10..<Self.length] {
@@ -203,7 +203,7 @@ struct CachingResourceLoaderTests {
     @Test("D44: bytes are handed over as they land, while the rest has not come")
     func progressive() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
         _ = await driver.requestContentInformation().ending()
@@ -242,7 +242,7 @@ struct CachingResourceLoaderTests {
     func cancel(_ cancel: Cancel) async throws {
         let clock = ManualClock()
         let cache = try await folder.cache(upstream, clock)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: Int64(cancel.held))
         _ = await driver.requestContentInformation().ending()
@@ -284,7 +284,7 @@ struct CachingResourceLoaderTests {
     @Test("D45: a cancel before the information has come leaves the others alone")
     func cancelEarly() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 0)
         let first = driver.requestContentInformation()
@@ -302,7 +302,7 @@ struct CachingResourceLoaderTests {
     @Test("B25: a new request may come before the old one's cancel, and each byte is fetched once")
     func newBeforeCancel() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
         _ = await driver.requestContentInformation().ending()
@@ -323,7 +323,7 @@ struct CachingResourceLoaderTests {
     @Test("A storm of requests and cancels hands over right bytes only, and breaks no rule", arguments: 1...8)
     func storm(seed: UInt64) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         var random = SplitMix(state: seed)
         _ = await driver.requestContentInformation().ending()
@@ -354,7 +354,7 @@ struct CachingResourceLoaderTests {
     func lifetime() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 300_000)
-        var asset: CachingURLAsset? = CachingURLAsset(url: address(), cache: cache)
+        var asset: CachingURLAsset? = CachingURLAsset(caching: address(), in: cache)
         let loader = try #require(asset?.resourceLoader)
         weak let own = asset?.loader
         let driver = ResourceLoaderDriver(try #require(asset))
@@ -378,7 +378,7 @@ struct CachingResourceLoaderTests {
         await cache.waitUntilIdle()
         #expect(upstream.asked() == asked && upstream.sent() == 300_000)
 
-        let next = CachingURLAsset(url: address(), cache: cache)
+        let next = CachingURLAsset(caching: address(), in: cache)
         let again = ResourceLoaderDriver(next).requestData(offset: 0, length: 300_000)
         _ = await again.ending()
         #expect(again.data.mismatch(with: bytes(0..<300_000)) == nil)
@@ -389,7 +389,7 @@ struct CachingResourceLoaderTests {
     @Test("Suspending ends the readers and leaves the requests open; resuming brings the rest")
     func restAndGoOn() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
         _ = await driver.requestContentInformation().ending()
@@ -414,7 +414,7 @@ struct CachingResourceLoaderTests {
     func plain(text: String) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let url = try #require(URL(string: text))
-        let asset = CachingURLAsset(url: url, cache: cache)
+        let asset = CachingURLAsset(caching: url, in: cache)
         #expect(asset.url == url && asset.originalURL == url)
         #expect(asset.loader == nil && asset.resourceLoader.delegate == nil && asset.cacheKey == nil)
         await cache.close()
@@ -434,7 +434,7 @@ struct CachingResourceLoaderTests {
     @Test("An origin's refusal is the player's error, in the words of NSURLErrorDomain, with the cause beneath")
     func refused() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address("none.mp3"), cache: cache)
+        let asset = CachingURLAsset(caching: address("none.mp3"), in: cache)
         let driver = ResourceLoaderDriver(asset)
         let error = await failure(of: driver.requestContentInformation())
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)

@@ -86,7 +86,7 @@ struct ContainerTests {
         let file = MemoryUpstream.File(try await SampleMedia.m4a.bytes(), contentType: declared)
         let cache = try await folder.cache(MemoryUpstream(["/a": file]), cuttingAtOnce)
         let options = override.map { [AVURLAssetOverrideMIMETypeKey: $0] }
-        let asset = CachingURLAsset(url: address("a"), cache: cache, options: options)
+        let asset = CachingURLAsset(caching: address("a"), in: cache, options: options)
         guard case .finished(type, _, true)? = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else {
             Issue.record("not finished, or another type")
@@ -101,7 +101,7 @@ struct ContainerTests {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/stream": .pattern(400_000, contentType: "application/vnd.apple.mpegurl")])
         let cache = try await folder.cache(upstream, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address("stream"), cache: cache)
+        let asset = CachingURLAsset(caching: address("stream"), in: cache)
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.allowedContentTypes = ["public.mp3"]
         _ = await ResourceLoaderDriver(asset).requestContentInformation().ending()

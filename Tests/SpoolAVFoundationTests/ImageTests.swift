@@ -40,7 +40,7 @@ struct ImageTests {
         let url = origin.url(path)
 
         var cache = try await folder.cache(HTTPUpstream.standard())
-        let first = CachingURLAsset(url: url, cache: cache)
+        let first = CachingURLAsset(caching: url, in: cache)
         first.resourceLoader.playerPattern = pattern
         #expect(await images(of: first) == expected)
         #expect(first.contractViolations == [])
@@ -53,7 +53,7 @@ struct ImageTests {
         await origin.stop()
 
         cache = try await folder.cache(HTTPUpstream.standard())
-        let second = CachingURLAsset(url: url, cache: cache)
+        let second = CachingURLAsset(caching: url, in: cache)
         second.resourceLoader.playerPattern = pattern
         #expect(await images(of: second) == expected)
         #expect(second.media?.statistics.originRequests == 0)
@@ -64,7 +64,7 @@ struct ImageTests {
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
-        let generator = AVAssetImageGenerator(asset: CachingURLAsset(url: origin.url("/none.mp4"), cache: cache))
+        let generator = AVAssetImageGenerator(asset: CachingURLAsset(caching: origin.url("/none.mp4"), in: cache))
         let error = await #expect(throws: NSError.self) { _ = try await generator.image(at: .zero) }
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
         await cache.close()

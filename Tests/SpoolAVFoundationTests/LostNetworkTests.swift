@@ -54,7 +54,7 @@ struct LostNetworkTests {
                 configuration.readAhead.window = 64 << 10
             }
             loader = CachingResourceLoader(
-                source: MediaSource(url: address()), cache: cache, unknownLength: .platform, clock: LoadingClock(clock))
+                caching: MediaSource(url: address()), in: cache, unknownLength: .platform, clock: LoadingClock(clock))
             asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
             asset.resourceLoader.setDelegate(loader, queue: loader.queue)
             driver = ResourceLoaderDriver(asset)
@@ -103,7 +103,7 @@ struct LostNetworkTests {
         let line = CutLine(MemoryUpstream([:]))
         line.isCut = true
         let cache = try await folder.cache(line, cuttingAtOnce)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         guard case .failed(let error)? = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else {
             Issue.record("not failed")

@@ -26,7 +26,7 @@ struct QueueLoadingTests {
     /// Items that play through the cache, and ask as the pattern does.
     private func items(_ names: String..., cache: MediaCache, pattern: Pattern) -> [AVPlayerItem] {
         names.map { name in
-            let asset = CachingURLAsset(url: address(name), cache: cache)
+            let asset = CachingURLAsset(caching: address(name), in: cache)
             asset.resourceLoader.playerPattern = pattern
             return AVPlayerItem(asset: asset)
         }

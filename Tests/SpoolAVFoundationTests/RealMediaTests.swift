@@ -50,7 +50,7 @@ struct RealMediaTests {
         let url = origin.url(path)
 
         var cache = try await folder.cache(HTTPUpstream.standard(), small)
-        let first = CachingURLAsset(url: url, cache: cache)
+        let first = CachingURLAsset(caching: url, in: cache)
         first.resourceLoader.playerPattern = pattern
         await expectPlays(first, seeks: [9, 3, 7, 0], "first play")
         let statistics = try #require(first.media?.statistics)
@@ -65,7 +65,7 @@ struct RealMediaTests {
         await origin.stop()
 
         cache = try await folder.cache(HTTPUpstream.standard(), small)
-        let second = CachingURLAsset(url: url, cache: cache)
+        let second = CachingURLAsset(caching: url, in: cache)
         second.resourceLoader.playerPattern = pattern
         await expectPlays(second, seeks: [3, 9, 0], "second play")
         #expect(second.media?.statistics.originRequests == 0)
@@ -115,7 +115,7 @@ struct RealMediaTests {
         let url = origin.url("/a.mp3")
         for play in ["first play", "second play"] {
             let cache = try await folder.cache(HTTPUpstream.standard())
-            let asset = CachingURLAsset(url: url, cache: cache)
+            let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
             await expectPlays(asset, seeks: [9, 3, 0], "\(play)")
             await cache.close()
@@ -136,7 +136,7 @@ struct RealMediaTests {
         let url = origin.url("/a")
         for play in ["first play", "second play"] {
             let cache = try await folder.cache(HTTPUpstream.standard())
-            let asset = CachingURLAsset(url: url, cache: cache)
+            let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
             // The duration of an mp3 follows from its length, which is known once all of it has come.
             await expectPlays(
@@ -155,7 +155,7 @@ struct RealMediaTests {
         let upstream = MemoryUpstream(["/film": .init(bytes, contentType: media.mediaType)])
         upstream.hold("/film", from: Int64(bytes.count) * 2 / 3)
         let cache = try await ScratchFolder().cache(upstream, small)
-        let asset = CachingURLAsset(url: address("film"), cache: cache)
+        let asset = CachingURLAsset(caching: address("film"), in: cache)
         asset.resourceLoader.playerPattern = pattern
         let tracks = try await asset.load(.tracks)
         #expect(tracks.map(\.mediaType) == [.video, .audio])

@@ -73,7 +73,7 @@ struct RenewalTests {
     private func watched(
         _ cache: MediaCache, asRenewal: Bool = false
     ) throws -> (watching: Watching, asset: AVURLAsset) {
-        let loader = CachingResourceLoader(source: MediaSource(url: address()), cache: cache, unknownLength: .platform)
+        let loader = CachingResourceLoader(caching: MediaSource(url: address()), in: cache, unknownLength: .platform)
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         let watching = Watching(loader, asRenewal: asRenewal)
         asset.resourceLoader.setDelegate(watching, queue: loader.queue)
@@ -145,7 +145,7 @@ struct RenewalTests {
             }
             return ResolvedRequest(url: address(), headerFields: [.authorization: "Bearer \(number)"])
         }
-        let asset = CachingURLAsset(source: source, cache: cache)
+        let asset = CachingURLAsset(caching: source, in: cache)
         let driver = ResourceLoaderDriver(asset)
         origin.upstream.hold(from: 300_000)
         _ = await driver.requestContentInformation().ending()
@@ -173,7 +173,7 @@ struct RenewalTests {
         origin.accept(99)
         let cache = try await folder.cache(origin, cuttingAtOnce)
         let source = MediaSource(url: address()) { _ in ResolvedRequest(url: address()) }
-        let asset = CachingURLAsset(source: source, cache: cache)
+        let asset = CachingURLAsset(caching: source, in: cache)
         guard case .failed(let error) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else {
             Issue.record("not failed")

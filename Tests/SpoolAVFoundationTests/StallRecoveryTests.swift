@@ -114,7 +114,7 @@ struct StallRecoveryTests {
         let remains = Remains()
         let clock = ManualClock()
         func play() async throws {
-            let asset = CachingURLAsset(url: address(), cache: cache)
+            let asset = CachingURLAsset(caching: address(), in: cache)
             let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)
             let recovery = StallRecovery.of(play.player, clock: clock)
             (remains.player, remains.asset, remains.recovery) = (play.player, asset, recovery)
@@ -144,7 +144,7 @@ struct StallRecoveryTests {
         upstream.hold(from: 1000)
         let remains = Remains()
         func load() async {
-            let asset = CachingURLAsset(url: address(), cache: cache)
+            let asset = CachingURLAsset(caching: address(), in: cache)
             asset.resourceLoader.playerPattern = pattern
             let player = AVPlayer()
             player.headless = .untimed
@@ -165,7 +165,7 @@ struct StallRecoveryTests {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 600_000)
-        let asset = CachingURLAsset(url: address(), cache: cache)
+        let asset = CachingURLAsset(caching: address(), in: cache)
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.requestTimeout = 1
         let play = HeadlessPlay(AVPlayerItem(asset: asset), speed: 50)

@@ -12,7 +12,7 @@ import Synchronization
 /// with the URL that ``CachingURLAsset/cachingURL(for:)`` gives, or the loader is never asked.
 ///
 /// ```swift
-/// let loader = CachingResourceLoader(source: MediaSource(url: url), cache: cache)
+/// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
 /// asset.resourceLoader.setDelegate(loader, queue: loader.queue)
 /// ```
 ///
@@ -50,12 +50,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// A loader of a media file in a cache. Costs nothing until the player asks.
     ///
     /// - Parameter mimeType: the media type to go by, whatever the origin says and the first bytes look like.
-    public convenience init(source: MediaSource, cache: MediaCache, mimeType: String? = nil) {
-        self.init(source: source, cache: cache, unknownLength: .platform, mimeType: mimeType)
+    public convenience init(caching source: MediaSource, in cache: MediaCache, mimeType: String? = nil) {
+        self.init(caching: source, in: cache, unknownLength: .platform, mimeType: mimeType)
     }
 
     init(
-        source: MediaSource, cache: MediaCache, unknownLength: UnknownLengthPolicy, mimeType: String? = nil,
+        caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy, mimeType: String? = nil,
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)

@@ -10,12 +10,12 @@ extension AVPlayerItem {
     /// let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
     /// ```
     public convenience init(caching url: URL, in cache: MediaCache) {
-        self.init(asset: CachingURLAsset(url: url, cache: cache))
+        self.init(asset: CachingURLAsset(caching: url, in: cache))
     }
 
     /// An item that plays a media file through a cache, with credentials or a URL found when needed.
     public convenience init(caching source: MediaSource, in cache: MediaCache) {
-        self.init(asset: CachingURLAsset(source: source, cache: cache))
+        self.init(asset: CachingURLAsset(caching: source, in: cache))
     }
 
     /// The item's asset, if it plays through a cache.

@@ -38,7 +38,7 @@ struct Play: Sendable {
         }
         var (report, media, warnings) = try await options.withCache(capacity: capacity, upstream: upstream) { cache in
             let warnings = Warnings(of: cache, heard: heard)
-            let asset = CachingURLAsset(source: source, cache: cache)
+            let asset = CachingURLAsset(caching: source, in: cache)
             var report = PlayReport(try await play(asset, media: asset.media), of: source.url)
             report.add(requestsOf: asset)
             return (report, asset.media, warnings)

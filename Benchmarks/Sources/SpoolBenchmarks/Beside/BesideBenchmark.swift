@@ -115,7 +115,7 @@ private struct BesideFilm {
         let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard(), configuration: .unlimited)
         try await cache.open()
         let watch = {
-            try await Watching.watch(CachingURLAsset(url: origin.url, cache: cache), for: 5)
+            try await Watching.watch(CachingURLAsset(caching: origin.url, in: cache), for: 5)
             return origin.bytesSent
         }
         let left = try await watch()
@@ -150,7 +150,7 @@ private struct BesideFilm {
         let cache = MediaCache(directory: folder.url, upstream: HTTPUpstream.standard(), configuration: .unlimited)
         try await cache.open()
         try await Task.sleep(for: Self.rest)
-        let time = try await Watching.timeToFirstData(CachingURLAsset(url: origin.url, cache: cache))
+        let time = try await Watching.timeToFirstData(CachingURLAsset(caching: origin.url, in: cache))
         await cache.close()
         return time
     }
