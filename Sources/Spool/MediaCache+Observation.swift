@@ -17,8 +17,9 @@ extension MediaCache {
     /// - Parameters:
     ///   - repairing: Whether bad blocks are dropped, to be fetched again when asked for.
     ///   - progress: Called now and then; from any thread.
-    /// - Throws: `CacheError`: `.storage` when the catalog or a file can't be read, or is to be repaired and can't be
-    ///   written; `.closed`.
+    /// - Returns: What it found; blocks whose file can't be opened this time are counted as not checked, with the cause.
+    /// - Throws: `CacheError`: `.storage` when the catalog can't be read, or is to be repaired and can't be written;
+    ///   `.closed`.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
     ) async throws -> VerificationReport {

@@ -75,6 +75,36 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
+    @Test("A check goes on past a file that can't be opened, and says how many blocks that left unchecked, and why")
+    func verifyingPastUnopenable() async throws {
+        let first = try await fixture.open()
+        try await fixture.store("a", length: 3 * Block.size, in: first)
+        try await first.flush()
+        let path = try fixture.filledFile()
+        try await fixture.store("b", length: 2 * Block.size, in: first)
+        try await first.flush()
+        try await first.close()
+        let other = fixture.mediaFiles.map { fixture.path + "/media/" + $0 }.first {
+            $0 != path && (try? SystemFileSystem().openFile($0, .read).size()) ?? 0 > 0
+        }
+        try fixture.damage(try #require(other), at: 10)
+        let store = try await fixture.open()
+        fixture.files.decide { call, opened in call == .open && opened == path ? .error(.EPERM) : nil }
+        for repairing in [false, true] {
+            let found = try await store.verify(repairing: repairing)
+            #expect(found.blocks == 2 && found.bad == 1 && found.dropped == (repairing ? 1 : 0))
+            #expect(found.unchecked == 3)
+            let cause = try #require(found.uncheckedCause)
+            #expect(cause.contains(path) && cause.contains("not permitted"), "\(cause)")
+        }
+        // Nothing is given up for it.
+        fixture.files.heal()
+        let found = try await store.verify(repairing: false)
+        #expect(found.blocks == 4 && found.bad == 0 && found.unchecked == 0 && found.uncheckedCause == nil)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("What can't be removed by a sweep keeps it from nothing else")
     func sweep() async throws {
         try await fixture.open().close()

@@ -13,6 +13,7 @@ struct VerifyCommand: AsyncParsableCommand {
         var blocks: Int
         var bad: Int
         var dropped: Int
+        var unchecked: Int
     }
 
     @OptionGroup var options: CacheOptions
@@ -21,17 +22,28 @@ struct VerifyCommand: AsyncParsableCommand {
     func run() async throws {
         let found = try await options.withExistingCache { try await check($0) }
         if found == nil { options.tellOfNoCache() }
-        let report = Report(blocks: found?.blocks ?? 0, bad: found?.bad ?? 0, dropped: found?.dropped ?? 0)
+        let report = Report(
+            blocks: found?.blocks ?? 0, bad: found?.bad ?? 0, dropped: found?.dropped ?? 0,
+            unchecked: found?.unchecked ?? 0)
         if options.json {
             try Output.json(report)
         } else {
-            try Output.line("\(report.blocks.counted("block")) checked, \(report.bad) bad, \(report.dropped) dropped")
+            let rest = report.unchecked > 0 ? ", \(report.unchecked) not checked" : ""
+            try Output.line(
+                "\(report.blocks.counted("block")) checked, \(report.bad) bad, \(report.dropped) dropped\(rest)")
         }
-        guard report.bad > report.dropped else { return }
         let bad = report.bad - report.dropped
-        throw CommandFailure(
-            .damaged,
-            "\(bad.counted("block")) \(bad == 1 ? "is" : "are") damaged; --repair drops what is, to be fetched again")
+        var failures: [any Error] = []
+        if bad > 0 {
+            let are = "\(bad.counted("block")) \(bad == 1 ? "is" : "are") damaged"
+            failures.append(
+                CommandFailure(.damaged, "\(are); --repair drops what is, to be fetched again"))
+        }
+        if let cause = found?.uncheckedCause {
+            failures.append(
+                CacheError(.storage, "\(report.unchecked.counted("block")) could not be checked: \(cause)"))
+        }
+        if !failures.isEmpty { throw CommandFailures(all: failures) }
     }
 
     private func check(_ cache: MediaCache) async throws -> VerificationReport {

@@ -102,6 +102,8 @@ extension MediaFile {
 
     /// What was found by a check of recorded blocks.
     package struct Findings: Sendable {
+        /// How many records were done with, passed over or checked.
+        package var checked = 0
         /// Blocks that are not what was received, or can't be read, as their landed bytes.
         package var bad: [Range<Int64>] = []
         /// Set if the file could not be opened this time, and the rest was not checked.
@@ -114,8 +116,8 @@ extension MediaFile {
     /// else it stays landed, and whoever reads it next finds out.
     package func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
-        for record in records where record.isPlausible {
-            while let reading = withMap({ $0.planVerifying(record) }) {
+        for record in records {
+            while record.isPlausible, let reading = withMap({ $0.planVerifying(record) }) {
                 let isGood: Bool
                 do {
                     isGood = try verifies(record)
@@ -136,6 +138,7 @@ extension MediaFile {
                 if !isGood { findings.bad.append(record.range) }
                 break
             }
+            findings.checked += 1
         }
         return findings
     }

@@ -7,9 +7,10 @@ extension Store {
     ///   - repairing: Whether bad blocks are given up, to be fetched again. If not they stay recorded, and a read that
     ///     meets one finds out.
     ///   - progress: Called now and then with the blocks done and the blocks in all; from any thread.
-    /// Where something else stands in a file's place, all of its blocks are bad; repaired, the resource is removed.
+    /// Where something else stands in a file's place, all of its blocks are bad; repaired, the resource is removed. A file
+    /// that can't be opened this time is told of and passed over.
     ///
-    /// - Throws: ``CacheError`` when the catalog or a file can't be opened this time.
+    /// - Throws: ``CacheError`` when the catalog can't be read.
     package func verify(
         repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
     ) async throws -> VerificationReport {
@@ -29,10 +30,16 @@ extension Store {
             for key in keys {
                 guard let lease = try await lease(CacheKey(hash: key)) else { continue }
                 defer { lease.end() }
+                let end = result.blocks + lease.generation.storedBlockCount
                 do {
                     try await verify(lease.generation, repairing, &result) { progress($0, max(total, $0)) }
-                } catch let error as CacheError where error.saysNoFile {
-                    let count = lease.generation.storedBlockCount
+                } catch let unopened as UnopenedFile {
+                    let count = max(0, end - result.blocks)
+                    guard unopened.cause.saysNoFile else {
+                        result.unchecked += count
+                        result.uncheckedCause = result.uncheckedCause ?? unopened.cause.message
+                        continue
+                    }
                     result.blocks += count
                     result.bad += count
                     guard repairing else { continue }
@@ -61,23 +68,35 @@ extension Store {
         while true {
             let first = index
             // A few at a time: whoever needs the thread for a player gets it in between.
-            let step = try await executor.run(in: .maintenance) { () -> (count: Int, bad: Int, next: Int64?) in
+            let step = try await executor.run(in: .maintenance) { () -> Step? in
                 try self.checkOpen()
-                guard let disk = generation.disk, let row = generation.row.value else { return (0, 0, nil) }
+                guard let disk = generation.disk, let row = generation.row.value else { return nil }
                 let blocks = try self.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
                 let found = disk.verify(blocks, repairing: isRepairing)
                 if isRepairing { generation.noteInvalidated(found.bad.map(MediaFile.wholeBlocks)) }
-                if let failure = found.failure { throw failure }
-                return (blocks.count, found.bad.count, blocks.last.map { $0.index + 1 })
+                return Step(found: found, next: blocks.last.map { $0.index + 1 })
             }
-            result.blocks += step.count
-            result.bad += step.bad
-            if isRepairing { result.dropped += step.bad }
+            guard let step else { return }
+            result.blocks += step.found.checked
+            result.bad += step.found.bad.count
+            if isRepairing { result.dropped += step.found.bad.count }
+            if let cause = step.found.failure { throw UnopenedFile(cause: cause) }
             guard let next = step.next else { return }
             progress(result.blocks)
             index = next
         }
     }
+}
+
+/// A media file that could not be opened this time, so that the rest of its blocks is not checked.
+private struct UnopenedFile: Error {
+    var cause: CacheError
+}
+
+/// A few blocks that were checked, and where to go on.
+private struct Step {
+    var found: MediaFile.Findings
+    var next: Int64?
 }
 
 extension Generation {
