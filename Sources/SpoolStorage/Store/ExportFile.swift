@@ -9,7 +9,8 @@ import Glibc
 import Musl
 #endif
 
-/// A file that is written beside the one that it is to replace, under a name that nobody else has.
+/// A file that is written beside the one that it is to replace, under a name that nobody else has; errors name the file
+/// that was asked for.
 final class ExportFile: Sendable {
     private let path: String
     private let partial: String
@@ -30,12 +31,12 @@ final class ExportFile: Sendable {
         try checkPath(path)
         // Never somebody else's, never through a link; readable as the person's other files are.
         let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
-        guard descriptor >= 0 else { throw CacheError.system("could not be created", path: partial, errno: errno) }
+        guard descriptor >= 0 else { throw CacheError.system("could not be created", path: path, errno: errno) }
         if isThere, fchmod(descriptor, status.st_mode & 0o7777) != 0 {
             let code = errno
             close(descriptor)
             unlink(partial)
-            throw CacheError.system("could not be given the mode of “\(path)”", path: partial, errno: code)
+            throw CacheError.system("could not be replaced by a file of its mode", path: path, errno: code)
         }
         self.path = path
         self.partial = partial
@@ -53,7 +54,7 @@ final class ExportFile: Sendable {
                 if written > 0 {
                     count += written
                 } else if errno != EINTR {
-                    throw CacheError.system("could not be written", path: partial, errno: errno)
+                    throw CacheError.system("could not be written", path: path, errno: errno)
                 }
             }
         }
@@ -62,13 +63,13 @@ final class ExportFile: Sendable {
     /// Puts the file in its place.
     func finish() throws {
         guard rename(partial, path) == 0 else {
-            throw CacheError.system("could not be renamed to “\(path)”", path: partial, errno: errno)
+            throw CacheError.system("could not be put in its place", path: path, errno: errno)
         }
     }
 
     /// Removes what was written.
     func discard() {
-        // If it can't be removed there is nothing more to do: the error that led here says where it is.
+        // If it can't be removed there is nothing more to do: the disk that refuses that has refused to write it, too.
         unlink(partial)
     }
 }

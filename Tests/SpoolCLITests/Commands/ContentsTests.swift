@@ -140,6 +140,22 @@ struct ContentsTests {
         }
     }
 
+    @Test("What keeps an export from being written is said of the file that was asked for")
+    func exportThatCantBeWritten() async throws {
+        try await withStored { _, spool, url in
+            #expect(try await spool.run("get", url).status == 0)
+            let nowhere = try await spool.run("export", url, "nowhere/copy")
+            #expect(nowhere.status == 1 && nowhere.complaints.count == 1)
+            #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: No such file or directory\n"))
+            let command = "\(SpoolProcess.executable.path) export \(url) copy"
+            // No file may have more than 200 kB.
+            let large = try await spool.shell("trap '' XFSZ; ulimit -f 400; \(command)")
+            #expect(large.status == 1 && large.complaints.count == 1)
+            #expect(large.errors.hasSuffix("/copy” could not be written: File too large\n"), "\(large.errors)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
+        }
+    }
+
     @Test("C34: verify finds a flipped bit, --repair drops its block, and get fetches it anew")
     func verifies() async throws {
         try await withStored { origin, spool, url in
