@@ -51,7 +51,8 @@ extension CacheDirectory {
         reading path: String, fileSystem: any FileSystem, cause: CacheError, lock: (any StoredFile)?
     ) throws {
         let catalogPath = path + "/catalog.sqlite"
-        let catalog = try Self.readableCatalog(catalogPath, fileSystem)
+        var catalog: Catalog?
+        if case .success(let readable)? = try Self.readableCatalog(catalogPath, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
             ? "nothing is kept: \(cause.message)" : "the cache is only read, nothing new is kept: \(cause.message)"
@@ -73,18 +74,21 @@ extension CacheDirectory {
             signature: "")
     }
 
-    private static func readableCatalog(_ path: String, _ fileSystem: any FileSystem) throws -> Catalog? {
+    /// The catalog to read only, or why the disk does not allow that; nil if there is none.
+    private static func readableCatalog(
+        _ path: String, _ fileSystem: any FileSystem
+    ) throws -> Result<Catalog, CacheError>? {
         guard try fileSystem.attributes(path) != nil else { return nil }
         do {
-            return try Catalog(inspecting: path)
-        } catch let error as CacheError where error.code == .storage {
+            return .success(try Catalog(inspecting: path))
+        } catch let cause as CacheError where cause.code == .storage {
             // What a change that was broken off has left can't be told from what was there before.
-            guard try fileSystem.attributes(path + "-journal") == nil else { return nil }
+            guard try fileSystem.attributes(path + "-journal") == nil else { return .failure(cause) }
             // Readers of a live database note themselves beside it, which this disk does not allow.
             do {
-                return try Catalog(inspecting: path, isFrozen: true)
+                return .success(try Catalog(inspecting: path, isFrozen: true))
             } catch let error as CacheError where error.code == .storage {
-                return nil
+                return .failure(error.isDatabaseRefusal ? cause : error)
             }
         }
     }
@@ -95,13 +99,10 @@ extension CacheDirectory {
     static func catalog(inspecting path: String, fileSystem: any FileSystem) throws -> Catalog {
         let catalogPath = path + "/catalog.sqlite"
         try refuseFile(path, fileSystem)
-        guard try fileSystem.attributes(catalogPath) != nil else {
+        guard let catalog = try readableCatalog(catalogPath, fileSystem) else {
             throw CacheError(.notStored, "“\(path)” holds no cache")
         }
-        guard let catalog = try readableCatalog(catalogPath, fileSystem) else {
-            throw CacheError(.storage, "“\(catalogPath)” can't be read")
-        }
-        return catalog
+        return try catalog.get()
     }
 
     /// A folder in which others can put files or links is not one to read media from.

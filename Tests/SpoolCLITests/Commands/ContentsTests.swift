@@ -156,6 +156,29 @@ struct ContentsTests {
         }
     }
 
+    @Test("A catalog that can't be read is said with the cause")
+    func unreadableCatalog() async throws {
+        try await withStored { _, spool, url in
+            let catalog = spool.file("cache/catalog.sqlite")
+            for name in try FileManager.default.contentsOfDirectory(atPath: spool.file("cache").path)
+            where name.hasPrefix("catalog") {
+                try FileManager.default.removeItem(at: spool.file("cache/" + name))
+            }
+            try Data().write(to: catalog)
+            let empty = try await spool.run("ls")
+            #expect(
+                empty.status == 1 && empty.errors.hasSuffix("/catalog.sqlite” holds no tables\n"), "\(empty.errors)")
+            try FileManager.default.removeItem(at: catalog)
+            try FileManager.default.createDirectory(at: catalog, withIntermediateDirectories: false)
+            for arguments in [["ls"], ["info", url], ["export", url, "copy"]] {
+                let result = try await spool.run(arguments)
+                #expect(result.status == 1 && result.complaints.count == 1)
+                let sentence = "/catalog.sqlite” could not be opened: it is a directory\n"
+                #expect(result.errors.hasSuffix(sentence), "\(result.errors)")
+            }
+        }
+    }
+
     @Test("C34: verify finds a flipped bit, --repair drops its block, and get fetches it anew")
     func verifies() async throws {
         try await withStored { origin, spool, url in
