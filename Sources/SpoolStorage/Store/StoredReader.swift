@@ -70,23 +70,39 @@ package final class StoredReader: Sendable {
     ///
     /// - Throws: ``CacheError``: `incomplete`; `storage` when the file can't be written.
     package func export(to file: URL) throws {
-        guard let length = record.description?.length else { throw incomplete(nil) }
-        if length > 0, let hole = record.landed.firstHole(in: 0..<length) { throw incomplete(hole) }
+        let length = try completeLength()
         let target = try ExportFile(replacing: file.path)
         do {
             var offset: Int64 = 0
             while offset < length {
-                let bytes = try read(offset..<min(length, offset + 1 << 20))
+                let bytes = try readComplete(offset..<min(length, offset + 1 << 20))
                 try target.append(bytes)
                 offset += Int64(bytes.count)
             }
             try target.finish()
-        } catch let missing as MissingBytes {
-            target.discard()
-            throw incomplete(missing.range)
         } catch {
             target.discard()
             throw error
+        }
+    }
+
+    /// The length of a resource that is recorded as complete.
+    ///
+    /// - Throws: ``CacheError`` with code `incomplete`, which names the first missing bytes.
+    package func completeLength() throws -> Int64 {
+        guard let length = record.description?.length else { throw incomplete(nil) }
+        if length > 0, let hole = record.landed.firstHole(in: 0..<length) { throw incomplete(hole) }
+        return length
+    }
+
+    /// As ``read(_:)``, of a resource that should be complete. Blocks.
+    ///
+    /// - Throws: ``CacheError``: `incomplete` when the first of the bytes are not there, or are not what was received.
+    package func readComplete(_ range: Range<Int64>) throws -> Data {
+        do {
+            return try read(range)
+        } catch let missing as MissingBytes {
+            throw incomplete(missing.range)
         }
     }
 

@@ -140,6 +140,27 @@ struct ContentsTests {
         }
     }
 
+    @Test("export to - gives the bytes to standard output, and nothing but an error where they are not all there")
+    func exportsToStandardOutput() async throws {
+        try await withStored { _, spool, url in
+            #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
+            let early = try await spool.run("export", url, "-")
+            #expect(
+                early.status == 1 && early.output.isEmpty && early.errors.contains("is not complete: it lacks bytes"))
+            #expect(try await spool.run("get", url).status == 0)
+            let result = try await spool.run("export", url, "-")
+            #expect(result.status == 0 && result.output == Self.media.data && result.errors.isEmpty)
+            #expect(!FileManager.default.fileExists(atPath: spool.file("-").path))
+            #expect(try await spool.run("export", url, "-", "--json").status == 64)
+            #expect(try await spool.run("export", url, "./-").status == 0)
+            #expect(try Data(contentsOf: spool.file("-")) == Self.media.data)
+            try flipBit(at: 100_000, in: spool.file("cache"))
+            let damaged = try await spool.run("export", url, "-")
+            #expect(damaged.status == 1 && damaged.complaints.count == 1)
+            #expect(Self.media.data.starts(with: damaged.output) && damaged.output.count < Self.media.data.count)
+        }
+    }
+
     @Test("What keeps an export from being written is said of the file that was asked for")
     func exportThatCantBeWritten() async throws {
         try await withStored { _, spool, url in
