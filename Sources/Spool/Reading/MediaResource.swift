@@ -34,6 +34,9 @@ public final class MediaResource: Sendable {
 
     deinit { if resource != nil { registry.release(identity) } }
 
+    /// Where its bytes are read: a task that only reads, and hands on, changes threads less often there.
+    package var readingExecutor: (any TaskExecutor)? { resource?.context.executor.executor(for: .playback) }
+
     /// The resource, opened.
     func opened() async throws -> OpenResource {
         let resource = try openResource

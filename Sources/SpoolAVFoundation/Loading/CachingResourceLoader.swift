@@ -182,7 +182,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private func describeResource() {
         guard describing == nil else { return }
         let (media, policy, mimeType) = (media, unknownLength, mimeType)
-        describing = Task { [weak self, queue] in
+        describing = Task(executorPreference: media.readingExecutor) { [weak self, queue] in
             let result: Result<ResourceDescription, any Error>
             do {
                 result = .success(try await ResourceDescription(of: media, unknownLength: policy, mimeType: mimeType))
@@ -216,7 +216,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         let reader = media.reader(range, chunkSize: Self.chunkSize)
         request.reader = reader
         let id = request.id
-        Task { [weak self, queue, clock] in
+        Task(executorPreference: media.readingExecutor) { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
                     // Nothing more is taken from the cache while bytes wait for the player's queue, or for their time.
