@@ -95,7 +95,11 @@ struct ExampleTests {
         let cache = MediaCache.temporary(upstream: origin)
         let urls = try ["a", "b", "c"].map { try #require(URL(string: "https://media.example/\($0)")) }
         for url in urls { _ = try await cache.media(for: url).data(in: 0..<Self.song.length) }
-        #expect(try await makeRoom(in: cache, keeping: urls[0], removing: urls[1], to: 0) == Self.song.length)
+        // What was read a moment ago may still be closing, and is not evicted while it is open.
+        while try await makeRoom(in: cache, keeping: urls[0], removing: urls[1], to: 0) > Self.song.length {
+            await Task.yield()
+        }
+        #expect(cache.storedByteCount == Self.song.length)
         #expect(try await cache.storedResources().map(\.address) == ["https://media.example/a"])
         try await clear(cache)
         #expect(cache.storedByteCount == 0)
