@@ -131,8 +131,9 @@ extension OpenResource {
     /// Bytes that were taken for landed could not be read. The store has told of those that it gave up; what else is not
     /// there is a hole from here on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
-        let holes = Array(generation.landed.holes(in: range))
-        if !holes.isEmpty { invalidated(holes, of: generation) }
+        if generation.landed.contains(range) { return }
+        // Looked at again while nothing more is told: what has come meanwhile is there, and would come twice.
+        invalidated(of: generation) { Array(generation.landed.holes(in: range)) }
     }
 
     // MARK: - Preloading
@@ -199,10 +200,17 @@ extension OpenResource: GenerationUser {
     }
 
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
+        invalidated(of: generation) { ranges }
+    }
+
+    private func invalidated(of generation: Generation, _ ranges: () -> [Range<Int64>]) {
         state.withLock { $0.isComplete = false }
         scheduler.feed { state in
             guard state.lease?.generation === generation else { return [] }
-            return ranges.flatMap { state.machine.invalidated($0) }
+            // Neighbours as one, so that one request is planned for them.
+            var holes = ByteRangeSet()
+            for range in ranges() { holes.insert(range) }
+            return holes.flatMap { state.machine.invalidated($0) }
         }
         changes.change()
     }

@@ -18,7 +18,7 @@ extension Generation {
     ///   `closed` for bytes that were not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
-        return try reporting {
+        return try reporting(file, part) {
             try ReadBuffers.data(count: Int(part.upperBound - part.lowerBound)) { try file.read(part, into: $0) }
         }
     }
@@ -26,7 +26,7 @@ extension Generation {
     /// As ``read(_:)``, into a buffer that has room for `range`; returns how many were read.
     package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         let (file, part) = try source(of: range)
-        try reporting { try file.read(part, into: buffer) }
+        try reporting(file, part) { try file.read(part, into: buffer) }
         return Int(part.upperBound - part.lowerBound)
     }
 
@@ -40,7 +40,7 @@ extension Generation {
         // Held first, then proven: what is proven before may go until it is held.
         let ticket = file.hold(part)
         do {
-            let open = try reporting {
+            let open = try reporting(file, part) {
                 try file.prove(part)
                 return try file.openFile(for: part)
             }
@@ -60,12 +60,36 @@ extension Generation {
         throw MissingBytes(range: range)
     }
 
-    private func reporting<R>(_ body: () throws -> R) throws -> R {
+    private func reporting<R>(_ file: MediaFile, _ part: Range<Int64>, _ body: () throws -> R) throws -> R {
         do {
             return try body()
         } catch let missing as MissingBytes {
-            noteInvalidated(missing.invalidated, cause: missing.cause)
+            // Damage seldom comes alone: what of it lies ahead is asked for in the same request.
+            let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
+            let more = isDamage ? file.badBlocks(after: part) : []
+            noteInvalidated(missing.invalidated + more, cause: missing.cause)
             throw missing
+        }
+    }
+}
+
+extension MediaFile {
+    /// From where a read began, how far is looked for more: as far as a request at a new place goes by default.
+    private static let lookAhead: Int64 = 1 << 20
+
+    /// Checks what has landed after a read that met bad blocks; those found are holes now.
+    fileprivate func badBlocks(after read: Range<Int64>) -> [Range<Int64>] {
+        let start = Block.roundUp(read.upperBound)
+        let end = Block.roundDown(read.lowerBound) + Self.lookAhead
+        guard start < end, let landed = prefix(at: start) else { return [] }
+        do {
+            try prove(start..<min(landed.upperBound, end))
+            return []
+        } catch let missing as MissingBytes {
+            return missing.invalidated
+        } catch {
+            // A file that can't be opened now, or seals that can't be read: whoever reads there meets it.
+            return []
         }
     }
 }
