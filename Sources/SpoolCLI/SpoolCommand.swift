@@ -59,7 +59,7 @@ struct SpoolCommand: AsyncParsableCommand {
 
     private static func exitCode(reporting error: any Error, arguments: [String]) -> Int32 {
         let report = ErrorReport(error, arguments: arguments)
-        for line in report.lines { Output.remark("error: " + line) }
+        for line in report.lines { Output.remark("error: " + line.abbreviated) }
         return report.status
     }
 }

@@ -13,6 +13,13 @@ extension StringProtocol {
         }
     }
 
+    /// The text with the middle left out of what is too long to be read, such as the path of a URL of some kilobytes.
+    var abbreviated: String {
+        split(separator: " ", omittingEmptySubsequences: false)
+            .map { $0.count > 300 ? "\($0.prefix(200))…\($0.suffix(60))" : String($0) }
+            .joined(separator: " ")
+    }
+
     /// Text in JSON's form with the same characters written as `\u001b`; they stand within its strings only.
     var shownInJSON: String {
         guard unicodeScalars.contains(where: \.acts) else { return String(self) }

@@ -14,5 +14,5 @@ enum Warning: String, CaseIterable, Sendable {
     case noJump
 
     /// Says it on standard error.
-    func tell(_ text: String) { Output.remark("warning: " + text) }
+    func tell(_ text: String) { Output.remark("warning: " + text.abbreviated) }
 }

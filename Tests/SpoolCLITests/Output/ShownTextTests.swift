@@ -27,6 +27,24 @@ struct ShownTextTests {
         #expect(try JSONDecoder().decode([String].self, from: Data(encoded.utf8)) == [text])
     }
 
+    @Test("What is too long to be read is shown by its two ends, on the lines of errors and warnings")
+    func abbreviated() async throws {
+        #expect("a  b \(String(repeating: "c", count: 300)) d".abbreviated.count == 307)
+        let long = String(repeating: "c", count: 200) + "-" + String(repeating: "d", count: 8000)
+        let ends = String(repeating: "c", count: 200) + "…" + String(repeating: "d", count: 60)
+        #expect("a  \(long) b".abbreviated == "a  \(ends) b")
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        for arguments in [
+            ["info", "http://h/\(long)"], ["get", long], [long], ["get", "http://h/a", "--output", long],
+            ["ls", "--cache", long],
+        ] {
+            let result = try await spool.run(arguments)
+            #expect(result.status > 0 && result.complaints.count == 1)
+            #expect(result.errors.hasPrefix("error: ") && result.errors.utf8.count < 1000, "\(arguments[0].prefix(4))")
+        }
+    }
+
     @Test("E72: an origin's type and tag, and a file's name, get to the terminal escaped")
     func printed() async throws {
         let media = OriginResource(
