@@ -54,7 +54,7 @@ extension OpenResource {
         scheduler.feed { state in state.machine.advance(id, to: position, now: clock.elapsed()) }
         while true {
             if scheduler.isClosed {
-                return .failure(CacheError(.closed, "\(address): the cache is closed", key: key))
+                return .failure(closedError)
             }
             if let result = look(id, at: position, limit: limit) {
                 guard case .failure(let error) = result else { return result }
@@ -108,7 +108,7 @@ extension OpenResource {
                         .originUnavailable, "\(address): the origin could not be asked for byte \(position.grouped)")
                 return (.failure(error), actions)
             case .closed:
-                return (.failure(CacheError(.closed, "\(address): the cache is closed")), actions)
+                return (.failure(closedError), actions)
             }
         }
     }

@@ -16,7 +16,7 @@ extension OpenResource {
     private func variant(for credentials: SourceCredentials) async throws -> (key: CacheKey, of: [CacheKey]) {
         guard context.configuration.freshness == .http else { return (key, []) }
         let everyone = credentials.source.key(by: context.configuration.keyPolicy)
-        let fields = try await credentials.resolved().request.headerFields
+        let fields = try await headerFields(of: credentials)
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
@@ -28,6 +28,16 @@ extension OpenResource {
         else { return (own, own == everyone ? [] : [everyone]) }
         let selected = CacheKey(own.hash + "\n" + freshness.selection(by: fields))
         return (selected, own == everyone ? [own] : [everyone, own])
+    }
+
+    private func headerFields(of credentials: SourceCredentials) async throws -> HTTPFields {
+        guard credentials.source.isResolved else { return credentials.source.headerFields }
+        return try await unlessClosed { try await credentials.resolved().request.headerFields }
+    }
+
+    /// Whether what is stored can be opened only when the source's resolver has answered.
+    func waitsForResolver(of credentials: SourceCredentials) -> Bool {
+        context.configuration.freshness == .http && credentials.source.isResolved && !isLoaded
     }
 
     /// A lease on what is stored of the variant; nil if nothing is.

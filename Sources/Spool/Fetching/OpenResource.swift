@@ -45,6 +45,8 @@ final class OpenResource: Sendable {
     /// Told of whatever changes ``observableState``.
     let changes = ChangeSignal()
     let state = Mutex(State())
+    /// For the source's resolver and the length; they end when the cache closes.
+    let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
     let evaluation = KeyTurns<CacheKey>()
 
@@ -82,7 +84,7 @@ final class OpenResource: Sendable {
     /// A store that fails is an event, not an error: play goes on as if nothing were stored, and what is stored stays.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled: under ``FreshnessPolicy/http`` the source is asked
-    ///   for its credentials first, and may not answer.
+    ///   for its credentials first, and may not answer; `CacheError` with code `.closed`.
     func load(_ credentials: SourceCredentials) async throws {
         while true {
             switch takeLoading() {
@@ -133,6 +135,8 @@ final class OpenResource: Sendable {
             lease = try await openStored(credentials)
         } catch let error as CancellationError where Task.isCancelled {
             throw error
+        } catch let error as CacheError where error.code == .closed {
+            throw error.about(key)
         } catch {
             state.withLock { $0.isUncached = true }
             send(.notKept(cause: CacheError(error, reading: address)))
@@ -267,6 +271,25 @@ final class OpenResource: Sendable {
     }
 
     // MARK: - Closing
+
+    /// Readers end, and whoever waits for one to begin; asked once, when the cache closes.
+    func endReaders() {
+        scheduler.endReaders()
+        waits.end()
+    }
+
+    /// Runs `body`, which may wait as long as it likes, until the cache is closed.
+    ///
+    /// - Throws: What `body` does; `CacheError` with code `.closed`.
+    func unlessClosed<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+        do {
+            return try await waits.run(0, on: context.executor.executor(for: .playback), body)
+        } catch  where scheduler.isClosed && !Task.isCancelled {
+            throw closedError
+        }
+    }
+
+    var closedError: CacheError { CacheError(.closed, "\(address): the cache is closed", key: key) }
 
     /// Waits for what is nearly done, cancels the rest, and waits for both.
     ///

@@ -118,7 +118,7 @@ final class OpenResources: Sendable {
         }
         await withTaskGroup(of: Void.self) { group in
             for resource in resources {
-                resource.scheduler.endReaders()
+                resource.endReaders()
                 group.addTask { await resource.close(within: .milliseconds(300)) }
             }
         }

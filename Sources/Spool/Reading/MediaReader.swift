@@ -43,6 +43,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let chunkSize: Int64
     let handsOutSlices: Bool
     private let phase = Mutex(Phase.unopened(at: nil))
+    /// For a place in the resource.
+    private let waits = EndableWaits()
     /// How often a read of the disk that fails for the moment is tried again.
     private static let retries = 2
 
@@ -92,6 +94,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return nil
         }
         if let former { former.resource.closeReader(former.id) }
+        waits.end()
     }
 
     /// Ends the reader: a pull that waits returns nil. What landed stays, and other readers' transfers go on.
@@ -101,6 +104,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return phase
         }
         if case .open(let open) = former { open.resource.closeReader(open.id) }
+        waits.end()
     }
 
     /// Iterates over the chunks that are left.
@@ -222,20 +226,50 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Opens the resource and takes a place in it; nil if the reader has ended.
     private func open() async throws -> Open? {
         while true {
+            let turn = waits.turn
             let asked: Int64?
             switch phase.withLock({ $0 }) {
             case .open(let open): return open
             case .finished, .cancelled: return nil
             case .unopened(let offset): asked = offset
             }
-            let resource = try await media.opened()
-            var place = bounds(from: asked)
-            if place == nil, case .suffix(let count) = range {
-                let length = try await media.length(toFindLast: count, for: priority)
-                place = (Swift.max(0, length - Swift.max(count, 0)), nil)
+            do {
+                let resource = try await opened(turn)
+                var place = bounds(from: asked)
+                if place == nil { place = try await boundsOfSuffix(in: resource, turn) }
+                // Else it was sent elsewhere meanwhile, or cancelled.
+                if let place, let open = try self.place(place.start, place.end, asked: asked, in: resource) {
+                    return open
+                }
+            } catch  where waits.turn != turn && !Task.isCancelled {
+                // It is of a place that the reader has left.
             }
-            // Else it was sent elsewhere meanwhile, or cancelled.
-            if let place, let open = try self.place(place.start, place.end, asked: asked, in: resource) { return open }
+        }
+    }
+
+    private func opened(_ turn: UInt64) async throws -> OpenResource {
+        guard let resource = media.resource, resource.waitsForResolver(of: media.credentials) else {
+            return try await media.opened()
+        }
+        return try await wait(turn, in: resource) { media in try await media.opened() }
+    }
+
+    /// Where the last bytes stand, for which the origin may have to be asked.
+    private func boundsOfSuffix(
+        in resource: OpenResource, _ turn: UInt64
+    ) async throws -> (start: Int64, end: Int64?)? {
+        guard case .suffix(let count) = range else { return nil }
+        let length = try await wait(turn, in: resource) { [priority] media in
+            try await media.length(toFindLast: count, for: priority)
+        }
+        return (Swift.max(0, length - Swift.max(count, 0)), nil)
+    }
+
+    private func wait<R: Sendable>(
+        _ turn: UInt64, in resource: OpenResource, _ body: @escaping @Sendable (MediaResource) async throws -> R
+    ) async throws -> R {
+        try await waits.run(turn, on: resource.context.executor.executor(for: .playback)) { [media] in
+            try await body(media)
         }
     }
 

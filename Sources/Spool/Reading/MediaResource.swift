@@ -106,7 +106,11 @@ public final class MediaResource: Sendable {
     /// The number of bytes, asking the origin if need be; if it tells no total, for the last `count` of them.
     func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
         if let length = try await contentInformation(for: priority).length { return length }
-        if let resource, let length = try await resource.askLength(credentials, last: count, priority) { return length }
+        let resource = try openResource
+        let asked = try await resource.unlessClosed { [credentials] in
+            try await resource.askLength(credentials, last: count, priority)
+        }
+        if let asked { return asked }
         throw CacheError(
             .unsatisfiableRange,
             "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read")

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import SpoolTesting
 import Synchronization
 import Testing
@@ -157,6 +158,75 @@ struct ReadingTests {
                 #expect(try read(10, at: 0) == 10)
                 #expect(throws: CacheError.self) { try read(10, at: -1) }
             }
+        }
+    }
+
+    enum Delay: CaseIterable { case resolver, head, length }
+
+    @Test(
+        "Whoever waits for a source's resolver, or for the length, waits no longer when the reader or the cache ends",
+        arguments: Delay.allCases, [false, true])
+    func waitBeforeReading(_ delay: Delay, isClosed: Bool) async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
+        let (begun, gate) = (ChangeSignal(), ChangeSignal())
+        let film = film
+        stage.origin.script("/a") { request, _ in
+            let isSuffix = request.headerFields[.range]?.hasPrefix("bytes=-") == true
+            if delay == .head || isSuffix {
+                begun.change()
+                _ = await gate.wait(beyond: 0)
+                try Task.checkCancellation()
+            }
+            var head = HTTPResponse(status: .partialContent)
+            head.headerFields = [.contentRange: "bytes 0-65535/*", .contentLength: "65536", .eTag: "\"1\""]
+            return .init(head, .pattern(film), body: 0..<65536)
+        }
+        let url = stage.url()
+        let cache = try await stage.open()
+        let media = cache.media(
+            for: MediaSource(url: url) { _ in
+                begun.change()
+                if delay == .resolver { _ = await gate.wait(beyond: 0) }
+                return ResolvedRequest(url: url)
+            })
+        let reader = media.reader(delay == .resolver ? .all : .suffix(10))
+        let pull = Task { try await reader.next() }
+        let blocked = media.reader()
+        let read = Task {
+            guard delay == .resolver else { throw CancellationError() }
+            return try await onThread {
+                try withUnsafeTemporaryAllocation(byteCount: 10, alignment: 1) { try blocked.read(into: $0, at: 0) }
+            }
+        }
+        let states = Task { for await _ in media.states {} }
+        _ = await begun.wait(beyond: delay == .resolver ? 0 : 1)
+        if isClosed {
+            try await stage.flowing { await cache.close() }
+            let error = await #expect(throws: CacheError.self) { try await pull.value }
+            #expect(error?.code == .closed && error?.key == media.key)
+            await states.value
+        } else {
+            reader.cancel()
+            blocked.cancel()
+            #expect(try await pull.value == nil)
+        }
+        await #expect(throws: (any Error).self) { try await read.value }
+        gate.change()
+        try await stage.flowing { await cache.close() }
+        await states.value
+    }
+
+    @Test("A reader that is sent elsewhere while it waits for the length reads there")
+    func seekBeforeReading() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(film), rules: [.request(0, .stall(after: nil))])])
+        try await stage.session { (cache: MediaCache) async throws in
+            let reader = cache.media(for: stage.url()).reader(.suffix(10))
+            let pull = Task { try await reader.next() }
+            _ = try await stage.origin.log.first { _ in true }
+            reader.seek(to: 2_000_000)
+            #expect(try await pull.value?.offset == 2_000_000)
+            reader.cancel()
+            stage.origin.release()
         }
     }
 

@@ -1,0 +1,48 @@
+import Synchronization
+
+/// Waits that somebody else can end: for what may take as long as an app or an origin likes.
+final class EndableWaits: Sendable {
+    private struct State {
+        var turn: UInt64 = 0
+        var tasks: [Int: @Sendable () -> Void] = [:]
+        var last = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// How often all waits have been ended.
+    var turn: UInt64 { state.withLock { $0.turn } }
+
+    /// Ends those that go on, and those of this turn that are still to come.
+    func end() {
+        let cancels = state.withLock { state in
+            state.turn += 1
+            defer { state.tasks = [:] }
+            return state.tasks.sorted { $0.key < $1.key }
+        }
+        for (_, cancel) in cancels { cancel() }
+    }
+
+    /// Runs `body` in a task of its own, and waits for it.
+    ///
+    /// - Parameter turn: Of when the caller decided to wait.
+    /// - Throws: What `body` does; `CancellationError` where the waits were ended, or the task that waits is cancelled.
+    func run<R: Sendable>(
+        _ turn: UInt64, on executor: any TaskExecutor, _ body: @escaping @Sendable () async throws -> R
+    ) async throws -> R {
+        let task = Task(executorPreference: executor, operation: body)
+        let number = state.withLock { state -> Int? in
+            guard state.turn == turn else { return nil }
+            state.last += 1
+            state.tasks[state.last] = { task.cancel() }
+            return state.last
+        }
+        if number == nil { task.cancel() }
+        defer { if let number { state.withLock { $0.tasks[number] = nil } } }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+}
