@@ -17,6 +17,7 @@ public final class MediaCache: Sendable {
 
     let context: CacheContext
     let resources = OpenResources()
+    private let closing = Mutex<Task<Void, Never>?>(nil)
     /// Goes when the cache is closed; nil if its directory stays.
     let temporaryDirectory: URL?
     /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
@@ -147,7 +148,19 @@ public final class MediaCache: Sendable {
     ///
     /// What is nearly done is let in first. Call it before the process ends; what a kill leaves out is at most what
     /// arrived in the last tenth of a second.
+    ///
+    /// Whoever calls it again waits for the same end.
     public func close() async {
+        let closing = closing.withLock { closing in
+            if let closing { return closing }
+            let task = Task(executorPreference: context.executor.executor(for: .background)) { await self.closeNow() }
+            closing = task
+            return task
+        }
+        await closing.value
+    }
+
+    private func closeNow() async {
         await resources.closeAll()
         do {
             try await context.opening.close()?.close()

@@ -62,11 +62,18 @@ final class StoreOpening: Sendable {
 
     /// Nothing is opened any more; the store that has been, to be closed.
     func close() async -> Store? {
-        if case .opening(let task) = phase.withLock({ $0 }) { _ = try? await task.value }  // Then none is open.
-        return phase.withLock { phase in
-            defer { phase = .closed }
-            if case .open(let opened) = phase { return opened.store }
-            return nil
+        while true {
+            let (opening, store) = phase.withLock { phase -> (Task<Opened, any Error>?, Store?) in
+                if case .opening(let task) = phase { return (task, nil) }
+                defer { phase = .closed }
+                if case .open(let opened) = phase { return (nil, opened.store) }
+                return (nil, nil)
+            }
+            guard let opening else { return store }
+            guard (try? await opening.value) != nil else {  // Then none is open.
+                phase.withLock { $0 = .closed }
+                return nil
+            }
         }
     }
 

@@ -108,6 +108,26 @@ struct LazyOpeningTests {
         await first?.close()
     }
 
+    @Test("Each of those who close a cache at once waits until it is closed")
+    func closedTogether() async throws {
+        for _ in 0..<20 {
+            let cache = cache()
+            try await play(cache)
+            let lock = URL(fileURLWithPath: stage.directory + "/lock")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        await cache.close()
+                        // The mark of a clean end.
+                        let isEmpty = try Data(contentsOf: lock).isEmpty
+                        #expect(isEmpty)
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
     @Test("A cache that is closed before it was opened, or while it is, stays closed")
     func closed() async throws {
         let early = cache()
