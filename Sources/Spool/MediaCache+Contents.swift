@@ -69,12 +69,12 @@ extension MediaCache {
     /// Evicts by policy until at most `size` bytes are kept; nil: until the capacity holds.
     ///
     /// - Returns: How many bytes went. Pinned resources and what readers are near stay.
+    /// - Throws: `CacheError`: `.invalidArgument` if `size` is negative, `.storage` where nothing may be changed, `.closed`.
     @discardableResult
     public func evict(to size: Int64? = nil) async throws -> Int64 {
-        let before = storedByteCount
-        guard let size = size ?? capacity else { return 0 }
-        try await store.evict(to: size)
-        return before - storedByteCount
+        let store = try await store
+        guard let size = size ?? store.capacity else { return 0 }
+        return try await store.evict(to: size)
     }
 
     /// Sets the most to keep from now on, and evicts what is too much, as far as pins and readers allow.

@@ -44,18 +44,23 @@ extension Store {
 
     /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.
     ///
+    /// - Returns: How many bytes went.
     /// - Throws: ``CacheError``: `invalidArgument` if `size` is negative.
-    package func evict(to size: Int64) async throws {
+    @discardableResult
+    package func evict(to size: Int64) async throws -> Int64 {
         guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
         try checkWritable()
         // What was closed or used a moment ago counts in the policy's order.
         try? await flush()  // If it can't be written, that was reported: the order is that of what is recorded.
-        await evictions.run(0) {
+        return await evictions.run(0) {
+            let before = evictedByteCount.load(ordering: .relaxed)
             while ledger.used > size {
-                guard await executor.run(in: .background, { self.free(self.ledger.used - size) }) > 0 else { return }
+                guard await executor.run(in: .background, { self.free(self.ledger.used - size) }) > 0 else { break }
             }
             // Resources of no bytes take no room, but asked for nothing, nothing is to be left.
             while size == 0, await executor.run(in: .background, { self.free(1) }) > 0 {}
+            // Nobody else evicts meanwhile; others may have landed.
+            return evictedByteCount.load(ordering: .relaxed) - before
         }
     }
 
@@ -165,13 +170,18 @@ extension Store {
         }
         defer { for key in whole + [part].compactMap({ $0 }) { turns.end(key) } }
         var freed: Int64 = 0
-        for (resource, bytes) in try removeUnused(whole, evenPinned: false) {
-            report(.evicted(CacheKey(hash: resource.key), url: resource.url, bytes: bytes))
-            // One of no bytes is progress, too.
-            freed += max(1, bytes)
-        }
+        // One of no bytes is progress, too.
+        for bytes in try evictWhole(whole) { freed += max(1, bytes) }
         if let part { freed += try evictTail(of: part, count - freed) }
         return freed
+    }
+
+    /// - Returns: The bytes of each that went.
+    private func evictWhole(_ keys: [CacheKey]) throws -> [Int64] {
+        try removeUnused(keys, evenPinned: false).map { resource, bytes in
+            reportEvicted(CacheKey(hash: resource.key), url: resource.url, bytes: bytes)
+            return bytes
+        }
     }
 
     /// Takes the tail of a resource; its head stays longest, being what a next play needs first.
@@ -179,7 +189,7 @@ extension Store {
         guard try !catalog.isPinned(key.hash) else { return 0 }
         guard let lease = try openStored(key, nil) else {
             // In a format that is not known here, it goes as a whole.
-            return try removeUnused([key], evenPinned: false).reduce(0) { $0 + $1.bytes }
+            return try evictWhole([key]).reduce(0, +)
         }
         defer { lease.end() }
         return evictTail(of: lease.generation, count)
@@ -209,7 +219,12 @@ extension Store {
     private func noteEvicted(_ bytes: Int64, of generation: Generation) {
         guard bytes > 0 else { return }
         noteChange(of: generation)
-        report(.evicted(generation.key, url: generation.url, bytes: bytes))
+        reportEvicted(generation.key, url: generation.url, bytes: bytes)
+    }
+
+    private func reportEvicted(_ key: CacheKey, url: String, bytes: Int64) {
+        evictedByteCount.add(bytes, ordering: .relaxed)
+        report(.evicted(key, url: url, bytes: bytes))
     }
 
     /// Takes from the tails of versions beside which others have begun: those come into their place with their first

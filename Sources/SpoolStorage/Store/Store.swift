@@ -62,6 +62,8 @@ package final class Store: Sendable {
     let turns = KeyTurns<CacheKey>()
     /// One at a time makes room.
     let evictions = KeyTurns<Int>()
+    /// Bytes that have been evicted since the store was opened.
+    let evictedByteCount = Atomic<Int64>(0)
     let flusher: Flusher
     let work: BackgroundWork
     let uses = Mutex(UseTimes())

@@ -128,6 +128,28 @@ struct LazyOpeningTests {
         }
     }
 
+    @Test("What is evicted is counted, whether or not the directory was open")
+    func evictions() async throws {
+        let first = cache()
+        try await play(first)
+        await first.close()
+        let second = cache { $0.capacity = .bytes(100_000) }
+        let evicted = try await second.evict()
+        #expect(evicted >= Self.song.length - 100_000 && second.storedByteCount == Self.song.length - evicted)
+        await second.close()
+        let third = cache()
+        try await play(third)
+        try await third.pin(MediaSource(url: stage.url()))
+        await third.close()
+        let fourth = cache()
+        #expect(try await fourth.evict(to: 0) == 0)
+        try await fourth.unpin(MediaSource(url: stage.url()))
+        #expect(try await fourth.evict(to: 0) == Self.song.length)
+        await fourth.close()
+        let error = await #expect(throws: CacheError.self) { try await fourth.evict() }
+        #expect(error?.code == .closed)
+    }
+
     @Test("A cache that is closed before it was opened, or while it is, stays closed")
     func closed() async throws {
         let early = cache()
