@@ -55,7 +55,12 @@ final class SourceCredentials: Sendable {
     func refresh(_ number: Int, status: Int) async throws -> Bool {
         let resolved = try await resolve { state in
             if let known = state.resolved, known.number > number { return .known(known) }
-            guard source.isResolved, !state.hasRefreshed || state.resolving != nil else { return .none }
+            guard source.isResolved else { return .none }
+            if state.hasRefreshed, state.resolving == nil {
+                // That play ends with it; the next one may come after a sign-in.
+                state.hasRefreshed = false
+                return .none
+            }
             state.hasRefreshed = true
             return .resolve(.refused(status: status))
         }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import SpoolStorage
+import SpoolTesting
 import Synchronization
 import Testing
 
@@ -56,6 +57,28 @@ final class SourceCredentialsTests: Sendable {
         credentials.accepted()
         #expect(try await credentials.refresh(second.number, status: 403))
         #expect(reasons.withLock { $0 } == [.first, .refused(status: 401), .refused(status: 403)])
+    }
+
+    @Test("A play that begins after one that was refused for good asks for a fresh one again")
+    func refusedForGood() async throws {
+        let stage = try MemoryStage(["/a": .pattern(100_000, .requiresField("Authorization", "Bearer 2", else: 401))])
+        let calls = Mutex(0)
+        let url = stage.url()
+        try await stage.session { (cache: MediaCache) async throws in
+            let media = cache.media(
+                for: MediaSource(url: url) { _ in
+                    let number = calls.withLock { calls in
+                        defer { calls += 1 }
+                        return calls
+                    }
+                    return ResolvedRequest(url: url, headerFields: [.authorization: "Bearer \(number)"])
+                })
+            let error = await #expect(throws: CacheError.self) { try await media.data(in: 0..<10) }
+            #expect(error?.httpStatus == 401)
+            #expect(calls.withLock { $0 } == 2)
+            #expect(try await media.data(in: 0..<10).count == 10)
+        }
+        #expect(calls.withLock { $0 } == 3)
     }
 
     @Test("Who is cancelled does not wait for a resolver that never returns")
