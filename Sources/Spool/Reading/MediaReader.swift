@@ -286,7 +286,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     private func place(_ start: Int64, _ end: Int64?, asked: Int64?, in resource: OpenResource) throws -> Open? {
         guard start >= 0, start <= Block.offsetLimit - Block.size else {
             throw CacheError(
-                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416)
+                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
+                key: media.key, range: start..<Swift.max(start, end ?? .max))
         }
         let (id, place) = media.openReader(at: start, end: end, priority: priority, in: resource)
         let open = Open(id: id, resource: resource, place: place, position: start)

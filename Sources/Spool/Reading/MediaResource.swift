@@ -50,7 +50,7 @@ public final class MediaResource: Sendable {
     var openResource: OpenResource {
         get throws {
             if let resource { return resource }
-            throw CacheError(.closed, "\(source.displayAddress): the cache is closed")
+            throw CacheError(.closed, "\(source.displayAddress): the cache is closed", key: key)
         }
     }
 
@@ -113,7 +113,7 @@ public final class MediaResource: Sendable {
         if let asked { return asked }
         throw CacheError(
             .unsatisfiableRange,
-            "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read")
+            "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read", key: key)
     }
 
     /// A reader of `range`; it opens when its first chunk is pulled.

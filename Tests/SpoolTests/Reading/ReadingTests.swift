@@ -94,6 +94,7 @@ struct ReadingTests {
                 all.seek(to: offset)
                 let error = await #expect(throws: CacheError.self) { try await all.next() }
                 #expect(error?.code == .unsatisfiableRange)
+                #expect(error?.key == media.key && error?.range?.lowerBound == offset)
                 all.seek(to: 10)
                 #expect(try await all.next()?.offset == 10)
             }
