@@ -68,13 +68,13 @@ extension Store {
         while true {
             let first = index
             // A few at a time: whoever needs the thread for a player gets it in between.
-            let step = try await executor.run(in: .maintenance) { () -> Step? in
+            let step = try await executor.run(in: .maintenance) { () -> CheckedPart? in
                 try self.checkOpen()
                 guard let disk = generation.disk, let row = generation.row.value else { return nil }
                 let blocks = try self.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
                 let found = disk.verify(blocks, repairing: isRepairing)
                 if isRepairing { generation.noteInvalidated(found.bad.map(MediaFile.wholeBlocks)) }
-                return Step(found: found, next: blocks.last.map { $0.index + 1 })
+                return CheckedPart(found: found, next: blocks.last.map { $0.index + 1 })
             }
             guard let step else { return }
             result.blocks += step.found.checked
@@ -94,7 +94,7 @@ private struct UnopenedFile: Error {
 }
 
 /// A few blocks that were checked, and where to go on.
-private struct Step {
+private struct CheckedPart {
     var found: MediaFile.Findings
     var next: Int64?
 }
