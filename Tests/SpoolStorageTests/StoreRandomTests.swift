@@ -55,7 +55,7 @@ struct StoreRandomTests {
         case 0..<14: try await play(name, store, fixture, &random)
         case 14..<18: try await replace(name, store, fixture, &random)
         case 18..<21: _ = try? await store.remove(key)
-        case 21..<23: try? await store.evict(to: store.usedBytes * Int64.random(in: 0...9, using: &random) / 10)
+        case 21..<23: _ = try? await store.evict(to: store.usedBytes * Int64.random(in: 0...9, using: &random) / 10)
         case 23..<25: _ = try? await store.verify(repairing: Bool.random(using: &random))
         case 25..<27: try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy-\(name)")))
         case 27..<30: store.noteUse(of: key)
