@@ -8,9 +8,11 @@ public import Spool
 /// Use it where an `AVURLAsset` is used. It gives AVFoundation a URL that only its own ``loader`` can load
 /// (`spool+https://…`); ``originalURL`` is the one that it was made with. Media that can't be cached plays plainly, as an
 /// `AVURLAsset` of the same URL would: files and other schemes than `http` and `https`, unless a `MediaSource` with a
-/// resolver says where their bytes are, and playlists (`.m3u8`), whose segments AVFoundation never asks a loader for. A playlist without that ending, and on Apple platforms a
-/// stream without a length, are found out when they are loaded, and the player is sent to ``originalURL``, or where a
-/// resolver found it, without the header fields that a `MediaSource` would have added to the request.
+/// resolver says where their bytes are, and playlists (`.m3u8`), whose segments AVFoundation never asks a loader for.
+///
+/// A playlist without that ending, and on Apple platforms a stream without a length, are found out when they are loaded,
+/// and the player is sent to ``originalURL``, or where a resolver found it, without the header fields that a
+/// `MediaSource` would have added to the request.
 ///
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)

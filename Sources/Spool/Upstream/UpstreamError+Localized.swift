@@ -37,12 +37,5 @@ extension UpstreamError: LocalizedError, CustomNSError {
     public var errorCode: Int { code.number }
 
     /// The cause and the ``message`` under Foundation's keys.
-    public var errorUserInfo: [String: Any] {
-        var details: [String: Any] = [:]
-        details[NSLocalizedDescriptionKey] = errorDescription
-        details[NSLocalizedFailureReasonErrorKey] = failureReason
-        details[NSLocalizedRecoverySuggestionErrorKey] = recoverySuggestion
-        details[NSUnderlyingErrorKey] = underlying
-        return details
-    }
+    public var errorUserInfo: [String: Any] { userInfo(underlying: underlying) }
 }

@@ -59,7 +59,12 @@ extension CacheError: LocalizedError, CustomNSError {
     public var errorCode: Int { code.number }
 
     /// The cause and the ``message`` under Foundation's keys.
-    public var errorUserInfo: [String: Any] {
+    public var errorUserInfo: [String: Any] { userInfo(underlying: underlying) }
+}
+
+extension LocalizedError {
+    /// The error's texts and its cause, under Foundation's keys.
+    package func userInfo(underlying: (any Error)?) -> [String: Any] {
         var details: [String: Any] = [:]
         details[NSLocalizedDescriptionKey] = errorDescription
         details[NSLocalizedFailureReasonErrorKey] = failureReason
