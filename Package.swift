@@ -21,6 +21,7 @@ let standInAVFoundation: [Target.Dependency] = []
 // An app needs neither the command nor the test kit, and should not resolve what they are built on: it takes this package
 // with `traits: []`. A package is left out only if every reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
+let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
 let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
 
 let package = Package(
@@ -31,6 +32,7 @@ let package = Package(
         .library(name: "Spool", targets: ["Spool"]),
         .library(name: "SpoolHTTP", targets: ["SpoolHTTP"]),
         .library(name: "SpoolAVFoundation", targets: ["SpoolAVFoundation"]),
+        .library(name: "SpoolProxy", targets: ["SpoolProxy"]),
         .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
         .executable(name: "spool", targets: ["SpoolCLI"]),
         // For the fuzzers of this repository alone.
@@ -40,7 +42,8 @@ let package = Package(
         .default(enabledTraits: ["Tools"]),
         .trait(
             name: "Tools", description: "The spool command, the origin server on sockets, and the tests.",
-            enabledTraits: ["AsyncHTTPClient"]),
+            enabledTraits: ["AsyncHTTPClient", "Proxy"]),
+        .trait(name: "Proxy", description: "SpoolProxy, which serves other players, and HLS and DASH, over localhost."),
         .trait(
             name: "AsyncHTTPClient",
             description: "AsyncHTTPClientUpstream, for servers and Linux; without it, HTTP goes over URLSession."),
@@ -50,11 +53,13 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.90.0"),
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.36.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
     ],
     targets: [
         .target(name: "ByteRanges"),
@@ -102,6 +107,22 @@ let package = Package(
             dependencies: ["ByteRanges", "Spool", "SpoolHTTP"] + standInAVFoundation
         ),
         .target(
+            name: "SpoolProxy",
+            dependencies: [
+                "ByteRanges",
+                "HTTPRanges",
+                "Spool",
+                "SpoolHTTP",
+                "SpoolStorage",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: proxy),
+                .product(name: "NIOCore", package: "swift-nio", condition: proxy),
+                .product(name: "NIOPosix", package: "swift-nio", condition: proxy),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: proxy),
+            ]
+        ),
+        .target(
             name: "SpoolOrigin",
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -129,6 +150,7 @@ let package = Package(
                 "SpoolAVFoundation",
                 "SpoolHTTP",
                 "SpoolOrigin",
+                "SpoolProxy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: tools),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -178,6 +200,15 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
                 .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: asyncHTTPClient),
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
+            ]
+        ),
+        .testTarget(
+            name: "SpoolProxyTests",
+            dependencies: [
+                "HTTPRanges", "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOPosix", package: "swift-nio", condition: tools),
             ]
         ),
         .testTarget(
