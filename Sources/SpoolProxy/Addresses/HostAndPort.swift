@@ -1,0 +1,82 @@
+#if Proxy
+import Foundation
+
+/// A URL's authority: host and port, without a user (RFC 3986 §3.2).
+///
+/// Stricter than the RFC where nothing that can be connected to is lost: names of letters, digits, `-`, `_` and dots, IPv6
+/// in brackets without a zone. Numbers that some resolvers take for an address (`127.1`) are names here.
+struct HostAndPort: Hashable, Sendable {
+    /// In lower case; IPv6 in brackets.
+    let host: String
+    /// 1…65535; nil if there is none or it is empty.
+    let port: Int?
+
+    /// Both, as in a URL.
+    var text: String { port.map { "\(host):\($0)" } ?? host }
+
+    /// - Throws: ``AddressError`` with code `host`, `port` or `userInformation`.
+    init(_ authority: Substring) throws(AddressError) {
+        // No word of it in the message: it may be a password.
+        guard !authority.utf8.contains(UInt8(ascii: "@")) else {
+            throw AddressError(
+                .userInformation, "an address with a user or a password can't be asked through the proxy")
+        }
+        let name = String(authority.prefix(300)).escapedForMessage
+        let bytes = authority.utf8
+        let hostEnd: String.Index
+        if bytes.first == UInt8(ascii: "[") {
+            guard let bracket = bytes.firstIndex(of: UInt8(ascii: "]")) else {
+                throw AddressError(.host, "the host of \(name) begins with a bracket that nothing closes")
+            }
+            hostEnd = bytes.index(after: bracket)
+            let address = String(authority[..<hostEnd].dropFirst().dropLast())
+            guard Self.isIPv6(address) else {
+                throw AddressError(.host, "the host of \(name) is not an IPv6 address, which alone has brackets")
+            }
+        } else {
+            hostEnd = bytes.lastIndex(of: UInt8(ascii: ":")) ?? authority.endIndex
+            guard Self.isName(bytes[..<hostEnd]) else {
+                let reason = authority[..<hostEnd].isEmpty ? "is empty" : "is neither a name nor an IP address"
+                throw AddressError(.host, "the host of \(name.isEmpty ? "an address" : name) \(reason)")
+            }
+        }
+        host = authority[..<hostEnd].lowercased()
+        port = try Self.port(authority[hostEnd...], of: name)
+    }
+
+    /// Reads `:port` or nothing.
+    private static func port(_ text: Substring, of name: String) throws(AddressError) -> Int? {
+        guard let colon = text.utf8.first else { return nil }
+        let digits = text.utf8.dropFirst()
+        guard colon == UInt8(ascii: ":"), digits.allSatisfy(\.isASCIIDigit) else {
+            throw AddressError(.port, "the port of \(name) is not a number")
+        }
+        if digits.isEmpty { return nil }
+        let significant = digits.drop { $0 == UInt8(ascii: "0") }
+        guard significant.count <= 5, let port = Int(Substring(significant)), port <= 65535 else {
+            throw AddressError(.port, "the port of \(name) is not from 1 to 65535")
+        }
+        return port
+    }
+
+    /// Whether it can be looked up: labels of 1 to 63 bytes, 253 in all, perhaps a dot at the end (RFC 1035 §2.3.4).
+    private static func isName(_ bytes: Substring.UTF8View) -> Bool {
+        let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
+        guard name.count <= 253 else { return false }
+        return name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
+            !label.isEmpty && label.count <= 63
+                && label.allSatisfy {
+                    $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+                }
+        }
+    }
+
+    private static func isIPv6(_ text: String) -> Bool {
+        guard text.utf8.allSatisfy({ $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }) else {
+            return false
+        }
+        var address = in6_addr()
+        return inet_pton(AF_INET6, text, &address) == 1
+    }
+}
+#endif
