@@ -13,6 +13,9 @@ extension Generation {
         return version
     }
 
+    /// What the last response told of it beside; nil if that is not known.
+    var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
+
     /// Takes over what a response told; what is nil stays.
     func update(_ version: ResourceVersion?, _ freshness: StoredFreshness?) {
         // A length that contradicts what has landed was refused by the scheduler before it comes here.

@@ -87,7 +87,7 @@ struct Transfer {
         note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
         let cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
-            requestDate: requestDate, responseDate: clock.now())
+            from: response.url, requestDate: requestDate, responseDate: clock.now())
         let decision = try await resource.evaluate(
             response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
             cacheability: cacheability)

@@ -11,7 +11,8 @@ struct ResponseCacheability: Sendable {
     private let saysVary: Bool
 
     init(
-        policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, requestDate: Date, responseDate: Date
+        policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil, requestDate: Date,
+        responseDate: Date
     ) {
         let fields = response.headerFields
         let control = CacheControl(fields: fields)
@@ -32,7 +33,8 @@ struct ResponseCacheability: Sendable {
             // With `no-cache` it is asked about each time, also after a 304 that does not repeat the word.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
-            receivedAt: Int64(responseDate.timeIntervalSince1970))
+            receivedAt: Int64(responseDate.timeIntervalSince1970), initialAge: freshness.initialAge,
+            head: StoredHead(response, from: url))
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)
@@ -41,7 +43,7 @@ struct ResponseCacheability: Sendable {
     /// What holds from now on, after a 304: its fields replace the stored ones that they name (RFC 9111 §3.2).
     func freshness(updating stored: StoredFreshness?, at now: Int64) -> StoredFreshness {
         guard let stored else { return freshness }
-        var result = freshness
+        var result = freshness.updating(stored)
         if !saysVary {
             result.vary = stored.vary
             result.selected = stored.selected
@@ -55,6 +57,16 @@ struct ResponseCacheability: Sendable {
             let (until, overflow) = now.addingReportingOverflow(stored.lifetime ?? 0)
             result.freshUntil = overflow ? .max : until
         }
+        return result
+    }
+}
+
+extension StoredFreshness {
+    /// The head of what is stored, with the fields that this one's response brought.
+    func updating(_ stored: StoredFreshness?) -> StoredFreshness {
+        guard let head, let former = stored?.head else { return self }
+        var result = self
+        result.head = former.updated(by: head)
         return result
     }
 }

@@ -19,6 +19,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var isLifetimeControlled: Bool?
     /// Seconds since 1970 at which the response came; nil where an earlier build did not note it.
     var receivedAt: Int64?
+    /// How many seconds old it was when it came (RFC 9111 §4.2.3); nil where an earlier build did not note it.
+    var initialAge: Int64?
+    /// Status and fields; nil where an earlier build did not note them.
+    var head: StoredHead?
 
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
@@ -26,6 +30,12 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 
     /// A response that came later than now came while the calendar was ahead: nothing is known of its age.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
+
+    /// How many seconds old the response is.
+    func age(at now: Int64) -> Int64 {
+        let (age, overflow) = (initialAge ?? 0).addingReportingOverflow(max(0, now - (receivedAt ?? now)))
+        return overflow ? .max : age
+    }
 
     /// Whether a request with these fields would have got the same variant.
     func matches(_ request: HTTPFields) -> Bool {

@@ -1,0 +1,60 @@
+package import Foundation
+package import HTTPRanges
+package import HTTPTypes
+import SpoolStorage
+
+/// The head under which an origin sent a version, as it is kept with the version and sent on to others.
+package struct StoredResponse: Sendable, Hashable {
+    /// The status of the whole: 200 where only parts have come.
+    package var status: Int
+    /// The end-to-end fields, as later responses of the version have updated them. Framing (`Content-Length`,
+    /// `Content-Range`), `Age` and what is one user's (`Set-Cookie`) is not among them.
+    package var fields: HTTPFields
+    /// The length of the whole in bytes, if it is known.
+    package var length: Int64?
+    /// Where it came from, after redirects, without user, query and fragment; nil if an earlier build did not note it.
+    package var url: URL?
+    /// Tells the version from others.
+    package var validator: Validator
+    /// Whether its bytes are kept on disk, rather than only passed on.
+    package var isStored: Bool
+    private var freshness: StoredFreshness?
+
+    /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).
+    package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
+
+    /// Whether it may be used at a moment in seconds since 1970 without asking, by HTTP's rules (RFC 9111 §4.2).
+    package func isFresh(at now: Int64) -> Bool { freshness?.isFresh(at: now) ?? false }
+}
+
+extension StoredResponse {
+    /// Of what is kept of a version; where an earlier build noted no head, its most needed fields are made from the rest.
+    init(_ description: GenerationDescription, isStored: Bool) {
+        var version = ResourceVersion(encoded: description.version) ?? ResourceVersion()
+        version.contentType = version.contentType ?? description.contentType
+        let freshness = StoredFreshness(encoded: description.fields)
+        self.init(version, freshness, length: description.length ?? version.length, isStored: isStored)
+    }
+
+    /// Of a resource of which only the length has been told, or not even that.
+    init(length: Int64?) { self.init(ResourceVersion(), nil, length: length, isStored: false) }
+
+    private init(_ version: ResourceVersion, _ freshness: StoredFreshness?, length: Int64?, isStored: Bool) {
+        status = freshness?.head?.status ?? 200
+        fields = freshness?.head?.fields ?? HTTPFields(version)
+        self.length = length
+        url = freshness?.head?.url.flatMap { URL(string: $0) }
+        validator = version.validator
+        self.isStored = isStored
+        self.freshness = freshness
+    }
+}
+
+extension HTTPFields {
+    fileprivate init(_ version: ResourceVersion) {
+        self.init()
+        if let type = version.contentType { self[.contentType] = type }
+        if let tag = version.validator.entityTag { self[.eTag] = tag.text }
+        if let date = version.validator.lastModified { self[.lastModified] = date }
+    }
+}

@@ -1,0 +1,58 @@
+import HTTPTypes
+import Testing
+
+@testable import HTTPRanges
+
+@Suite("End-to-end fields")
+struct EndToEndFieldsTests {
+    private func fields(_ lines: [(String, String)]) throws -> HTTPFields {
+        HTTPFields(try lines.map { HTTPField(name: try #require(HTTPField.Name($0.0)), value: $0.1) })
+    }
+
+    @Test("The connection's own fields, and those that Connection names in any case, are not passed on (9110 §7.6.1)")
+    func hopByHop() throws {
+        let all = try fields([
+            ("Content-Type", "audio/mpeg"), ("Connection", "close, X-One"), ("x-one", "1"), ("X-Two", "2"),
+            ("Keep-Alive", "timeout=5"), ("Proxy-Connection", "close"), ("Proxy-Authenticate", "Basic"),
+            ("TE", "trailers"), ("Trailer", "X-Two"), ("Transfer-Encoding", "chunked"), ("Upgrade", "h2c"),
+            ("Set-Cookie", "a=b"), ("WWW-Authenticate", "Basic"),
+        ])
+        let left = EndToEndFields.of(all).map(\.name.rawName)
+        #expect(left == ["Content-Type", "X-Two", "Set-Cookie", "WWW-Authenticate"])
+    }
+
+    @Test("What is kept is without framing, Age and one user's secrets")
+    func storable() throws {
+        let all = try fields([
+            ("ETag", "\"1\""), ("Content-Length", "5"), ("Content-Range", "bytes 0-4/5"), ("Age", "3"),
+            ("Set-Cookie", "a=b"), ("WWW-Authenticate", "Basic"), ("Authentication-Info", "nextnonce=1"),
+            ("Content-Disposition", "attachment"),
+        ])
+        #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["ETag", "Content-Disposition"])
+    }
+
+    @Test("A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")
+    func updating() throws {
+        let stored = try fields([("X-One", "a"), ("X-One", "b"), ("X-Two", "c"), ("Content-Encoding", "br")])
+        let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])
+        let lines = EndToEndFields.updating(stored, by: newer).map { "\($0.name.canonicalName): \($0.value)" }
+        #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
+    }
+
+    @Test("Beyond the bound the largest fields that no cache needs go first, then the largest of the others")
+    func bounded() throws {
+        let long = String(repeating: "x", count: 1000)
+        let all = try fields([
+            ("X-Small", "1"), ("X-Large", long + long), ("Cache-Control", "max-age=1, " + long), ("ETag", "\"1\""),
+            ("Set-X", long),
+        ])
+        #expect(EndToEndFields.bounded(all, to: 10_000) == all)
+        #expect(
+            EndToEndFields.bounded(all, to: 3000).map(\.name.rawName) == [
+                "X-Small", "Cache-Control", "ETag", "Set-X",
+            ])
+        #expect(EndToEndFields.bounded(all, to: 1100).map(\.name.rawName) == ["X-Small", "Cache-Control", "ETag"])
+        #expect(EndToEndFields.bounded(all, to: 100).map(\.name.rawName) == ["ETag"])
+        #expect(EndToEndFields.bounded(all, to: 0).isEmpty)
+    }
+}
