@@ -30,8 +30,9 @@ extension OpenResource {
             var actions: [Scheduler.StateMachine.Action] = []
             if isStale, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(at: start, end: end, priority: priority, now: now)
-            state.readers[id] = ReaderPlace(
-                end: end, priority: priority, credentials: credentials, position: position)
+            var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
+            if state.lease != nil, !state.machine.needsValidation { place.source = .hit }
+            state.readers[id] = place
             state.credentials = credentials
             return (id, actions + more)
         }
@@ -165,7 +166,7 @@ extension OpenResource {
     /// opening a moment ago is not asked for again.
     private static let useTime = Duration.seconds(10)
 
-    private func isStale(_ opening: Int) -> Bool {
+    func isStale(_ opening: Int) -> Bool {
         let now = context.clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }

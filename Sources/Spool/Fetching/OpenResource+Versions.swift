@@ -108,9 +108,12 @@ extension OpenResource {
         version.length = version.length ?? known.length
         version.contentType = version.contentType ?? known.contentType
         if version != known { current.update(version, nil) }
+        var cacheability = cacheability
+        cacheability.freshness = cacheability.freshness.updating(current.storedFreshness)
         confirmed(by: cacheability, of: current)
         scheduler.feed { state in
             guard state.lease?.generation === current else { return [] }
+            state.noteSource(.miss)
             var actions: [Scheduler.StateMachine.Action] = []
             if let length = version.length { actions += state.machine.lengthLearnt(length).actions }
             // An origin that sends the stored version although it was asked conditionally has confirmed it, too.
@@ -157,10 +160,14 @@ extension OpenResource {
             let formerLease = state.lease
             state.lease = lease
             let length = lease?.generation.description.length
-            guard let formerLease else { return (true, length.map { state.machine.lengthLearnt($0).actions } ?? []) }
+            guard let formerLease else {
+                state.noteSource(.miss)
+                return (true, length.map { state.machine.lengthLearnt($0).actions } ?? [])
+            }
             let (left, actions) = state.machine.generationChanged(length: length, keeping: id)
             // Who stays in the former version holds it by its place; with the last of them it goes.
             for reader in left { state.readers[reader]?.former = formerLease }
+            state.noteSource(lease == nil ? nil : .miss, evenKnown: true)
             return (true, left.map { .wake($0) } + actions)
         }
         guard isCurrent else { return }
@@ -187,7 +194,9 @@ extension OpenResource {
         if version != known { generation.update(version, nil) }
         confirmed(by: cacheability, of: generation)
         scheduler.feed { state in
-            state.lease?.generation === generation ? state.machine.validated() : []
+            guard state.lease?.generation === generation else { return [] }
+            state.noteSource(.revalidated)
+            return state.machine.validated()
         }
     }
 
@@ -206,8 +215,11 @@ extension OpenResource {
     func useStale() {
         guard state.withLock({ !($0.freshness?.mustRevalidate ?? false) }) else { return }
         scheduler.feed { state in
-            state.lease != nil && state.machine.needsValidation ? state.machine.validated() : []
+            guard state.lease != nil, state.machine.needsValidation else { return [] }
+            state.noteSource(.stale)
+            return state.machine.validated()
         }
+        wakeWaitingForHead()
     }
 
     /// The whole resource's length has been told, or its body has ended there.

@@ -34,6 +34,8 @@ final class OpenResource: Sendable {
         var lastDescribing = 0
         /// Where its variant is stored; nil before that is known.
         var storageKey: CacheKey?
+        /// The head that was last made from a description, and from which.
+        var response: (description: GenerationDescription, response: StoredResponse)?
     }
 
     let key: CacheKey
@@ -215,6 +217,7 @@ final class OpenResource: Sendable {
 
     /// A response may have told what there is.
     func noteDescribed() {
+        wakeWaitingForHead()
         guard let information = contentInformation else { return }
         let waiting = state.withLock { state in
             defer { state.describing = [:] }

@@ -118,6 +118,61 @@ public final class MediaReader: AsyncSequence, Sendable {
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }
     }
 
+    // MARK: - The head
+
+    /// The head of the version that the reader is in: from the cache if that may be used, else as soon as the origin's
+    /// response has come, before its bytes. A head goes with its own bytes: should the version change, the reader stays in
+    /// this one and ends with `.resourceChanged` where its bytes end.
+    ///
+    /// Where the range begins past the end there is a head all the same. After ``seek(to:)`` it may be that of another
+    /// version.
+    ///
+    /// - Throws: As ``next()``; `CancellationError` where the reader has been cancelled or has ended.
+    package func response() async throws -> OpenedResponse {
+        try Task.checkCancellation()
+        if let known = try responseNow() { return known }
+        return try await withTaskCancellationHandler {
+            guard let executor = media.resource?.context.executor else {
+                _ = try await media.opened()
+                throw CancellationError()
+            }
+            return try await executor.runAsync { try await self.awaitResponse() }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// The head of what is open and need not be asked about, on the calling thread.
+    private func responseNow() throws -> OpenedResponse? {
+        guard let resource = media.resource, resource.isLoaded else { return nil }
+        let found: Open?
+        switch phase.withLock({ $0 }) {
+        case .open(let open): found = open
+        case .unopened(let offset):
+            // Said by the slow way.
+            found = bounds(from: offset).flatMap { try? place($0.start, $0.end, asked: offset, in: resource) }
+        case .finished, .cancelled: found = nil
+        }
+        guard let found, case .head(let head) = resource.responseNow(found.id) else { return nil }
+        return head
+    }
+
+    private func awaitResponse() async throws -> OpenedResponse {
+        do {
+            while let open = try await open() {
+                switch await open.resource.response(open.id) {
+                case .head(let head): return head
+                case .failure(let error): if finish(open) { throw error }
+                case .gone: break
+                }
+            }
+        } catch let error as CacheError where error.code == .unsatisfiableRange && range != MediaResource.beginning {
+            // No byte stands there, and no transfer from there has told of a version.
+            return try await media.response()
+        }
+        throw CancellationError()
+    }
+
     // MARK: - What has landed
 
     /// The next chunk without waiting, asking nobody and changing threads: nil if it can't be had so.
@@ -135,13 +190,22 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed
     /// and need not be asked about.
     func beginNow(_ limit: Int64) -> MediaChunk? {
-        guard case .unopened(let offset) = phase.withLock({ $0 }), let resource = media.resource, resource.isLoaded,
-            let (start, end) = bounds(from: offset),
-            let open = try? place(start, end, asked: offset, in: resource),  // Said by the slow way.
-            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: start, limit: limit)
+        guard let resource = media.resource, resource.isLoaded, let open = firstPlace(in: resource),
+            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: open.position, limit: limit)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
         return readNow(limit)
+    }
+
+    /// The place of a reader that has read nothing there yet.
+    private func firstPlace(in resource: OpenResource) -> Open? {
+        switch phase.withLock({ $0 }) {
+        case .unopened(let offset):
+            guard let (start, end) = bounds(from: offset) else { return nil }
+            return try? place(start, end, asked: offset, in: resource)  // Said by the slow way.
+        case .open(let open): return open.lease == nil ? open : nil
+        case .finished, .cancelled: return nil
+        }
     }
 
     /// Up to there the reader asks nobody.

@@ -15,7 +15,7 @@ public final class MediaResource: Sendable {
     let credentials: SourceCredentials
     /// Nil where the cache was closed before this was opened.
     let resource: OpenResource?
-    private let opening: Int
+    let opening: Int
     private let identity: OpenResources.Identity
     private let registry: OpenResources
 

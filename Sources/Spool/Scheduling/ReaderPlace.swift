@@ -14,6 +14,10 @@ struct ReaderPlace: Sendable {
     let position: ReaderPosition
     /// The version that the reader is in, once another has taken its place.
     var former: Lease?
+    /// How the version that it would be in came to be used; nil while nobody knows whether it may be.
+    var source: OpenedResponse.Source?
+    /// Whether it waits for a head, rather than for bytes.
+    var awaitsHead = false
 
     init(end: Int64?, priority: Priority, credentials: SourceCredentials, position: ReaderPosition) {
         self.end = end

@@ -100,6 +100,25 @@ extension Scheduler.StateMachine {
         return (.wait, actions + plan())
     }
 
+    /// What the reader is told that asks for the head of the version that it is in; it stays in that one from then on.
+    ///
+    /// - Parameter isDescribed: Whether there is a version.
+    package mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
+        guard let reader = readers[id] else { return (.gone, []) }
+        let isEmpty = !isDescribed && reader.mayUseStored && find(for: reader, limit: 1) != nil
+        if isDescribed && reader.mayUseStored || isEmpty {
+            endWaiting(id)
+            if isDescribed { readers[id]?.hasRead = true }
+            return (.described, reader.isWaiting ? plan() : [])
+        }
+        let (decision, actions) = read(id, limit: 1, now: now)
+        switch decision {
+        case .failed(let failure): return (.failed(failure), actions)
+        case .closed: return (.closed, actions)
+        case .wait, .landed, .end, .unsatisfiable: return (.wait, actions)
+        }
+    }
+
     /// The reader is gone.
     package mutating func closeReader(_ id: ReaderID) -> [Action] {
         guard readers[id] != nil else { return [] }

@@ -48,6 +48,20 @@ extension Scheduler {
             case closed
         }
 
+        /// What there is for a reader that asks for the head of its version.
+        package enum HeadDecision: Equatable {
+            /// The version is there; or nothing is but the end of the resource.
+            case described
+            /// Not yet; the reader is woken when a response has been evaluated.
+            case wait
+            /// It will not come, for a reason that the shell keeps.
+            case failed(FailureID)
+            /// The resource is being closed.
+            case closed
+            /// The reader is.
+            case gone
+        }
+
         /// What a transfer may do next.
         package enum Permission: Equatable {
             /// Land bytes up to this offset at most.

@@ -1,0 +1,194 @@
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("The head of what is read", .timeLimit(.minutes(10)))
+struct ResponseTests {
+    private static let film = PatternBytes(seed: 1, length: 1_000_000)
+
+    private func resource(_ lines: [(String, String)], _ behaviours: OriginBehaviour...) throws -> OriginResource {
+        var resource = OriginResource(.pattern(Self.film), etag: "\"v1\"", rules: behaviours.map { .always($0) })
+        for (name, value) in lines {
+            resource.headerFields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+        }
+        return resource
+    }
+
+    @Test(
+        "The head comes before the first byte, and later from the disk, with the origin's end-to-end fields",
+        arguments: [FreshnessPolicy.immutable, .revalidate, .http])
+    func fields(_ freshness: FreshnessPolicy) async throws {
+        let lines = [
+            ("Content-Disposition", "inline"), ("Access-Control-Allow-Origin", "*"), ("Cache-Control", "max-age=60"),
+            ("Set-Cookie", "secret=1"), ("Connection", "X-Hop"), ("X-Hop", "1"), ("X-Other", "2"),
+        ]
+        let stage = try MemoryStage(["/a": try resource(lines, .stall(after: 0))], freshness: freshness)
+        func check(_ opened: OpenedResponse, _ source: OpenedResponse.Source) {
+            #expect(opened.source == source)
+            #expect(opened.response.status == 200)
+            #expect(opened.response.length == 1_000_000)
+            #expect(opened.response.url == stage.url())
+            #expect(opened.response.isStored)
+            #expect(opened.response.validator.entityTag?.text == "\"v1\"")
+            let names = Set(opened.response.fields.map(\.name.canonicalName))
+            #expect(
+                names.subtracting(["date", "accept-ranges"]) == [
+                    "content-disposition", "access-control-allow-origin", "cache-control", "x-other", "etag",
+                    "content-type",
+                ])
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let reader = media.reader(.bytes(500_000..<600_000))
+            check(try await reader.response(), .miss)
+            #expect(media.landed.isEmpty)
+            stage.origin.set("/a", try resource(lines))
+            stage.origin.release()
+            #expect(try await reader.check(Self.film) == 600_000)
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let isAsked = freshness == .revalidate
+            check(try await media.reader(.bytes(500_000..<600_000)).response(), isAsked ? .revalidated : .hit)
+            check(try await media.response(), .hit)
+        }
+        #expect(stage.origin.log.exchanges.count <= (freshness == .revalidate ? 4 : 3))
+    }
+
+    @Test("A reader whose bytes are not all stored is told that the head is")
+    func partial() async throws {
+        let stage = try MemoryStage(["/a": try resource([])])
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.bytes(0..<100_000), Self.film)
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let whole = try await media.reader(.all).response()
+            let stored = try await media.reader(.bytes(0..<100_000)).response()
+            #expect(whole.source == .partial)
+            #expect(stored.source == .hit)
+        }
+    }
+
+    @Test("Beyond the end there is a head, too, stored or not")
+    func beyond() async throws {
+        for isStored in [false, true] {
+            let stage = try MemoryStage(["/a": try resource([])])
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                if isStored { try await media.check(.all, Self.film) }
+                for start in [1_000_000, 2_000_000, Int64.max - 1] {
+                    let reader = media.reader(.bytes(start..<Int64.max))
+                    #expect(try await reader.response().response.length == 1_000_000)
+                }
+            }
+        }
+    }
+
+    @Test("A refused request's head is an error, as its bytes would be")
+    func refused() async throws {
+        let stage = try MemoryStage(["/a": try resource([], .status(404))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            for _ in 0..<2 {
+                let error = await #expect(throws: CacheError.self) { try await media.reader().response() }
+                #expect(error?.code == .originRefused)
+                #expect(error?.httpStatus == 404)
+            }
+            await #expect(throws: CacheError.self) { try await media.response() }
+        }
+    }
+
+    @Test("A head that the origin confirms has the fields of its 304; one that it can't be asked about is stale")
+    func confirmed() async throws {
+        let name = try #require(HTTPField.Name("X-Count"))
+        let stage = try MemoryStage(
+            ["/a": try resource([("X-Count", "1"), ("Cache-Control", "max-age=0")])], freshness: .http)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            #expect(try await media.reader().response().source == .miss)
+            try await media.check(.all, Self.film)
+        }
+        stage.origin.set("/a", try resource([("X-Count", "2")]))
+        try await stage.session { cache in
+            let opened = try await cache.media(for: stage.url()).reader().response()
+            #expect(opened.source == .revalidated)
+            #expect(opened.response.fields[name] == "2")
+            #expect(opened.response.fields[.cacheControl] == "max-age=0")
+        }
+        stage.origin.setReachable(false)
+        try await stage.session { cache in
+            let opened = try await cache.media(for: stage.url()).reader().response()
+            #expect(opened.source == .stale)
+            #expect(opened.response.fields[name] == "2")
+        }
+    }
+
+    @Test("Whoever has a version's head gets that version's bytes alone, also if it changes before the first of them")
+    func bound() async throws {
+        let film = PatternBytes(seed: 1, length: 30_000_000)
+        let other = PatternBytes(seed: 2, length: 30_000_000)
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(film))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.bytes(0..<8_000_000), film)
+            // It has all of its window, so it asks for nothing.
+            let former = media.reader()
+            let before = try await former.response()
+            stage.origin.set("/a", OriginResource(.pattern(other), etag: "\"v2\""))
+            let hole = MediaRange.bytes(20_000_000..<20_100_000)
+            // One that has asked for no head takes the bytes of whichever version comes.
+            try await media.check(hole, other)
+            let later = media.reader(hole)
+            let after = try await later.response()
+            #expect(try await later.check(other) == 20_100_000)
+            let again = try await former.response()
+            #expect(
+                [before, after, again].map(\.response.validator.entityTag?.text) == ["\"v1\"", "\"v2\"", "\"v1\""])
+            try await former.check(film, upTo: 8_000_000)
+            let error = await #expect(throws: CacheError.self) { while try await former.next() != nil {} }
+            #expect(error?.code == .resourceChanged)
+        }
+    }
+
+    @Test("Whoever waits for a head is let go when it is cancelled, and when the cache is closed")
+    func ended() async throws {
+        let stage = try MemoryStage(["/a": try resource([], .stall(after: nil))])
+        let cache = try await stage.open()
+        let media = cache.media(for: stage.url())
+        let (cancelled, closed) = (media.reader(), media.reader())
+        let one = Task { try await cancelled.response() }
+        let two = Task { try await closed.response() }
+        _ = try await stage.origin.log.first { _ in true }
+        one.cancel()
+        await #expect(throws: CancellationError.self) { try await one.value }
+        await cache.close()
+        let error = await #expect(throws: CacheError.self) { try await two.value }
+        #expect(error?.code == .closed)
+    }
+
+    @Test("Of what an earlier build stored, the needed fields are made from what it noted")
+    func earlier() {
+        let version = ResourceVersion(
+            validator: Validator(fields: [.eTag: "\"v1\"", .lastModified: "Thu, 01 Jan 1970 00:17:00 GMT"]),
+            length: 10, contentType: "audio/mpeg")
+        let response = StoredResponse(
+            GenerationDescription(
+                length: 10, contentType: "audio/mpeg", version: version.encoded,
+                fields: #"{"freshUntil":100,"mustRevalidate":false,"vary":[],"selected":"","receivedAt":50}"#),
+            isStored: true)
+        #expect(response.status == 200)
+        #expect(
+            response.fields == [
+                .contentType: "audio/mpeg", .eTag: "\"v1\"", .lastModified: "Thu, 01 Jan 1970 00:17:00 GMT",
+            ])
+        #expect(response.isFresh(at: 99))
+        #expect(!response.isFresh(at: 100))
+        #expect(response.age(at: 60) == 10)
+    }
+}
