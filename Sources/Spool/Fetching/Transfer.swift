@@ -88,9 +88,14 @@ struct Transfer {
         let cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now())
-        let decision = try await resource.evaluate(
-            response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
-            cacheability: cacheability)
+        let decision: PartialResponse.Decision?
+        do {
+            decision = try await resource.evaluate(
+                response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
+                cacheability: cacheability)
+        } catch let error as CacheError where error.code == .malformedResponse {
+            throw error.about(await OriginResponse.reading(response, on: clock))
+        }
         switch decision {
         case .land(let landing):
             start.credentials.accepted()
@@ -105,11 +110,11 @@ struct Transfer {
             return .restart
         case .unsatisfiable(let length):
             if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
-            return try unsatisfiable(length)
+            return try await unsatisfiable(length, response)
         case .refuse(let refusal):
             // A 416 that can't be true.
             if refusal.kind == .malformed, refusal.status == 416, asksWithoutRange(request) { return .restart }
-            return try await handle(refusal, resolved.number, origin)
+            return try await handle(refusal, of: response, resolved.number, origin)
         case nil:
             return .restart
         }
@@ -159,7 +164,7 @@ struct Transfer {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
 
-    private func unsatisfiable(_ length: Int64?) throws -> Outcome {
+    private func unsatisfiable(_ length: Int64?, _ response: UpstreamResponse) async throws -> Outcome {
         if let length {
             try resource.learn(length: length, from: start.id)
             return .restart
@@ -171,26 +176,33 @@ struct Transfer {
             return .restart
         }
         let text = "\(place): the origin says that the range lies past the end"
-        return .refused(CacheError(.unsatisfiableRange, text, status: 416))
+        let error = CacheError(.unsatisfiableRange, text, status: 416)
+        return .refused(error.about(await OriginResponse.reading(response, on: clock)))
     }
 
     private func handle(
-        _ refusal: PartialResponse.Refusal, _ number: Int, _ origin: OriginState
+        _ refusal: PartialResponse.Refusal, of response: UpstreamResponse, _ number: Int, _ origin: OriginState
     ) async throws -> Outcome {
         let text = "\(place): the origin responded with \(refusal.reason)"
+        func error(_ code: CacheError.Code) async -> CacheError {
+            let error = CacheError(code, text, status: refusal.status)
+            return error.about(await OriginResponse.reading(response, on: clock))
+        }
         switch refusal.kind {
         case .credentials:
-            let error = CacheError(.originRefused, text, status: refusal.status)
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            return isFresh ? .restart : .refused(error, isPersonal: true)
+            return isFresh ? .restart : .refused(await error(.originRefused), isPersonal: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
-            return .interrupted(CacheError(.originUnavailable, text, status: refusal.status), retryAfter: delay)
-        case .status:
-            return .refused(CacheError(.originRefused, text, status: refusal.status))
-        case .malformed:
-            return .refused(CacheError(.malformedResponse, text, status: refusal.status))
+            let isTriedAgain = scheduler.look {
+                $0.machine.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
+            }
+            guard isTriedAgain else { return .interrupted(await error(.originUnavailable), retryAfter: delay) }
+            let error = CacheError(.originUnavailable, text, status: refusal.status).about(OriginResponse(response))
+            return .interrupted(error, retryAfter: delay)
+        case .status: return .refused(await error(.originRefused))
+        case .malformed: return .refused(await error(.malformedResponse))
         }
     }
 

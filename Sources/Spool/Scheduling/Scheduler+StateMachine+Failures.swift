@@ -56,6 +56,16 @@ extension Scheduler.StateMachine {
         return (outcome, actions + plan())
     }
 
+    /// Whether a transfer that were interrupted now would be tried again, or nobody be told of it, as far as can be said
+    /// beforehand.
+    package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+        guard let transfer = transfers[id], transfer.isLive else { return true }
+        let place = transfer.place.flatMap { failures[$0] }
+        let tries = (place?.tries ?? 0) + 1
+        let delay = retryPolicy.delay(attempt: tries, retryAfter: retryAfter, jitter: 0)
+        return tries <= retryPolicy.retries && now + delay - (place?.since ?? now) <= retryPolicy.longestWait
+    }
+
     /// The place where the transfer failed, with what is known of former tries there.
     private mutating func place(of transfer: TransferState, now: Duration) -> FailedPlaces.Place {
         let position = reached(by: transfer)

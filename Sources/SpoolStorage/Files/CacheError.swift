@@ -68,6 +68,8 @@ public struct CacheError: Error, CustomStringConvertible {
     public let httpStatus: Int?
     /// What lies beneath: a system, SQLite or upstream error.
     public let underlying: (any Error)?
+    /// What the engine hands on with the error, such as a refused response. The store does not look inside.
+    package var attachment: (any Sendable)?
 
     /// Creates an error; `status` is HTTP's.
     package init(
