@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import Spool
 import SpoolTesting
+import Synchronization
 
 /// Does to a cache what an app, its user, its origin and its disk do while others play.
 struct Housekeeper {
@@ -60,15 +61,9 @@ struct Housekeeper {
             }
         case .export: try await export(key, media, viewer)
         case .remove:
-            life.noteRemoved(media)
-            world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
-            try await cache.remove(key)
+            try await removing([media]) { try await cache.remove(key) }
         case .removeAll:
-            for media in world.plan.media {
-                life.noteRemoved(media)
-                world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
-            }
-            try await cache.removeAll()
+            try await removing(world.plan.media) { try await cache.removeAll() }
         case .evict:
             let bytes = try await cache.evict(to: Int64(random.below(1_000_000)))
             world.allowRepeating(bytes, "evicted")
@@ -100,6 +95,16 @@ struct Housekeeper {
         case .deleteDirectory:
             if !life.isDeleted { life.deleteDirectory() }
         }
+    }
+
+    private func removing(_ media: [SimulatedMedia], _ remove: () async throws -> Void) async throws {
+        for media in media {
+            life.noteRemoved(media)
+            world.allowRepeating(media.versions.map(\.length).max() ?? 0, "\(media.path) removed")
+        }
+        world.origin.state.withLock { $0.retries.beginRemoval(of: media.map(\.path)) }
+        defer { world.origin.state.withLock { $0.retries.endRemoval() } }
+        try await remove()
     }
 
     private func export(_ key: CacheKey, _ media: SimulatedMedia, _ viewer: Viewer) async throws {

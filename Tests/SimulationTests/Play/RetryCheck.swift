@@ -27,6 +27,8 @@ struct RetryCheck: Sendable {
     private var idleSince: [String: Duration] = [:]
     /// Until when somebody may still wait for a first block: who asked how long the whole is knows that from the head.
     private var lingering: [String: Duration] = [:]
+    /// The media of which what is kept is being removed.
+    private var removing: Set<String> = []
 
     /// Readers begin: they may ask anew.
     mutating func begin(_ resource: String, readers count: Int) {
@@ -40,6 +42,27 @@ struct RetryCheck: Sendable {
         if readers[resource] == 0 { idleSince[resource] = now }
     }
 
+    /// What is kept of the media is removed: who reads on begins anew, and may ask for that at once, unless the origin has
+    /// asked for time.
+    mutating func beginRemoval(of paths: [String]) {
+        removing.formUnion(paths)
+        forgetRemoved()
+    }
+
+    mutating func endRemoval() {
+        forgetRemoved()
+        removing = []
+    }
+
+    private mutating func forgetRemoved() {
+        rests = rests.filter { $0.value.isWanted || !isRemoving($0.key.resource) }
+    }
+
+    /// A resource's name begins with its path.
+    private func isRemoving(_ resource: String) -> Bool {
+        removing.contains(String(resource.prefix { $0 != " " }))
+    }
+
     /// For how long the resource has had no reader.
     func idleTime(of resource: String, now: Duration) -> Duration {
         guard readers[resource] == 0, let start = idleSince[resource], lingering[resource] ?? .zero <= now else {
@@ -51,7 +74,7 @@ struct RetryCheck: Sendable {
     /// What was asked for, or sent, failed at `offset`.
     mutating func fail(_ resource: String, in life: Int, at offset: Int64, now: Duration, retryAfter: Duration = .zero)
     {
-        guard readers[resource] == 1 else { return }
+        guard readers[resource] == 1, retryAfter > .zero || !isRemoving(resource) else { return }
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         var rest = rests[place] ?? Rest(until: .zero, isWanted: false)
         rest.until = max(rest.until, now + max(retryAfter, Self.shortest))

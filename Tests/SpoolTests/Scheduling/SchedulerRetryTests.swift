@@ -87,6 +87,20 @@ struct SchedulerRetryTests {
         #expect(bench.remembered.isEmpty)
     }
 
+    @Test("E66: Retry-After holds also where what is kept has been removed or replaced meanwhile", arguments: [2, 120])
+    func removedMeanwhile(seconds: Int) {
+        let bench = SchedulerBench()
+        bench.open(at: 0)
+        bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(seconds))
+        bench.perform(bench.machine.generationChanged(length: nil, keeping: nil).actions)
+        bench.open(at: 0)
+        #expect(bench.live.isEmpty)
+        bench.now = .seconds(seconds)
+        bench.retryNow()
+        bench.open(at: 0)
+        #expect(bench.live == [0..<mib])
+    }
+
     @Test("E66: back-off is jittered, never beyond its bound, whatever the jitter")
     func jitter() {
         let policy = RetryPolicy().clamped
