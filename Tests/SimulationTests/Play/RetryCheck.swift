@@ -27,6 +27,8 @@ struct RetryCheck: Sendable {
     private var idleSince: [String: Duration] = [:]
     /// Until when somebody may still wait for a first block: who asked how long the whole is knows that from the head.
     private var lingering: [String: Duration] = [:]
+    /// When their first bytes were last sent.
+    private var begun: [String: Duration] = [:]
     /// The media of which what is kept is being removed.
     private var removing: Set<String> = []
 
@@ -36,9 +38,10 @@ struct RetryCheck: Sendable {
         rests = rests.filter { $0.key.resource != resource }
     }
 
-    mutating func end(_ resource: String, readers count: Int, mayLinger: Bool, now: Duration) {
+    /// - Parameter asked: When one of them began to ask how long the whole is; nil: none has.
+    mutating func end(_ resource: String, readers count: Int, asked: Duration?, now: Duration) {
         readers[resource, default: 0] -= count
-        if mayLinger { lingering[resource] = now + PlayWorld.bound }
+        if let asked, begun[resource].map({ $0 < asked }) ?? true { lingering[resource] = now + PlayWorld.bound }
         if readers[resource] == 0 { idleSince[resource] = now }
     }
 
@@ -68,13 +71,18 @@ struct RetryCheck: Sendable {
         guard readers[resource] == 0, let start = idleSince[resource], lingering[resource] ?? .zero <= now else {
             return .zero
         }
-        return now - start
+        return now - max(start, lingering[resource] ?? .zero)
+    }
+
+    /// Whether no reader but one can want anything of it.
+    private func isAlone(_ resource: String, _ now: Duration) -> Bool {
+        readers[resource] == 1 && lingering[resource] ?? .zero <= now
     }
 
     /// What was asked for, or sent, failed at `offset`.
     mutating func fail(_ resource: String, in life: Int, at offset: Int64, now: Duration, retryAfter: Duration = .zero)
     {
-        guard readers[resource] == 1, retryAfter > .zero || !isRemoving(resource) else { return }
+        guard isAlone(resource, now), retryAfter > .zero || !isRemoving(resource) else { return }
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         var rest = rests[place] ?? Rest(until: .zero, isWanted: false)
         rest.until = max(rest.until, now + max(retryAfter, Self.shortest))
@@ -83,7 +91,11 @@ struct RetryCheck: Sendable {
     }
 
     /// Bytes came from there: what follows is no further try, unless the origin has asked for time.
-    mutating func succeed(_ resource: String, in life: Int, at offset: Int64) {
+    mutating func succeed(_ resource: String, in life: Int, at offset: Int64, now: Duration) {
+        if offset == 0 {
+            begun[resource] = now
+            lingering[resource] = lingering[resource].map { min($0, now) }
+        }
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         if rests[place]?.isWanted == false { rests[place] = nil }
     }
@@ -94,7 +106,7 @@ struct RetryCheck: Sendable {
     ///   one request more says nothing, unless the origin has asked for time.
     mutating func ask(_ resource: String, in life: Int, at offset: Int64, now: Duration) -> Duration? {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
-        guard readers[resource] == 1, var rest = rests[place], rest.until > now else { return nil }
+        guard isAlone(resource, now), var rest = rests[place], rest.until > now else { return nil }
         rest.early += 1
         rests[place] = rest
         return rest.isWanted || rest.early > 1 ? rest.until - now : nil
@@ -105,7 +117,8 @@ struct RetryCheck: Sendable {
 final class PlaceAtOrigin: Sendable {
     private let resource: String
     private let readers: Int
-    private let asksLength: Bool
+    /// When one of the readers began to ask how long the whole is.
+    private let asked: Duration?
     private let origin: PlayOrigin
 
     /// - Parameters:
@@ -114,13 +127,13 @@ final class PlaceAtOrigin: Sendable {
     init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, asksLength: Bool, _ origin: PlayOrigin) {
         resource = media.name(for: viewer)
         self.readers = readers
-        self.asksLength = asksLength
+        asked = asksLength ? origin.clock.now.offset : nil
         self.origin = origin
         origin.state.withLock { $0.retries.begin(resource, readers: readers) }
     }
 
     deinit {
         let now = origin.clock.now.offset
-        origin.state.withLock { $0.retries.end(resource, readers: readers, mayLinger: asksLength, now: now) }
+        origin.state.withLock { $0.retries.end(resource, readers: readers, asked: asked, now: now) }
     }
 }
