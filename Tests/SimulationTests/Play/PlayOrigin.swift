@@ -93,6 +93,7 @@ final class PlayOrigin: Sendable {
         log.add("origin", "\(path) asked for \(request.headerFields[.range] ?? "all")")
         let viewer = Viewer(request.headerFields)
         checkManners(request, media, viewer, life)
+        let sentBefore = state.withLock { $0.sent.mapValues(\.distinct) }
         if media.latency > .zero { try await sleep(media.latency) }
         if viewer.isRefused { return response(401, [:], request, nil) }
         enum Mood { case unreachable, busy(after: Int?), serving(PatternBytes) }
@@ -113,7 +114,8 @@ final class PlayOrigin: Sendable {
         switch mood {
         case .unreachable: throw UpstreamError(.unreachable, "no connection to \(path)")
         case .busy(let after): return response(503, after.map { [.retryAfter: "\($0)"] } ?? [:], request, nil)
-        case .serving(let pattern): return serve(media, pattern, request, viewer, life)
+        case .serving(let pattern):
+            return serve(media, pattern, request, viewer, sentBefore[pattern] ?? ByteRangeSet(), life)
         }
     }
 
@@ -148,7 +150,8 @@ final class PlayOrigin: Sendable {
     }
 
     private func serve(
-        _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ viewer: Viewer, _ life: PlayLife
+        _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ viewer: Viewer,
+        _ sentBefore: ByteRangeSet, _ life: PlayLife
     ) -> UpstreamResponse {
         let tag = "\"\(pattern.seed)-\(pattern.length)\""
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
@@ -161,7 +164,8 @@ final class PlayOrigin: Sendable {
             // Parts of the versions of an origin that goes on changing are not put together: after a cut the whole
             // is asked for again.
             let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
-            let body = Sending(life, media, viewer, pattern, 0..<pattern.length, mayComeAgain: mayComeAgain)
+            let body = Sending(
+                life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayComeAgain: mayComeAgain)
             return response(200, fields, request, body)
         }
         let total = media.tellsLength ? "\(pattern.length)" : "*"
@@ -181,7 +185,8 @@ final class PlayOrigin: Sendable {
         }
         fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(total)"
         fields[.contentLength] = "\(upper - lower)"
-        return response(206, fields, request, Sending(life, media, viewer, pattern, lower..<upper))
+        let body = Sending(life, media, viewer, pattern, lower..<upper, sentBefore: sentBefore)
+        return response(206, fields, request, body)
     }
 
     private func response(

@@ -13,12 +13,17 @@ final class Sending: Sendable {
     private let mayComeAgain: Bool
     private let rest: Mutex<Range<Int64>>
     private let largest = Mutex<Int64>(0)
+    /// What had been sent when it was asked for.
+    private let sentBefore: ByteRangeSet
+    /// Bytes of its last piece that another body, asked for no earlier than it, has sent before.
+    private let overtaken = Mutex<Int64>(0)
 
     /// - Parameter mayComeAgain: Whether all that it sends may be sent once more.
     init(
         _ life: PlayLife, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes, _ range: Range<Int64>,
-        mayComeAgain: Bool = false
+        sentBefore: ByteRangeSet, mayComeAgain: Bool = false
     ) {
+        self.sentBefore = sentBefore
         self.mayComeAgain = mayComeAgain
         self.life = life
         self.media = media
@@ -31,7 +36,8 @@ final class Sending: Sendable {
     deinit {
         // The piece that was handed out last may have come to nothing.
         let rest = rest.withLock { $0 }
-        let inHand = mayComeAgain ? rest.lowerBound : rest.isEmpty ? 0 : largest.withLock { $0 }
+        let inHand =
+            mayComeAgain ? rest.lowerBound : rest.isEmpty ? overtaken.withLock { $0 } : largest.withLock { $0 }
         origin.state.withLock { state in
             state.inFlight -= 1
             state.inHand += inHand
@@ -57,6 +63,9 @@ final class Sending: Sendable {
             }
             let piece = rest.lowerBound..<upper
             var sent = state.sent[pattern] ?? PlayOrigin.Sent()
+            overtaken.withLock {
+                $0 = sent.distinct.intersection(piece).byteCount - sentBefore.intersection(piece).byteCount
+            }
             sent.bytes += piece.upperBound - piece.lowerBound
             sent.distinct.insert(piece)
             state.sent[pattern] = sent
