@@ -39,6 +39,17 @@ extension OpenResource {
         return (id, position)
     }
 
+    /// The version that has all of `range`, where that has landed and may be used without asking; for a reader that wants
+    /// nothing else and takes no place.
+    func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
+        guard !scheduler.isClosed, !isStale(opening) else { return nil }
+        let lease = scheduler.look { state in
+            state.machine.needsValidation || !state.machine.landed.contains(range) ? nil : state.lease
+        }
+        if lease != nil { context.opening.openedStore?.noteUse(of: storageKey) }
+        return lease
+    }
+
     /// Ends a reader; one that waits is woken and finds its end.
     func closeReader(_ id: ReaderID) {
         let place = scheduler.ask { state in
@@ -167,6 +178,7 @@ extension OpenResource {
     private static let useTime = Duration.seconds(10)
 
     func isStale(_ opening: Int) -> Bool {
+        if context.configuration.freshness == .immutable { return false }
         let now = context.clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }

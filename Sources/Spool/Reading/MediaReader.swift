@@ -68,6 +68,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     public func next() async throws -> MediaChunk? {
         try Task.checkCancellation()
         if !handsOutSlices, let chunk = readNow(chunkSize) ?? beginNow(chunkSize) { return chunk }
+        if isFinished { return nil }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
@@ -190,7 +191,13 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed
     /// and need not be asked about.
     func beginNow(_ limit: Int64) -> MediaChunk? {
-        guard let resource = media.resource, resource.isLoaded, let open = firstPlace(in: resource),
+        guard let resource = media.resource else { return nil }
+        if case .unopened(let offset) = phase.withLock({ $0 }), let (start, end) = bounds(from: offset),
+            let chunk = readAllNow(start, end, limit, asked: offset, of: resource)
+        {
+            return chunk
+        }
+        guard resource.isLoaded, let open = firstPlace(in: resource),
             case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: open.position, limit: limit)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
@@ -206,6 +213,25 @@ public final class MediaReader: AsyncSequence, Sendable {
         case .open(let open): return open.lease == nil ? open : nil
         case .finished, .cancelled: return nil
         }
+    }
+
+    /// All that the reader is for, where that is one chunk which has landed: it takes no place in the resource, which
+    /// would make those who take theirs at once wait for one another.
+    private func readAllNow(
+        _ start: Int64, _ end: Int64?, _ limit: Int64, asked: Int64?, of resource: OpenResource
+    ) -> MediaChunk? {
+        guard let end, start >= 0, start < end, end - start <= limit,
+            let lease = media.leaseOfLanded(start..<end, in: resource),
+            let data = lease.generation.dataNow(at: start, count: Int(end - start)), data.count == end - start
+        else { return nil }
+        let isHere = phase.withLock { phase in
+            guard case .unopened(let offset) = phase, offset == asked else { return false }
+            phase = .finished
+            return true
+        }
+        guard isHere else { return nil }
+        resource.serving.served(start..<end)
+        return MediaChunk(offset: start, data: data)
     }
 
     /// Up to there the reader asks nobody.
@@ -251,6 +277,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
+    private var isFinished: Bool { if case .finished = phase.withLock({ $0 }) { true } else { false } }
     var isCancelled: Bool { if case .cancelled = phase.withLock({ $0 }) { true } else { false } }
 
     // MARK: - What has to be waited for, or read from the disk

@@ -61,6 +61,11 @@ public final class MediaResource: Sendable {
         resource.openReader(at: start, end: end, priority: priority, credentials: credentials, opening: opening)
     }
 
+    /// The version that has all of `range`, where that has landed and may be used without asking.
+    func leaseOfLanded(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
+        resource.leaseOfLanded(range, opening: opening)
+    }
+
     /// Length, type and whether byte ranges can be asked for; from the catalog where it knows them.
     ///
     /// Otherwise the origin is asked for the first block, which is kept.

@@ -22,8 +22,8 @@ struct FirstBytesTests {
                 let former = media.reader(.all, chunkSize: 1000)
                 _ = try await former.next()
                 guard try await jobs.count({ _ = try await former.next() }) == 0 else { return }
-                for start in [0, 400_000, 999_000] as [Int64] {
-                    let reader = media.reader(.bytes(start..<start + 1000), chunkSize: 1000)
+                for (start, end) in [(0, 1000), (400_000, 402_000), (999_000, 1_000_000)] as [(Int64, Int64)] {
+                    let reader = media.reader(.bytes(start..<end), chunkSize: 1000)
                     let count = try await jobs.count {
                         let chunk = try #require(try await reader.next())
                         #expect(chunk.data == Data(film.bytes(start..<start + 1000)))
@@ -31,6 +31,36 @@ struct FirstBytesTests {
                     #expect(count == 0)
                 }
             }
+        }
+    }
+
+    @Test("A reader of one chunk that has landed asks no scheduler, hands it out once, and can be sent elsewhere")
+    func withoutPlan() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000)])
+        let film = PatternBytes(seed: 1, length: 1_000_000)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, film)
+            let before = media.statistics
+            // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
+            let former = media.reader(.all, chunkSize: 1000)
+            _ = try await former.next()
+            guard former.readNow(1000) != nil else { return }
+            let plans = try #require(media.resource).scheduler.look { $0.machine.served }
+            let readers = (0..<10 as Range<Int64>).map {
+                media.reader(.bytes($0 * 1000..<$0 * 1000 + 1000), chunkSize: 1000)
+            }
+            for (number, reader) in readers.enumerated() {
+                let start = Int64(number) * 1000
+                #expect(try await reader.next()?.data == Data(film.bytes(start..<start + 1000)))
+                #expect(try await reader.next() == nil)
+            }
+            #expect(media.resource?.scheduler.look { $0.machine.served } == plans)
+            #expect(media.statistics.bytesServed - before.bytesServed == 12_000)
+            readers[3].seek(to: 3500)
+            #expect(try await readers[3].next()?.data == Data(film.bytes(3500..<4000)))
+            readers[4].cancel()
+            #expect(try await readers[4].next() == nil)
         }
     }
 
