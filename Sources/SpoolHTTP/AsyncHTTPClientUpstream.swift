@@ -43,7 +43,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         proxies = ProxyEnvironment(configuration.proxyEnvironment)
     }
 
-    /// Sends one `GET`; see ``Upstream/open(_:)``.
+    /// Sends one request; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         try await SpoolHTTP.open(request, configuration) { [self] request, exchange in
             do {
@@ -130,7 +130,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 url = forwarded.url
                 headers.add(contentsOf: forwarded.headers)
             }
-            let message = try HTTPClient.Request(url: url, method: .GET, headers: headers)
+            // Told by the body below.
+            headers.remove(name: "Content-Length")
+            headers.remove(name: "Transfer-Encoding")
+            let message = try HTTPClient.Request(
+                url: url, method: HTTPMethod(rawValue: request.method.rawValue), headers: headers,
+                body: request.body.map { .stream($0, of: request, exchange) })
             let delegate = Delegate(exchange, request.url.nameForMessages, self)
             let task = http.execute(request: message, delegate: delegate)
             exchange.attach(
@@ -201,6 +206,25 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 return state.held
             }
             held?.succeed()
+        }
+    }
+}
+
+extension HTTPClient.Body {
+    /// A request's body, a piece at a time as the connection takes it.
+    fileprivate static func stream(
+        _ body: UpstreamBody, of request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>
+    ) -> HTTPClient.Body {
+        .stream(contentLength: request.headerFields[.contentLength].flatMap { Int64($0) }) { writer in
+            let sent = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: Void.self)
+            sent.completeWithTask {
+                for try await chunk in body {
+                    let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0) }
+                    try await writer.write(.byteBuffer(buffer)).get()
+                    exchange.noteSent()
+                }
+            }
+            return sent.futureResult
         }
     }
 }

@@ -19,6 +19,8 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
     private struct Shell {
         var machine: ExchangeState<Chunk>
         var transport: Transport?
+        /// How often a piece of the request's body has been sent.
+        var sent = 0
         var watchdog: Task<Void, Never>?
     }
 
@@ -48,6 +50,9 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
         }
         if isOver { transport.cancel() }
     }
+
+    /// A piece of the request's body has been sent: the head is not expected before the last one.
+    func noteSent() { state.withLock { $0.sent += 1 } }
 
     func receiveHead(_ head: HTTPResponse) {
         state.withLock { $0.machine.receiveHead(head) }?.resume(returning: head)
@@ -90,11 +95,15 @@ final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
 
     /// Waits for the head.
     ///
-    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout, `cancelled` soon after the task is cancelled.
+    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout without a piece of the request sent, `cancelled` soon after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
-            // Cancelled, the head has come.
-            guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
+            var sent = 0
+            repeat {
+                sent = state.withLock { $0.sent }
+                // Cancelled, the head has come.
+                guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
+            } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.headTimeout)"))
         }
         defer { timer.cancel() }

@@ -20,7 +20,8 @@ struct RedirectWalk {
             throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
         }
         let (url, authorization) = request.url.separatingCredentials
-        self.request = UpstreamRequest(url: url, headerFields: request.headerFields)
+        self.request = request
+        self.request.url = url
         self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
         self.request.headerFields[.userAgent] = request.headerFields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
         self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
@@ -31,9 +32,13 @@ struct RedirectWalk {
 
     /// Moves on to where `head` redirects, or returns false if it is not a redirect but the final response.
     ///
+    /// None is one if the request says so, or if it is neither `GET` nor `HEAD`: another method would have to be repeated, or
+    /// changed.
+    ///
     /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, there is not one
     ///   target, it is no `http` or `https` URL that can be asked, or TLS would be given up on the way.
     mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
+        guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
         let locations = head.headerFields[values: .location]
         guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
         let from = request.url

@@ -95,15 +95,37 @@ public final class URLSessionUpstream: Upstream {
 
     deinit { session.finishTasksAndInvalidate() }
 
-    /// Sends one `GET`; see ``Upstream/open(_:)``.
+    /// Sends one request; see ``Upstream/open(_:)``.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let (session, delegate) = (session, delegate)
+        let body = try await request.bufferedBody
         return try await SpoolHTTP.open(request, configuration) { request, exchange in
             var message = URLRequest(url: request.url)
+            message.httpMethod = request.method.rawValue
+            message.httpBody = body
             message.httpShouldHandleCookies = false
             for field in request.headerFields { message.addValue(field.value, forHTTPHeaderField: field.name.rawName) }
             delegate.start(
                 session.dataTask(with: message), exchange, request.url.nameForMessages, on: session.delegateQueue)
+        }
+    }
+}
+
+extension UpstreamRequest {
+    /// Its body, which URLSession would otherwise want as a stream of its own kind.
+    ///
+    /// - Throws: ``UpstreamError`` with code `failed` beyond 1 MiB; what the body throws.
+    fileprivate var bufferedBody: Data? {
+        get async throws {
+            guard let body else { return nil }
+            var data = Data()
+            for try await chunk in body {
+                chunk.withUnsafeBytes { data.append(contentsOf: $0) }
+                guard data.count <= 1 << 20 else {
+                    throw UpstreamError(.failed, "\(url.nameForMessages) can't be sent more than 1 MiB by URLSession")
+                }
+            }
+            return data
         }
     }
 }
@@ -189,8 +211,8 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             }
         }
         let flight = flights.withLock { flights in
-            // An encoded body is decoded on the way, so its length says nothing here.
-            if fields[.contentEncoding] == nil {
+            // An encoded body is decoded on the way, and HEAD has none, so its length says nothing here.
+            if fields[.contentEncoding] == nil, task.originalRequest?.httpMethod != "HEAD" {
                 flights[task.taskIdentifier]?.missing = fields[.contentLength].flatMap { Int64($0) }
             }
             let hasRanges = response.statusCode == 206 || fields[.acceptRanges]?.lowercased() == "bytes"

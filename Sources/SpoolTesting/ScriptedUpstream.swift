@@ -126,7 +126,7 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Upstream
 
-    /// Responds to one `GET`.
+    /// Responds to one request.
     ///
     /// - Throws: ``UpstreamError``; `connectionLost` where the resource ends before its head, `cancelled` when the task is cancelled.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -135,10 +135,13 @@ public final class ScriptedUpstream: Upstream {
         guard state.withLock({ $0.isReachable }) else { throw UpstreamError(.unreachable, "\(path) cannot be reached") }
         var fields = request.headerFields
         fields[.acceptEncoding] = fields[.acceptEncoding] ?? "identity"
-        let exchange = originState.log.begin(
-            OriginExchange(
-                connection: 0, method: "GET", path: path,
-                query: url.query(percentEncoded: true) ?? "", headerFields: fields))
+        var exchange = OriginExchange(
+            connection: 0, method: request.method.rawValue, path: path, query: url.query(percentEncoded: true) ?? "",
+            headerFields: fields)
+        if let body = request.body {
+            for try await chunk in body { chunk.withUnsafeBytes { exchange.requestBody += $0 } }
+        }
+        exchange = originState.log.begin(exchange)
         do {
             return try await response(request, exchange)
         } catch {
@@ -155,7 +158,7 @@ public final class ScriptedUpstream: Upstream {
         try Task.checkCancellation()
         let script = state.withLock { $0.scripts[exchange.path] }
         if let response = try await script?(request, exchange.index) {
-            let range = response.body ?? 0..<response.content.length
+            let range = request.method == .head ? 0..<0 : response.body ?? 0..<response.content.length
             return respond(
                 request, response.head, ScriptedFlow.Plan(response.content, range, failure: response.failure), exchange)
         }

@@ -25,6 +25,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var memoryLimit: Int64 = 16 << 20
     /// What goes first when room is needed.
     public var eviction = EvictionPolicy.leastRecentlyUsed
+    /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
+    package var followsRedirects = true
     /// Where messages go.
     public var logger = Logger(label: "spool")
 

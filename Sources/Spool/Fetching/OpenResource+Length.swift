@@ -17,6 +17,7 @@ extension OpenResource {
         do {
             let resolved = try await credentials.resolved().request
             var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+            request.followsRedirects = context.configuration.followsRedirects
             request.headerFields[.acceptEncoding] = "identity"
             request.headerFields[.range] = "bytes=-\(max(count, 1))"
             connection = try await context.conductor.origin(of: request.url).connect(priority, patience)

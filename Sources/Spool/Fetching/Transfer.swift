@@ -124,6 +124,7 @@ struct Transfer {
         _ resolved: ResolvedRequest, _ preconditions: OpenResource.RequestPreconditions
     ) -> UpstreamRequest {
         var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
+        request.followsRedirects = context.configuration.followsRedirects
         request.headerFields[.acceptEncoding] = "identity"
         if let upper = start.upper {
             request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)

@@ -26,6 +26,13 @@ public struct UpstreamRequest: Sendable {
     public var url: URL
     /// All header fields to send, complete.
     public var headerFields: HTTPFields
+    /// What is asked for; the engine itself only ever asks `GET`. What is not safe is sent once, whatever happens
+    /// (RFC 9110 §9.2.2).
+    package var method = HTTPRequest.Method.get
+    /// What is sent along, to be iterated once, with the `Content-Length` among ``headerFields`` if there is one.
+    package var body: UpstreamBody?
+    /// Whether a redirect is followed, of `GET` and `HEAD`; if not, it is the response.
+    package var followsRedirects = true
 
     /// Creates a request for `url` with `headerFields`.
     public init(url: URL, headerFields: HTTPFields = [:]) {

@@ -31,6 +31,8 @@ public struct OriginExchange: Sendable {
     public var query: String
     /// The request's fields.
     public var headerFields: HTTPFields
+    /// The request's body.
+    package var requestBody: [UInt8] = []
     /// The status of the response; nil while there is none.
     public var status: Int?
     /// The bytes of the media (half-open) that the response is to carry, told by what is sent and not by what is said.

@@ -36,8 +36,9 @@ final class OriginConnection: ChannelInboundHandler {
 
     private let originState: OriginState
     private let number: Int
-    private var waiting: [HTTPRequestHead] = []
+    private var waiting: [(head: HTTPRequestHead, body: [UInt8])] = []
     private var head: HTTPRequestHead?
+    private var body: [UInt8] = []
     private var current: Current?
 
     init(originState: OriginState, number: Int) {
@@ -48,10 +49,10 @@ final class OriginConnection: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head): self.head = head
-        case .body: break
+        case .body(let bytes): body += bytes.readableBytesView
         case .end:
-            if let head { waiting.append(head) }
-            head = nil
+            if let head { waiting.append((head, body)) }
+            (head, body) = (nil, [])
             beginNext(context)
         }
     }
@@ -75,8 +76,8 @@ final class OriginConnection: ChannelInboundHandler {
 
     private func beginNext(_ context: ChannelHandlerContext) {
         guard current == nil, !waiting.isEmpty else { return }
-        let head = waiting.removeFirst()
-        let (response, number, path) = originState.response(head, connection: self.number)
+        let (head, body) = waiting.removeFirst()
+        let (response, number, path) = originState.response(head, body, connection: self.number)
         current = Current(
             response: response, number: number, path: path, incident: response.incident, allowance: response.pace?.bytes
         )
@@ -227,7 +228,7 @@ final class OriginConnection: ChannelInboundHandler {
 extension OriginState {
     /// Notes a request and decides how to respond.
     fileprivate func response(
-        _ head: HTTPRequestHead, connection: Int
+        _ head: HTTPRequestHead, _ body: [UInt8], connection: Int
     ) -> (OriginResponse, number: Int, path: String) {
         let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var fields = HTTPFields()
@@ -235,10 +236,11 @@ extension OriginState {
             if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) }
         }
         let path = String(parts[0])
-        let exchange = log.begin(
-            OriginExchange(
-                connection: connection, method: head.method.rawValue, path: path,
-                query: parts.count > 1 ? String(parts[1]) : "", headerFields: fields))
+        var exchange = OriginExchange(
+            connection: connection, method: head.method.rawValue, path: path,
+            query: parts.count > 1 ? String(parts[1]) : "", headerFields: fields)
+        exchange.requestBody = body
+        exchange = log.begin(exchange)
         return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
     }
 }
