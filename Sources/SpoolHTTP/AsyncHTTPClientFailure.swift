@@ -43,6 +43,7 @@ struct AsyncHTTPClientFailure {
                 .unreachable,
                 "cannot be reached: " + (error.connectionErrors.first.map { words($0.error) } ?? "name not found")
             )
+        case is RefusedAddress: (.failed, "is at an address that may not be asked")
         case is SocketAddressError: (.unreachable, "cannot be reached: name not found")
         case let error as IOError: read(error)
         case is NIOSSLExtraError: (.untrusted, "has no certificate for this name")

@@ -48,6 +48,9 @@ public final class AsyncHTTPClientUpstream: Upstream {
         try await SpoolHTTP.open(request, configuration) { [self] request, exchange in
             do {
                 let way = Way(try proxies.proxy(for: request.url), isSecure: request.url.isSecure)
+                if way != .direct, let allows = configuration.allowsAddress {
+                    try AddressGate(allows: allows).check(request.url)
+                }
                 try client(way).start(request, exchange)
             } catch {
                 let name = request.url.nameForMessages
@@ -103,13 +106,18 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 let sizes = AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 64 * 1024, maximum: 256 * 1024)
                 return channel.setOption(.recvAllocator, value: sizes)
             }
+            var gate: AddressGate?
+            if case .direct = way { gate = configuration.allowsAddress.map { AddressGate(allows: $0) } }
+            let prepares: @Sendable (any Channel) -> EventLoopFuture<Void> = { [gate] channel in
+                gate?.check(channel).flatMap { readsMuch(channel) } ?? readsMuch(channel)
+            }
             settings.http1_1ConnectionDebugInitializer = { channel in
-                readsMuch(channel).flatMapThrowing {
+                prepares(channel).flatMapThrowing {
                     try HeadGate.add(to: channel)
                     if case .forward = way { try AbsoluteForm.add(to: channel) }
                 }
             }
-            settings.http2ConnectionDebugInitializer = readsMuch
+            settings.http2ConnectionDebugInitializer = prepares
             settings.http2StreamChannelDebugInitializer = { channel in
                 channel.eventLoop.makeCompletedFuture { try FrameGate.add(to: channel) }
             }

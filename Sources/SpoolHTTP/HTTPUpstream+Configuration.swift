@@ -43,6 +43,13 @@ extension HTTPUpstream {
         /// curl's meaning; the process's environment, or `[:]` for no proxy. `AsyncHTTPClientUpstream` goes by it; URLSession
         /// asks the system.
         public var proxyEnvironment: [String: String] = ProcessInfo.processInfo.environment
+        /// Whether a connection to this address and port may be used: asked by `AsyncHTTPClientUpstream` alone, with the
+        /// address that a connection has been made to, before a request goes over it; so for each redirect, too. What is
+        /// refused fails with ``RefusedAddress`` beneath.
+        ///
+        /// Under TLS a handshake has been tried by then. Of what goes through a proxy, only an address that stands in the
+        /// URL is asked about: the proxy looks names up.
+        package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
         /// The clock of the head and idle timeouts.
         public var clock: any Clock<Duration> = ContinuousClock()
         /// The clock of the short time in which a cancelled request hands out bytes that have been sent already.

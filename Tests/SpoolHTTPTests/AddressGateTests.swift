@@ -1,0 +1,83 @@
+#if AsyncHTTPClient
+import Foundation
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+@testable import SpoolHTTP
+
+@Suite("Which addresses may be asked", .timeLimit(.minutes(10)))
+struct AddressGateTests {
+    private func upstream(
+        proxies: [String: String] = [:], _ allows: @escaping @Sendable (IPAddress, Int) -> Bool
+    ) -> AsyncHTTPClientUpstream {
+        var configuration = HTTPUpstream.Configuration()
+        configuration.proxyEnvironment = proxies
+        configuration.allowsAddress = allows
+        return AsyncHTTPClientUpstream(configuration)
+    }
+
+    private func error(_ upstream: any Upstream, _ url: URL) async throws -> UpstreamError {
+        try #require(
+            await #expect(throws: UpstreamError.self) { try await upstream.open(UpstreamRequest(url: url)) })
+    }
+
+    @Test("The address that a name stands for is asked about, and where it is refused no request is sent")
+    func names() async throws {
+        try await OriginServer.run(["/a": .pattern(10)]) { origin in
+            let asked = Mutex<[(IPAddress, Int)]>([])
+            let upstream = upstream { address, port in
+                asked.withLock { $0.append((address, port)) }
+                return false
+            }
+            var parts = try #require(URLComponents(url: origin.url("/a"), resolvingAgainstBaseURL: false))
+            parts.host = "localhost"
+            for url in [origin.url("/a"), try #require(parts.url)] {
+                let error = try await error(upstream, url)
+                #expect(error.underlying is RefusedAddress)
+                #expect(!error.isTransient)
+                #expect(error.message.hasSuffix("is at an address that may not be asked"))
+            }
+            #expect(origin.log.exchanges.isEmpty)
+            let loopback = try #require(IPAddress("127.0.0.1"))
+            #expect(asked.withLock { $0.allSatisfy { $0.0 == loopback && $0.1 == origin.url("/a").port } })
+            #expect(asked.withLock { $0.count } == 2)
+        }
+    }
+
+    @Test("A redirect to another address is asked about anew, a connection that is used again is not")
+    func redirects() async throws {
+        try await OriginServer.run(["/b": .pattern(10)]) { inner in
+            let target = inner.url("/b")
+            try await OriginServer.run(["/a": .redirect(to: target.absoluteString)]) { outer in
+                let count = Mutex(0)
+                let upstream = upstream { _, port in
+                    count.withLock { $0 += 1 }
+                    return port != target.port
+                }
+                for _ in 0..<2 {
+                    let error = try await error(upstream, outer.url("/a"))
+                    #expect(error.underlying is RefusedAddress)
+                    #expect(error.message.hasPrefix(target.absoluteString))
+                }
+                #expect(inner.log.exchanges.isEmpty)
+                #expect(outer.log.exchanges.count == 2)
+                #expect(count.withLock { $0 } == 3)
+            }
+        }
+    }
+
+    @Test("Of a request through a proxy the address in the URL is asked about, in any of its forms; a name is not")
+    func proxies() async throws {
+        let upstream = upstream(proxies: ["http_proxy": "http://127.0.0.1:1"]) { _, _ in false }
+        for (host, isRefused) in [
+            ("10.0.0.1", true), ("[::1]", true), ("[::ffff:10.0.0.1]", true), ("media.example", false),
+        ] {
+            let error = try await error(upstream, try #require(URL(string: "http://\(host)/a")))
+            #expect((error.underlying is RefusedAddress) == isRefused, "\(host)")
+        }
+        #expect(IPAddress("::ffff:10.0.0.1") == IPAddress("10.0.0.1"))
+    }
+}
+#endif
