@@ -44,22 +44,27 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         self.target = path.first == UInt8(ascii: "/") ? String(target) : "/" + target
     }
 
-    /// Reads an absolute URL, resolving its dot segments as a client does before it asks.
+    /// Reads an absolute URL as a client does before it asks: dot segments are resolved, white space and control characters
+    /// percent-encoded.
     ///
     /// - Throws: ``AddressError`` for another scheme, a user, or a host or port that cannot be.
-    package init(_ text: some StringProtocol) throws(AddressError) {
-        try self.init(URIReference(Substring(text)).resolved(against: URIReference("")))
+    package init(_ text: some StringProtocol) throws(AddressError) { try self.init(URIReference(Substring(text))) }
+
+    /// An absolute reference, read as a client does.
+    init(_ reference: URIReference) throws(AddressError) {
+        try self.init(resolved: reference.resolved(against: URIReference("")))
     }
 
-    /// An absolute reference, its dot segments resolved.
-    init(_ reference: URIReference) throws(AddressError) {
+    /// An absolute reference without dot segments.
+    init(resolved reference: URIReference) throws(AddressError) {
         guard let scheme = reference.scheme.flatMap({ Scheme($0) }), let authority = reference.authority else {
             let named =
                 reference.scheme.map { "the scheme \(String($0).escapedForMessage)" } ?? "an address without scheme"
             throw AddressError(.scheme, "\(named) is not for the proxy: it asks http and https URLs with a host")
         }
         let query = reference.query.map { "?" + $0 } ?? ""
-        try self.init(scheme: scheme, authority: authority, target: reference.path + query)
+        let target = (reference.path + query).encodingWhiteSpace
+        try self.init(scheme: scheme, authority: authority, target: target)
     }
 
     /// As ``init(_:)-(StringProtocol)``.
@@ -91,8 +96,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
             if isEscape || byte != UInt8(ascii: "%") && Self.mayStand(byte) {
                 bytes.append(byte)
             } else {
-                bytes.append(UInt8(ascii: "%"))
-                bytes.append(contentsOf: [byte >> 4, byte & 15].map { $0 < 10 ? $0 + 0x30 : $0 + 0x37 })
+                bytes.appendPercentEncoded(byte)
             }
         }
         return URL(string: String(decoding: bytes, as: UTF8.self))
@@ -105,6 +109,26 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
 
     /// The URL as a reference that others are resolved against.
     var reference: URIReference { URIReference(description) }
+}
+
+extension Substring {
+    /// The text with white space and control characters percent-encoded.
+    var encodingWhiteSpace: Substring {
+        let isForbidden = { (byte: UInt8) in byte <= 0x20 || byte == 0x7F }
+        guard utf8.contains(where: isForbidden) else { return self }
+        var bytes: [UInt8] = []
+        for byte in utf8 {
+            if isForbidden(byte) { bytes.appendPercentEncoded(byte) } else { bytes.append(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self)[...]
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendPercentEncoded(_ byte: UInt8) {
+        append(UInt8(ascii: "%"))
+        append(contentsOf: [byte >> 4, byte & 15].map { $0 < 10 ? $0 + 0x30 : $0 + 0x37 })
+    }
 }
 
 extension String {
