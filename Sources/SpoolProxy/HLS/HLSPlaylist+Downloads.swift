@@ -1,0 +1,97 @@
+#if Proxy
+/// One thing to bring for offline play.
+package struct HLSDownload: Hashable, Sendable {
+    /// Where it is.
+    package var url: OriginURL
+    /// Its part of what is there; nil for the whole.
+    package var byteRange: Range<Int64>?
+}
+
+extension HLSPlaylist {
+    /// The media playlists to bring for a variant: its own, and those of its sounds, pictures and subtitles, each once.
+    ///
+    /// - Parameters:
+    ///   - selection: Which variant.
+    ///   - url: Where this master playlist was found.
+    /// - Throws: ``ManifestError``: `malformed` if it is no master playlist or has no variant, `address` if one of them
+    ///   can't be asked for.
+    package func playlists(for selection: HLSVariantSelection, at url: OriginURL) throws(ManifestError) -> [OriginURL] {
+        guard kind == .master, let variant = selection.choose(from: variants) else {
+            throw ManifestError(.malformed, "the playlist at \(url.nameForMessages) has no variants")
+        }
+        var list = HLSDownloadList(at: url)
+        try list.append(variant.uri)
+        for rendition in renditions where variant.groups[rendition.kind] == rendition.groupID {
+            if let uri = rendition.uri { try list.append(uri) }
+        }
+        return list.downloads.map(\.url)
+    }
+
+    /// What a whole ended stream needs, each thing once, in the order in which a player comes to it: keys, initialization
+    /// sections, segments; of a master playlist the session's keys. Keys that are not at an `http` or `https` URL are left out.
+    ///
+    /// - Parameter url: Where this playlist was found.
+    /// - Throws: ``ManifestError``: `live` if it is a media playlist without end or with segments left out, `address` if
+    ///   something can't be asked for, `tooLarge` if the addresses have more than 256 MiB in all.
+    package func downloads(at url: OriginURL) throws(ManifestError) -> [HLSDownload] {
+        guard kind == .master || isEnded && !isDelta else {
+            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live: it has no end to bring it up to")
+        }
+        var list = HLSDownloadList(at: url)
+        for key in sessionKeys { try list.append(key) }
+        for segment in segments where !segment.isGap {
+            for key in segment.keys { try list.append(key) }
+            if let map = segment.map { try list.append(map.uri, map.byteRange) }
+            try list.append(segment.uri, segment.byteRange)
+        }
+        return list.downloads
+    }
+}
+
+/// Things to bring, each once.
+private struct HLSDownloadList {
+    private(set) var downloads: [HLSDownload] = []
+    private var seen: Set<HLSDownload> = []
+    private var bytes = 0
+    private let url: OriginURL
+    private let rewriter: ReferenceRewriter
+    private var lastKey: HLSKey?
+
+    init(at url: OriginURL) {
+        self.url = url
+        rewriter = ReferenceRewriter(finalURL: url) { $0.description }
+    }
+
+    mutating func append(_ key: HLSKey) throws(ManifestError) {
+        guard key != lastKey else { return }
+        lastKey = key
+        // Another scheme is the player's business.
+        if let scheme = URIReference(key.uri).scheme, OriginURL.Scheme(scheme) == nil { return }
+        try append(key.uri)
+    }
+
+    mutating func append(_ uri: String, _ byteRange: Range<Int64>? = nil) throws(ManifestError) {
+        guard let target = rewriter.url(of: uri) else {
+            let name = URIReference(uri).path
+            throw ManifestError(
+                .address,
+                "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) can't be asked for")
+        }
+        let download = HLSDownload(url: target, byteRange: byteRange)
+        guard seen.insert(download).inserted else { return }
+        bytes += target.target.utf8.count
+        guard bytes <= 256 << 20 else {
+            throw ManifestError(.tooLarge, "the addresses in the playlist at \(url.nameForMessages) have over 256 MiB")
+        }
+        downloads.append(download)
+    }
+}
+
+extension OriginURL {
+    /// The URL without its query, for an error's sentence.
+    var nameForMessages: String {
+        "\(scheme.rawValue)://\(authority)\(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))"
+            .escapedForMessage
+    }
+}
+#endif
