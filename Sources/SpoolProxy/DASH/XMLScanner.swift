@@ -1,0 +1,185 @@
+#if Proxy
+/// Finds the tags of an XML document, with the places of their names, attributes and text in its bytes (XML 1.0).
+///
+/// Written for what has to be replaced in place, byte for byte, which `XMLParser` can't say. It reads nothing from outside
+/// and expands no entity; a document type is refused, for only it could define some. Time is proportional to the
+/// document's length. It looks at what it needs: it is no judge of well-formedness.
+struct XMLScanner {
+    /// What comes next in the document.
+    enum Token {
+        /// A start tag, or an empty element's tag.
+        case start(XMLStartTag)
+        /// An end tag's name, prefix included.
+        case end(ArraySlice<UInt8>)
+        /// Text between tags, entities as they stand.
+        case text(ArraySlice<UInt8>)
+        /// The text of a CDATA section.
+        case characterData(ArraySlice<UInt8>)
+    }
+
+    private let bytes: ArraySlice<UInt8>
+    private var position: Int
+
+    /// A byte order mark is passed over.
+    init(_ bytes: ArraySlice<UInt8>) {
+        self.bytes = bytes
+        position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.startIndex + 3 : bytes.startIndex
+    }
+
+    /// The next token; nil at the end of the document.
+    ///
+    /// - Throws: ``ManifestError``: `refused` for a document type, `malformed` for a tag, comment or section without end.
+    mutating func next() throws(ManifestError) -> Token? {
+        while position < bytes.endIndex {
+            let rest = bytes[position...]
+            guard rest.first == UInt8(ascii: "<") else {
+                let end = rest.firstIndex(of: UInt8(ascii: "<")) ?? bytes.endIndex
+                defer { position = end }
+                return .text(bytes[position..<end])
+            }
+            if rest.starts(with: "<?".utf8) {
+                _ = try skip(past: "?>", after: 2, "processing instruction")
+            } else if rest.starts(with: "<!--".utf8) {
+                _ = try skip(past: "-->", after: 4, "comment")
+            } else if rest.starts(with: "<![CDATA[".utf8) {
+                return .characterData(try skip(past: "]]>", after: 9, "CDATA section"))
+            } else if rest.starts(with: "<!".utf8) {
+                throw ManifestError(
+                    .refused, "an MPD has a document type at byte \(position): only MPDs without are read")
+            } else if rest.starts(with: "</".utf8) {
+                let name = try skip(past: ">", after: 2, "end tag")
+                return .end(name.prefix { !Self.isSpace($0) })
+            } else {
+                return .start(try startTag())
+            }
+        }
+        return nil
+    }
+
+    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+
+    private static func endsName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: ">"), UInt8(ascii: "/"), UInt8(ascii: "="), UInt8(ascii: "<"): true
+        default: isSpace(byte)
+        }
+    }
+
+    /// Moves behind the next `end`, and gives what is before it.
+    private mutating func skip(
+        past end: StaticString, after opening: Int, _ what: String
+    ) throws(ManifestError) -> ArraySlice<UInt8> {
+        let ending = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
+        let start = position + opening
+        var index = start
+        while index + ending.count <= bytes.endIndex {
+            if bytes[index] == ending[0], bytes[index..<index + ending.count].elementsEqual(ending) {
+                position = index + ending.count
+                return bytes[start..<index]
+            }
+            index += 1
+        }
+        throw ManifestError(.malformed, "an MPD's \(what) at byte \(position) has no end")
+    }
+
+    private mutating func startTag() throws(ManifestError) -> XMLStartTag {
+        let start = position
+        let isEnd = Self.endsName
+        let name = bytes[(start + 1)...].prefix { !isEnd($0) }
+        var tag = XMLStartTag(start: start, name: name)
+        position = name.endIndex
+        while true {
+            position = bytes[position...].firstIndex { !Self.isSpace($0) } ?? bytes.endIndex
+            guard position < bytes.endIndex, !name.isEmpty else { break }
+            if bytes[position] == UInt8(ascii: ">") {
+                position += 1
+                return tag
+            }
+            if bytes[position] == UInt8(ascii: "/") {
+                guard bytes[position...].starts(with: "/>".utf8) else { break }
+                position += 2
+                tag.isEmpty = true
+                return tag
+            }
+            let attribute = bytes[position...].prefix { !isEnd($0) }
+            let equals = bytes[attribute.endIndex...].firstIndex { !Self.isSpace($0) } ?? bytes.endIndex
+            guard !attribute.isEmpty, equals < bytes.endIndex, bytes[equals] == UInt8(ascii: "=") else { break }
+            let quote = bytes[(equals + 1)...].firstIndex { !Self.isSpace($0) } ?? bytes.endIndex
+            guard quote < bytes.endIndex, bytes[quote] == UInt8(ascii: "\"") || bytes[quote] == UInt8(ascii: "'"),
+                let end = bytes[(quote + 1)...].firstIndex(of: bytes[quote])
+            else { break }
+            guard tag.attributes.count < 256 else {
+                throw ManifestError(.tooLarge, "an MPD's tag at byte \(start) has more than 256 attributes")
+            }
+            tag.attributes.append((attribute, bytes[(quote + 1)..<end]))
+            position = end + 1
+        }
+        throw ManifestError(.malformed, "an MPD's tag at byte \(start) is not one of XML")
+    }
+}
+
+/// A start tag.
+struct XMLStartTag {
+    /// Where its `<` is.
+    let start: Int
+    /// Prefix included.
+    let name: ArraySlice<UInt8>
+    /// Names and the values between their quotes, entities as they stand.
+    var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)] = []
+    /// Whether it ends with `/>`.
+    var isEmpty = false
+
+    init(start: Int, name: ArraySlice<UInt8>) {
+        self.start = start
+        self.name = name
+    }
+
+    /// An attribute's value, entities as they stand.
+    func value(_ name: String) -> ArraySlice<UInt8>? { attributes.first { $0.name.elementsEqual(name.utf8) }?.value }
+}
+
+extension ArraySlice<UInt8> {
+    /// A name without its namespace's prefix.
+    var localName: ArraySlice<UInt8> { lastIndex(of: UInt8(ascii: ":")).map { self[($0 + 1)...] } ?? self }
+}
+
+extension XMLScanner {
+    /// What is known of a document's root from its first bytes.
+    enum Root {
+        /// The root's name, without prefix.
+        case name(ArraySlice<UInt8>)
+        /// They begin as XML does, and end before the root.
+        case cut
+        /// It is no XML document that is read here.
+        case none
+    }
+
+    /// Finds the root element's name.
+    static func rootName(_ prefix: ArraySlice<UInt8>) -> Root {
+        var index = prefix.firstIndex { !isSpace($0) } ?? prefix.endIndex
+        guard index < prefix.endIndex, prefix[index] == UInt8(ascii: "<") else { return .none }
+        while true {
+            let rest = prefix[index...]
+            let ending: String
+            if rest.starts(with: "<?".utf8) {
+                ending = "?>"
+            } else if rest.starts(with: "<!--".utf8) {
+                ending = "-->"
+            } else if rest.starts(with: "<!".utf8) {
+                return .none
+            } else {
+                let name = rest.dropFirst().prefix {
+                    !isSpace($0) && $0 != UInt8(ascii: ">") && $0 != UInt8(ascii: "/")
+                }
+                return name.endIndex < prefix.endIndex ? .name(name.localName) : .cut
+            }
+            guard let end = rest.dropFirst(ending.utf8.count > 2 ? 4 : 2).firstRange(of: ending.utf8) else {
+                return .cut
+            }
+            index = prefix[end.upperBound...].firstIndex { !isSpace($0) } ?? prefix.endIndex
+            guard index < prefix.endIndex else { return .cut }
+            guard prefix[index] == UInt8(ascii: "<") else { return .none }
+        }
+    }
+}
+#endif
