@@ -12,6 +12,7 @@ final class CacheContext: Sendable {
     let executor: BlockingExecutor
     /// See ``OpenResource/beginVariant(_:for:isKept:)``.
     let variants = KeyTurns<CacheKey>()
+    let recentUse = RecentUse()
 
     init(
         configuration: MediaCacheConfiguration, upstream: any Upstream, opening: StoreOpening, conductor: Conductor,

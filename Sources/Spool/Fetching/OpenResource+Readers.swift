@@ -20,7 +20,7 @@ extension OpenResource {
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int
     ) -> (id: ReaderID, position: ReaderPosition) {
-        context.opening.openedStore?.noteUse(of: storageKey)
+        noteUse()
         // First, so that nothing is asked for while a player of another resource waits.
         if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)
@@ -46,8 +46,13 @@ extension OpenResource {
         let lease = scheduler.look { state in
             state.machine.needsValidation || !state.machine.landed.contains(range) ? nil : state.lease
         }
-        if lease != nil { context.opening.openedStore?.noteUse(of: storageKey) }
+        if lease != nil { noteUse() }
         return lease
+    }
+
+    private func noteUse() {
+        guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
+        context.opening.openedStore?.noteUse(of: storageKey)
     }
 
     /// Ends a reader; one that waits is woken and finds its end.

@@ -42,6 +42,8 @@ final class OpenResource: Sendable {
     /// Scheme, host and path, for messages.
     let address: String
     let context: CacheContext
+    /// Among those of its cache.
+    let number: UInt32
     let scheduler: Scheduler
     let serving = ServingRecord()
     /// Told of whatever changes ``observableState``.
@@ -56,6 +58,7 @@ final class OpenResource: Sendable {
         self.key = key
         self.address = credentials.source.displayAddress
         self.context = context
+        self.number = context.recentUse.newNumber()
         let configuration = context.configuration
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(

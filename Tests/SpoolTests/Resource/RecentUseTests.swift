@@ -1,0 +1,23 @@
+import Testing
+
+@testable import Spool
+
+@Suite("Which uses the store is told of")
+struct RecentUseTests {
+    @Test("The first use in a second, and each that follows one of another resource")
+    func news() {
+        let uses = RecentUse()
+        let (film, song) = (uses.newNumber(), uses.newNumber())
+        #expect(film != song)
+        let inSeconds = [
+            uses.note(film, at: .seconds(5)), uses.note(film, at: .seconds(5)),
+            uses.note(film, at: .milliseconds(5999)), uses.note(film, at: .seconds(6)),
+        ]
+        #expect(inSeconds == [true, false, false, true])
+        let byTurns = [
+            uses.note(song, at: .seconds(6)), uses.note(film, at: .seconds(6)), uses.note(film, at: .seconds(6)),
+            uses.note(song, at: .seconds(6)),
+        ]
+        #expect(byTurns == [true, true, false, true])
+    }
+}
