@@ -8,6 +8,9 @@ package enum DASHRewriting {
     /// The most bytes that a rewritten MPD may have.
     package static let maximumBytes = 4 * DASHManifest.maximumBytes
 
+    /// The most `BaseURL`s that an MPD may have.
+    package static let maximumBases = 20_000
+
     /// An MPD that was found elsewhere than where the client believes it to be gets a `BaseURL` if it has none of its own:
     /// templates are inherited by representations with different ones, so that they can't be rewritten for all at once.
     ///
@@ -16,7 +19,8 @@ package enum DASHRewriting {
     ///   - finalURL: Where it was found, after redirects.
     ///   - requestedURL: What the client asked for, if that is another URL.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
-    /// - Throws: ``ManifestError``, as ``DASHManifest/init(parsing:)``; also `tooLarge` for the outcome.
+    /// - Throws: ``ManifestError``, as ``DASHManifest/init(parsing:)``; also `tooLarge` for the outcome, and for
+    ///   more than ``maximumBases``.
     package static func rewrite(
         _ bytes: [UInt8], finalURL: OriginURL, requestedURL: OriginURL? = nil, proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
@@ -50,6 +54,7 @@ private struct DASHWalk {
     private var open: [Element] = []
     /// How many of the open elements are, or lie in, what is left alone.
     private var untouched = 0
+    private var bases = 0
 
     init(_ bytes: [UInt8], manifest: DASHManifest, document: ReferenceRewriter) {
         splices = TextSplices(bytes, limit: DASHRewriting.maximumBytes)
@@ -82,7 +87,7 @@ private struct DASHWalk {
                 Array("<".utf8) + prefix + Array("BaseURL>".utf8) + XMLText.escaped(document.manifest)
                 + Array("</".utf8) + prefix + Array("BaseURL>".utf8)
             try splices.replace(tag.start..<tag.start, with: element)
-            if !open.isEmpty { open[open.count - 1].inner = document.relative(to: "") }
+            if !open.isEmpty { open[open.count - 1].inner = document.relative(to: "", maximumPath: .max) }
         }
         let outer = open.isEmpty ? document : open[open.count - 1].inner
         let name = name(tag.name)
@@ -112,6 +117,10 @@ private struct DASHWalk {
         switch name(element.name) {
         case "BaseURL":
             guard let base = open.last.map(\.outer) else { return }
+            bases += 1
+            guard bases <= DASHRewriting.maximumBases else {
+                throw ManifestError(.tooLarge, "an MPD has more than \(DASHRewriting.maximumBases) BaseURLs")
+            }
             guard let reference = unescaped(text, element.isCharacterData) else { return }
             try rewrite(text, element.isCharacterData, base)
             if !open[open.count - 1].hasBase {

@@ -46,10 +46,15 @@ package struct ReferenceRewriter {
         self.proxied = proxied
     }
 
-    /// The rewriter of what is relative to `reference` instead: an element of DASH's `BaseURL`. Nil if what that means
-    /// can't be asked through the proxy.
-    package func relative(to reference: String) -> ReferenceRewriter? {
-        guard let target = target(URIReference(reference)) else { return nil }
+    /// The rewriter of what is relative to `reference` instead: an element of DASH's `BaseURL`.
+    ///
+    /// - Parameter maximumPath: The most bytes that the base's path may have: a manifest can have many bases, and making a
+    ///   rewriter takes time proportional to it.
+    /// - Returns: Nil if what the reference means can't be asked through the proxy, or has a longer path.
+    package func relative(to reference: String, maximumPath: Int = 2048) -> ReferenceRewriter? {
+        guard directory.utf8.count <= maximumPath, let target = target(URIReference(reference)),
+            target.target.utf8.prefix(while: { $0 != UInt8(ascii: "?") }).count <= maximumPath
+        else { return nil }
         return ReferenceRewriter(finalURL: target, proxied: proxied)
     }
 

@@ -152,6 +152,15 @@ import Testing
         }
     }
 
+    @Test func `More bases than an MPD can need, or endlessly long ones, cost no more than reading them`() throws {
+        let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
+        #expect(try rewrite(bases(DASHRewriting.maximumBases)) == bases(DASHRewriting.maximumBases))
+        let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHRewriting.maximumBases + 1)) }
+        #expect(error?.code == .tooLarge)
+        let long = "<MPD><BaseURL>\(String(repeating: "a", count: 3000))/</BaseURL><SegmentURL media='/b'/></MPD>"
+        #expect(try rewrite(long) == long)
+    }
+
     @Test(arguments: [
         ("PT2S", 2.0), ("P1DT1H1M1.5S", 90061.5), ("PT0S", 0), ("P", 0), ("PT1S1M", nil), ("2S", nil), ("PT", 0),
         ("P1Y", nil),
