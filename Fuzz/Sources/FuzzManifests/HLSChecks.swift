@@ -1,0 +1,40 @@
+/// What must hold of every playlist: as many lines, and each reference of the new one means what that of the old one meant.
+enum HLSChecks {
+    static func run(_ bytes: [UInt8], _ place: Place) {
+        let playlist = try? HLSPlaylist(parsing: bytes, at: place.final)
+        if let playlist { read(playlist, place) }
+        guard
+            let written = try? HLSRewriting.rewrite(
+                bytes, finalURL: place.final, requestedURL: place.requested, proxied: Place.path)
+        else { return }
+        let newline = UInt8(ascii: "\n")
+        precondition(bytes.count { $0 == newline } == written.count { $0 == newline })
+        // What the client can't read, because its own query lacks what a variable stands for, is not compared.
+        guard let playlist, let seen = try? HLSPlaylist(parsing: written, at: place.requested) else { return }
+        precondition(playlist.kind == seen.kind && playlist.lifetime == seen.lifetime)
+        for (old, new) in zip(references(playlist), references(seen)) { place.check(new, old) }
+        precondition(references(playlist).count == references(seen).count)
+        precondition(playlist.segments.map(\.duration) == seen.segments.map(\.duration))
+    }
+
+    private static func references(_ playlist: HLSPlaylist) -> [String] {
+        playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
+            + playlist.sessionKeys.map(\.uri) + playlist.segments.map(\.uri) + playlist.segments.compactMap(\.map?.uri)
+            + playlist.segments.flatMap(\.keys).map(\.uri)
+    }
+
+    private static func read(_ playlist: HLSPlaylist, _ place: Place) {
+        for range in playlist.segments.compactMap(\.byteRange) { precondition(!range.isEmpty && range.lowerBound >= 0) }
+        if case .seconds(let seconds) = playlist.lifetime { precondition(seconds >= 0 && seconds <= 1e9) }
+        let limit = HLSResolution(width: 1280, height: 720)
+        for selection in [.highest, .lowest, .bandwidth(atMost: 1000), .resolution(atMost: limit)]
+            as [HLSVariantSelection]
+        {
+            precondition((selection.choose(from: playlist.variants) == nil) == playlist.variants.isEmpty)
+            _ = try? playlist.playlists(for: selection, at: place.final)
+        }
+        if let downloads = try? playlist.downloads(at: place.final) {
+            precondition(Set(downloads).count == downloads.count)
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// Where a manifest is and where it was asked for, and what a client asks a proxy for that has it.
+struct Place {
+    let final: OriginURL
+    let requested: OriginURL
+
+    static let prefix = "/~TOKEN"
+    private static let urls = [
+        "https://origin.example/dir/sub/list.m3u8?q=1&v=%2F%2Fcdn.example%22", "http://origin.example/",
+        "http://[::1]:80/a//b/c",
+        "https://origin.example:443/dir/sub/other",
+    ].map { try! OriginURL($0) }  // they are URLs
+
+    init(number: UInt8) {
+        final = Self.urls[Int(number % 4)]
+        requested = number & 16 == 0 ? final : Self.urls[Int(number / 4 % 4)]
+    }
+
+    static func path(_ url: OriginURL) -> String { prefix + ForwardAddress.requestTarget(for: url) }
+
+    /// What the proxy is asked for by a client that found `reference` in what it got for `requested`.
+    func origin(of reference: String) -> OriginURL? {
+        let proxy = URIReference("http://127.0.0.1:8787" + Self.path(requested))
+        guard let asked = try? OriginURL(URIReference(reference).resolved(against: proxy)),
+            asked.authority == "127.0.0.1:8787", asked.target.hasPrefix(Self.prefix + "/")
+        else { return nil }
+        return try? ForwardAddress.origin(of: asked.target.dropFirst(Self.prefix.count))
+    }
+
+    /// Checks that a client of the proxy gets by `written` what `original` means where the manifest was found.
+    func check(_ written: String, _ original: String) {
+        let parts = URIReference(original)
+        if parts.path.isEmpty && parts.query == nil && parts.scheme == nil && parts.authority == nil { return }
+        guard let meant = try? OriginURL(parts.resolved(against: URIReference(final.description))) else { return }
+        let got = origin(of: written)
+        precondition(
+            got.map { Self.plain($0.description) } == Self.plain(meant.description),
+            "\(original) in \(final), asked for as \(requested), became \(written)")
+    }
+
+    /// Variables' values may hold what a playlist's attribute can't.
+    private static func plain(_ text: String) -> String {
+        text.replacing("\"", with: "%22").replacing("{$", with: "%7B$")
+    }
+}
