@@ -12,14 +12,14 @@ private func control(_ values: String...) -> CacheControl {
         let read = control("No-Store, max-age=60", "private=\"a, no-cache\", S-MAXAGE=\"7\" , immutable,,x=y")
         var expected = CacheControl()
         expected.noStore = true
-        expected.isPrivate = true
+        expected.namedFields = ["a", "no-cache"]
         expected.immutable = true
         expected.maxAge = 60
         expected.sharedMaxAge = 7
         #expect(read == expected)
         var others = CacheControl()
         others.isPublic = true
-        others.noCache = true
+        others.namedFields = ["set-cookie"]
         others.mustRevalidate = true
         others.proxyRevalidate = true
         others.noTransform = true
@@ -36,10 +36,49 @@ private func control(_ values: String...) -> CacheControl {
         "A malformed number is 0, a huge one the largest, of several the smallest",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
-            ("max-age=99999999999999999999", .max), ("max-age=9, max-age=5, max-age=7", 5), ("max-age = 5", 5),
+            ("max-age=99999999999999999999", .max), ("max-age=9, max-age=5, max-age=7", 5),
         ] as [(String, Int64)])
     func numbers(text: String, expected: Int64) {
         #expect(control(text).maxAge == expected)
+    }
+
+    @Test("A blank beside the = makes a directive none (9111 §5.2)", arguments: ["max-age =5", "max-age= 5"])
+    func blanks(text: String) {
+        #expect(control(text).maxAge ?? 0 == 0)
+    }
+
+    @Test("must-understand keeps what no-store forbids where the status is understood, and nothing else (9111 §5.2.2.3)")
+    func mustUnderstand() {
+        func keeps(_ text: String, _ status: Int) -> Bool {
+            control(text).allowsStoring(shared: true, hasAuthorization: false, status: status)
+        }
+        #expect(keeps("no-store, must-understand", 200))
+        #expect(keeps("must-understand", 404))
+        #expect(!keeps("no-store, must-understand", 599))
+        #expect(!keeps("must-understand", 599))
+        #expect(keeps("max-age=1", 599))
+    }
+
+    @Test(
+        "CDN-Cache-Control, if it can be read, is all that counts (9213 §2)",
+        arguments: [
+            // The field, and for how many seconds the response is fresh and whether it may be kept; nil: it is ignored.
+            ("max-age=100", 100, true), ("MaX-aGe=100", 100, true), ("foobar, max-age=100", 100, true),
+            ("max-age=1, max-age=100", 100, true), ("max-age=100;x=1", 100, true), ("no-store", 0, false),
+            ("private", 0, false), ("foo", 0, true), ("max-age=\"100\"", 0, true), ("private=?0, max-age=7", 7, true),
+            ("x=\"a, b\", max-age=7", 7, true), ("", nil, true), ("max-age=100, &&&&&", nil, true),
+            ("max-age =100", nil, true), ("max-age= 100", nil, true), ("max-age=", nil, true), ("a,,b", nil, true),
+        ] as [(String, Int64?, Bool)])
+    func targeted(text: String, lifetime: Int64?, isKept: Bool) {
+        let fields = fields([
+            ("CDN-Cache-Control", text), ("Cache-Control", "max-age=5"), ("Expires", "Thu, 01 Jan 1970 00:02:00 GMT"),
+            ("Date", "Thu, 01 Jan 1970 00:01:40 GMT"),
+        ])
+        let freshness = Freshness(fields: fields, requestTime: 100, responseTime: 100, shared: true)
+        #expect(freshness.lifetime == lifetime ?? 5)
+        let control = CacheControl.governing(fields).control
+        #expect(control.allowsStoring(shared: true, hasAuthorization: false) == isKept)
+        #expect(Freshness(fields: fields, requestTime: 100, responseTime: 100, shared: false).lifetime == 5)
     }
 
     @Test(

@@ -11,8 +11,13 @@ package struct CacheControl: Sendable, Hashable {
     package var isPrivate = false
     /// May be kept by a shared cache, even in response to a request with `Authorization`.
     package var isPublic = false
-    /// Must be validated with the origin before each use. Also set where only certain fields are named.
+    /// Must be validated with the origin before each use.
     package var noCache = false
+    /// The fields, in lower case, that `private` or `no-cache` names: they alone are not for others, or not without
+    /// validation, so they are not kept (§5.2.2.4, §5.2.2.7).
+    package var namedFields: Set<String> = []
+    /// Is kept, whatever ``noStore`` says, by who knows what its status asks of a cache, and by nobody else (§5.2.2.3).
+    package var mustUnderstand = false
     /// Must be validated once stale.
     package var mustRevalidate = false
     /// Must be validated once stale, by shared caches.
@@ -35,27 +40,31 @@ package struct CacheControl: Sendable, Hashable {
 
     /// Reads all `Cache-Control` fields of a request or a response.
     ///
-    /// A number of seconds that is malformed counts as 0, one too large as `Int64.max`; of several, the smallest counts
+    /// A directive with a blank beside its `=` is none. A number of seconds that is malformed counts as 0, one too large as `Int64.max`; of several, the smallest counts
     /// (RFC 9111 §1.2.2, §4.2.1).
     package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let name = String(decoding: FieldText.trimmed(parts[0]).utf8.map(FieldText.lowercased), as: UTF8.self)
-            apply(name, value: parts.count > 1 ? FieldText.trimmed(parts[1]) : nil)
+            apply(FieldText.lowercased(parts[0]), value: parts.count > 1 ? parts[1] : nil)
         }
     }
 
-    private mutating func apply(_ name: String, value: Substring?) {
+    mutating func apply(_ name: String, value: Substring?) {
         func seconds(_ former: Int64?) -> Int64 {
-            var text = value ?? ""
-            if text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") { text = text.dropFirst().dropLast() }
-            return min(FieldText.digits(text.utf8) ?? 0, former ?? .max)
+            min(FieldText.digits(FieldText.unquoted(value ?? "").utf8) ?? 0, former ?? .max)
+        }
+        /// The fields that are named; whether none is, so that the whole response is meant.
+        func isUnqualified(_ value: Substring?) -> Bool {
+            let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
+            namedFields.formUnion(names)
+            return names.isEmpty
         }
         switch name {
         case "no-store": noStore = true
-        case "private": isPrivate = true
+        case "private": isPrivate = isUnqualified(value) || isPrivate
         case "public": isPublic = true
-        case "no-cache": noCache = true
+        case "no-cache": noCache = isUnqualified(value) || noCache
+        case "must-understand": mustUnderstand = true
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
         case "immutable": immutable = true
@@ -74,8 +83,9 @@ package struct CacheControl: Sendable, Hashable {
     ///   - shared: whether several people use the cache.
     ///   - hasAuthorization: whether the request carried `Authorization`: a shared cache then needs the origin's word
     ///     (`public`, `s-maxage` or `must-revalidate`, §3.5).
-    package func allowsStoring(shared: Bool, hasAuthorization: Bool) -> Bool {
-        if noStore { return false }
+    ///   - status: the response's.
+    package func allowsStoring(shared: Bool, hasAuthorization: Bool, status: Int = 200) -> Bool {
+        if mustUnderstand ? !StatusRules.isUnderstood(status) : noStore { return false }
         guard shared else { return true }
         if isPrivate { return false }
         return !hasAuthorization || isPublic || mustRevalidate || sharedMaxAge != nil

@@ -5,14 +5,15 @@ package enum EndToEndFields {
     /// `fields` without those that a proxy must not pass on: the connection's own, and those that `Connection` names
     /// (RFC 9110 §7.6.1).
     package static func of(_ fields: HTTPFields) -> HTTPFields {
-        let named = Set(fields[values: .connection].flatMap { FieldText.elements($0) }.map(lowercased))
+        let named = Set(fields[values: .connection].flatMap { FieldText.elements($0) }.map(FieldText.lowercased))
         return fields.without { named.contains($0.canonicalName) || isHopByHop($0.canonicalName) }
     }
 
     /// Those of a response that may be kept with its bytes: without its framing, which is each message's own, without `Age`,
-    /// which goes on counting, and without what is one user's secret.
+    /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
     package static func storable(_ fields: HTTPFields) -> HTTPFields {
-        of(fields).without { unstorable.contains($0.canonicalName) }
+        let named = CacheControl.governing(fields).control.namedFields
+        return of(fields).without { unstorable.contains($0.canonicalName) || named.contains($0.canonicalName) }
     }
 
     /// `stored`, each field replaced that `newer` has, too (RFC 9111 §3.2).
@@ -39,10 +40,6 @@ package enum EndToEndFields {
             dropped.insert(index)
         }
         return HTTPFields(fields.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
-    }
-
-    private static func lowercased(_ text: Substring) -> String {
-        String(decoding: text.utf8.map(FieldText.lowercased), as: UTF8.self)
     }
 
     private static func isHopByHop(_ name: String) -> Bool { hopByHop.contains(name) || name.hasPrefix("proxy-") }

@@ -20,9 +20,10 @@ package struct Freshness: Sendable, Hashable {
     ///   - fields: the response's.
     ///   - requestTime: when the request was sent, in seconds since 1970.
     ///   - responseTime: when the head came, in seconds since 1970.
-    ///   - shared: whether several people use the cache, so that `s-maxage` counts.
-    package init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool) {
-        let control = CacheControl(fields: fields)
+    ///   - shared: whether several people use the cache, so that `s-maxage` and `CDN-Cache-Control` count.
+    ///   - status: the response's.
+    package init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool, status: Int = 200) {
+        let (control, isTargeted) = shared ? CacheControl.governing(fields) : (CacheControl(fields: fields), false)
         let dateField = fields[values: .date].first.flatMap { HTTPDate(parsing: $0) }
         let date = dateField?.secondsSince1970 ?? responseTime
         let expires = fields[values: .expires]
@@ -31,11 +32,13 @@ package struct Freshness: Sendable, Hashable {
             lifetime = sharedMaxAge
         } else if let maxAge = control.maxAge {
             lifetime = maxAge
-        } else if let first = expires.first {
+        } else if let first = expires.first, !isTargeted {
             // Several, or an invalid date such as 0, mean: already past (§5.3).
             let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
             lifetime = moment.map { max(0, saturatingDifference($0, date)) } ?? 0
-        } else if let modified = Validator(fields: fields).lastModifiedDate {
+        } else if control.isPublic || StatusRules.isHeuristicallyCacheable(status),
+            let modified = Validator(fields: fields).lastModifiedDate
+        {
             lifetime = max(0, saturatingDifference(date, modified.secondsSince1970)) / 10
             isHeuristic = true
         } else {
@@ -43,7 +46,8 @@ package struct Freshness: Sendable, Hashable {
         }
         self.isHeuristic = isHeuristic
         self.responseTime = responseTime
-        let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first }
+        // Only the first counts (§5.1); what follows a semicolon is no part of it.
+        let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first?.prefix { $0 != ";" } }
         let age = ageField.flatMap { FieldText.digits($0.utf8) } ?? 0
         let delay = max(0, saturatingDifference(responseTime, requestTime))
         self.initialAge = max(max(0, saturatingDifference(responseTime, date)), saturatingSum(age, delay))

@@ -38,8 +38,15 @@ package struct Vary: Sendable, Hashable {
         guard !isAny else { return nil }
         return names.map { name in
             let values = HTTPField.Name(name).map { request[values: $0] } ?? []
-            let value = values.flatMap { FieldText.elements($0) }.joined(separator: ", ")
+            var elements = values.flatMap { FieldText.elements($0) }.map { String($0) }
+            if name == "accept-language" { elements = elements.map(Self.languageRange).sorted() }
+            let value = elements.joined(separator: ", ")
             return Selected(name: name, value: values.isEmpty ? nil : value)
         }
+    }
+
+    /// A language and its weight in one form: in lower case, without blanks. Their order says nothing (RFC 9110 §12.5.4).
+    private static func languageRange(_ text: String) -> String {
+        String(decoding: text.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(FieldText.lowercased), as: UTF8.self)
     }
 }

@@ -74,6 +74,18 @@ enum FieldText {
         byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
 
+    /// `text` with its ASCII letters in lower case.
+    static func lowercased(_ text: Substring) -> String {
+        String(decoding: text.utf8.map(lowercased), as: UTF8.self)
+    }
+
+    /// `text` without the quotes around it, if it has both.
+    static func unquoted(_ text: Substring) -> Substring {
+        let utf8 = text.utf8
+        guard utf8.count >= 2, utf8.first == UInt8(ascii: "\""), utf8.last == UInt8(ascii: "\"") else { return text }
+        return Substring(utf8.dropFirst().dropLast())
+    }
+
     private static func isBlank(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
     }
