@@ -138,6 +138,14 @@ public final class MediaCache: Sendable {
     /// The key under which the media file at `url` is kept.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
+    /// Something else than a `GET` may have changed what is at these URLs: what is stored of them, in all variants, goes
+    /// (RFC 9111 §4.4).
+    ///
+    /// - Throws: `CacheError`: `.storage` when the catalog can't be written, `.closed`.
+    package func invalidate(_ urls: [URL]) async throws {
+        for url in urls { _ = try await context.remove(key(for: url)) }
+    }
+
     /// Bytes of media that are kept now; 0 before the directory is open.
     public var storedByteCount: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 

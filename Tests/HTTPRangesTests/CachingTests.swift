@@ -47,7 +47,8 @@ private func control(_ values: String...) -> CacheControl {
         #expect(control(text).maxAge ?? 0 == 0)
     }
 
-    @Test("must-understand keeps what no-store forbids where the status is understood, and nothing else (9111 §5.2.2.3)")
+    @Test(
+        "must-understand keeps what no-store forbids where the status is understood, and nothing else (9111 §5.2.2.3)")
     func mustUnderstand() {
         func keeps(_ text: String, _ status: Int) -> Bool {
             control(text).allowsStoring(shared: true, hasAuthorization: false, status: status)

@@ -32,7 +32,8 @@ struct RequestRulesTests {
             ("", 9, 10, true), ("", 10, 10, false), ("no-cache", 0, 10, false), ("max-age=0", 0, 10, false),
             ("max-age=5", 5, 10, true), ("max-age=5", 6, 10, false), ("min-fresh=5", 5, 10, true),
             ("min-fresh=5", 6, 10, false), ("max-stale=5", 15, 10, true), ("max-stale=5", 16, 10, false),
-            ("max-stale", .max, 0, true), ("max-stale=5, max-age=12", 13, 10, false), ("max-stale=5", .max, .min, false),
+            ("max-stale", .max, 0, true), ("max-stale=5, max-age=12", 13, 10, false),
+            ("max-stale=5", .max, .min, false),
         ] as [(String, Int64, Int64, Bool)])
     func accepting(text: String, age: Int64, lifetime: Int64, isAccepted: Bool) {
         let asked = directives(("Cache-Control", text))
@@ -78,9 +79,11 @@ struct RequestRulesTests {
         #expect(Preconditions.evaluate(fields(pairs), method: .put, stored: stored) == put)
     }
 
-    @Test("Tags that origins write without quotes or with another mark match themselves", arguments: [
-        "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
-    ])
+    @Test(
+        "Tags that origins write without quotes or with another mark match themselves",
+        arguments: [
+            "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
+        ])
     func lenient(tag: String) {
         for asked in [tag, "\"a\""] {
             let request = fields([("If-None-Match", asked)])
@@ -139,9 +142,11 @@ struct RequestRulesTests {
         #expect(lifetime(599, ("Cache-Control", "public")) == 100)
     }
 
-    @Test("Of Age only the first value counts, without a parameter (9111 §5.1)", arguments: [
-        ("7, 0", 7), ("0, 7", 0), ("7;foo=1", 7), ("7.0", 0), ("-7", 0), ("abc", 0), (",7", 7),
-    ] as [(String, Int64)])
+    @Test(
+        "Of Age only the first value counts, without a parameter (9111 §5.1)",
+        arguments: [
+            ("7, 0", 7), ("0, 7", 0), ("7;foo=1", 7), ("7.0", 0), ("-7", 0), ("abc", 0), (",7", 7),
+        ] as [(String, Int64)])
     func age(text: String, expected: Int64) {
         let freshness = Freshness(
             fields: fields([("Age", text), ("Age", "3")]), requestTime: 1000, responseTime: 1000, shared: true)

@@ -27,6 +27,9 @@ public struct MediaCacheConfiguration: Sendable {
     public var eviction = EvictionPolicy.leastRecentlyUsed
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
     package var followsRedirects = true
+    /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site, rather
+    /// than before media. Under ``FreshnessPolicy/http`` only.
+    package var storesEveryStatus = false
     /// Where messages go.
     public var logger = Logger(label: "spool")
 

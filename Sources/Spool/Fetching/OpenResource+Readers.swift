@@ -1,5 +1,6 @@
 import ByteRanges
 import Foundation
+import HTTPRanges
 import SpoolStorage
 import Synchronization
 
@@ -16,22 +17,30 @@ extension OpenResource {
     ///
     /// Whether what is stored may be used is asked here, each time.
     ///
-    /// - Parameter opening: The number of the opening by its player.
+    /// - Parameters:
+    ///   - opening: The number of the opening by its player.
+    ///   - use: How it may use what is stored; nil: as is found here.
     func openReader(
-        at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int
+        at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
+        use: StoredFreshness.Use? = nil, mayKeep: Bool = true
     ) -> (id: ReaderID, position: ReaderPosition) {
         noteUse()
         // First, so that nothing is asked for while a player of another resource waits.
         if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)
-        let isStale = isStale(opening)
+        let use = use ?? self.use(opening)
         let now = context.clock.elapsed()
         let id = scheduler.ask { state in
             var actions: [Scheduler.StateMachine.Action] = []
-            if isStale, state.lease != nil { actions += state.machine.requireValidation() }
-            let (id, more) = state.machine.openReader(at: start, end: end, priority: priority, now: now)
+            if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
+            let (id, more) = state.machine.openReader(
+                at: start, end: end, priority: priority, usesStored: use == .stale || use == .staleMeanwhile, now: now)
             var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
-            if state.lease != nil, !state.machine.needsValidation { place.source = .hit }
+            place.mayKeep = mayKeep
+            switch use {
+            case .stale, .staleMeanwhile: if state.lease != nil { place.source = .stale }
+            case .fresh, .ask: if state.lease != nil, !state.machine.needsValidation { place.source = .hit }
+            }
             state.readers[id] = place
             state.credentials = credentials
             return (id, actions + more)
@@ -42,7 +51,7 @@ extension OpenResource {
     /// The version that has all of `range`, where that has landed and may be used without asking; for a reader that wants
     /// nothing else and takes no place.
     func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
-        guard !scheduler.isClosed, !isStale(opening) else { return nil }
+        guard !scheduler.isClosed, use(opening) == .fresh else { return nil }
         let lease = scheduler.look { state in
             state.machine.needsValidation || !state.machine.landed.contains(range) ? nil : state.lease
         }
@@ -182,17 +191,18 @@ extension OpenResource {
     /// opening a moment ago is not asked for again.
     private static let useTime = Duration.seconds(10)
 
-    func isStale(_ opening: Int) -> Bool {
-        if context.configuration.freshness == .immutable { return false }
+    /// How what is stored may be used now.
+    func use(_ opening: Int, _ demand: RequestDirectives = .init()) -> StoredFreshness.Use {
+        if context.configuration.freshness == .immutable { return .fresh }
         let now = context.clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
             switch context.configuration.freshness {
-            case .immutable: return false
-            case .revalidate: return validatedAt == nil
+            case .immutable: return .fresh
+            case .revalidate: return validatedAt == nil ? .ask : .fresh
             case .http:
-                if state.freshness?.isFresh(at: context.clock.secondsSince1970()) ?? false { return false }
-                return validatedAt.map { now - $0 > Self.useTime } ?? true
+                if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
+                return state.freshness?.use(at: context.clock.secondsSince1970(), for: demand) ?? .ask
             }
         }
     }

@@ -61,11 +61,12 @@ extension OpenResource {
     }
 
     /// What is known without a reader and without asking; nil if nothing is, or the origin has to be asked.
-    func responseNow(opening: Int) -> OpenedResponse? {
-        guard isLoaded, !scheduler.isClosed, !isStale(opening) else { return nil }
+    func responseNow(opening: Int, use: StoredFreshness.Use) -> OpenedResponse? {
+        guard isLoaded, !scheduler.isClosed, use != .ask else { return nil }
         let found = scheduler.look { state -> Found? in
-            guard let lease = state.lease, !state.machine.needsValidation else { return nil }
-            return Found(lease: lease, length: state.machine.length, source: .hit)
+            guard let lease = state.lease, use != .fresh || !state.machine.needsValidation else { return nil }
+            let source = use == .fresh ? OpenedResponse.Source.hit : .stale
+            return Found(lease: lease, length: state.machine.length, source: source)
         }
         return found.map { opened($0) }
     }

@@ -40,8 +40,10 @@ extension OpenResource {
             }
             let rule = context.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
             let current = preconditions(for: start.id)
-            let decision = PartialResponse.evaluate(
-                head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+            let decision =
+                otherStatus(head, replacing: current.generation, cacheability)
+                ?? PartialResponse.evaluate(
+                    head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
             switch decision {
             case .land(let landing), .newGeneration(let landing):
                 try check(landing, replacing: current.generation)
@@ -76,6 +78,41 @@ extension OpenResource {
         }
     }
 
+    /// Whether the rules by which media are told from pages and errors do not count.
+    private var keepsAnything: Bool {
+        context.configuration.storesEveryStatus && context.configuration.freshness == .http
+    }
+
+    /// What becomes of a response whose status is for media a refusal, where others are kept, too: it lands as a version of
+    /// its own if it may be used again, or is a success; but not in place of media. And of media, where such a response
+    /// is what is stored.
+    private func otherStatus(
+        _ head: HTTPResponse, replacing current: Generation?, _ cacheability: ResponseCacheability
+    ) -> PartialResponse.Decision? {
+        guard keepsAnything else { return nil }
+        let status = head.status.code
+        let stored = current?.storedFreshness?.head?.status ?? 200
+        if status == 200 || status == 206 {
+            guard stored != 200 else { return nil }
+            let decision = PartialResponse.evaluate(head, askedFrom: nil, askedEnd: nil, stored: nil, rule: .strong)
+            if case .land(let landing) = decision { return .newGeneration(landing) }
+            return decision
+        }
+        guard status != 304, status != 416, current == nil || stored != 200,
+            (200...299).contains(status) || cacheability.mayStore && cacheability.freshness.freshUntil > now,
+            head.headerFields[.contentEncoding] == nil
+        else { return nil }
+        let hasBody = status != 204 && status != 205
+        let length = hasBody ? head.headerFields[.contentLength].flatMap { Int64($0) } : 0
+        guard length ?? 0 >= 0 else { return nil }
+        var version = ResourceVersion(fields: head.headerFields, length: length)
+        version.acceptsRanges = nil
+        let landing = PartialResponse.Landing(offset: 0, end: length, version: version)
+        return current == nil ? .land(landing) : .newGeneration(landing)
+    }
+
+    private var now: Int64 { context.clock.secondsSince1970() }
+
     /// Counts one more version; whether there have been so many that the origin's nodes must each have their own: then
     /// parts of them are not put together any more, and the whole is taken from one response.
     private func versionsDisagree() -> Bool {
@@ -94,7 +131,7 @@ extension OpenResource {
                 .malformedResponse, "\(address): the origin compresses its response although asked not to")
         }
         let former = current?.description.contentType
-        guard ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {
+        guard keepsAnything || ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {
             throw CacheError(
                 .malformedResponse,
                 "\(address): the origin sent \(landing.version.contentType ?? "nothing") in place of \(former ?? "media")"
@@ -127,12 +164,12 @@ extension OpenResource {
         for start: Scheduler.TransferStart
     ) async throws {
         if current != nil { send(.changed(reason: "the origin responded with another version")) }
-        let isPage = ContentTypes.isWebPage(version.contentType)
+        let isPage = !keepsAnything && ContentTypes.isWebPage(version.contentType)
         if isPage {
             let text = "\(address) is played without being kept: the origin sent a web page, not media"
             send(.notKept(cause: CacheError(.malformedResponse, text)))
         }
-        let isKept = cacheability.mayStore && !isPage && !state.withLock { $0.isUncached }
+        let isKept = cacheability.mayStore && start.mayKeep && !isPage && !state.withLock { $0.isUncached }
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)
@@ -177,7 +214,7 @@ extension OpenResource {
     }
 
     /// The origin says that what is stored is its current version.
-    private func validated(_ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability) {
+    func validated(_ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability) {
         let now = context.clock.secondsSince1970()
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(updating: state.withLock { $0.freshness }, at: now)
@@ -188,7 +225,7 @@ extension OpenResource {
         }
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
-        if !ContentTypes.isPlausible(version.contentType, inPlaceOf: known.contentType) {
+        if !keepsAnything, !ContentTypes.isPlausible(version.contentType, inPlaceOf: known.contentType) {
             version.contentType = known.contentType
         }
         if version != known { generation.update(version, nil) }

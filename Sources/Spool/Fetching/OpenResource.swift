@@ -32,6 +32,8 @@ final class OpenResource: Sendable {
         /// Who waits for what the first response tells, by a number of its own.
         var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
         var lastDescribing = 0
+        /// Whether the origin is being asked while what is stale is used.
+        var isRevalidating = false
         /// Where its variant is stored; nil before that is known.
         var storageKey: CacheKey?
         /// The head that was last made from a description, and from which.

@@ -253,8 +253,8 @@ struct Transfer {
     ) {
         let length = landing.version.length
         let isPart = start.lower > 0 || start.upper.map { $0 < length ?? .max } ?? false
-        let isWhole = response.head.status.code == 200
-        let ignoresRanges = isWhole && (isPart && isProof || landing.version.acceptsRanges == false)
+        let isWhole = response.head.status != .partialContent
+        let ignoresRanges = response.head.status == .ok && (isPart && isProof || landing.version.acceptsRanges == false)
         scheduler.feed { state in
             var actions: [Scheduler.StateMachine.Action] = []
             if !isWhole {

@@ -1,5 +1,6 @@
 import ByteRanges
 import Foundation
+import HTTPRanges
 import SpoolStorage
 import Synchronization
 
@@ -48,7 +49,16 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// How often a read of the disk that fails for the moment is tried again.
     private static let retries = 2
 
-    init(media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false) {
+    private let demand: FreshnessDemand
+    /// How it may use what is stored, whatever that says; nil: as that says.
+    private let use: StoredFreshness.Use?
+
+    init(
+        media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
+        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil
+    ) {
+        self.demand = demand
+        self.use = use
         self.media = media
         self.range = range
         self.priority = priority
@@ -169,7 +179,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && range != MediaResource.beginning {
             // No byte stands there, and no transfer from there has told of a version.
-            return try await media.response()
+            return try await media.response(demand: demand)
         }
         throw CancellationError()
     }
@@ -380,7 +390,9 @@ public final class MediaReader: AsyncSequence, Sendable {
                 .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
                 key: media.key, range: start..<Swift.max(start, end ?? .max))
         }
-        let (id, place) = media.openReader(at: start, end: end, priority: priority, in: resource)
+        try media.check(demand, start..<Swift.max(start, end ?? .max), in: resource)
+        let (id, place) = media.openReader(
+            at: start, end: end, priority: priority, demand: demand, use: use, in: resource)
         let open = Open(id: id, resource: resource, place: place, position: start)
         let isOpen = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }

@@ -1,18 +1,70 @@
+package import Foundation
+package import HTTPRanges
+package import HTTPTypes
 import SpoolStorage
+import Synchronization
+
+/// What a client asks of the freshness of what it is sent.
+package typealias FreshnessDemand = RequestDirectives
 
 extension MediaResource {
     /// The head of the version that is there now, or, where nothing is stored or it has to be asked about, that the origin
     /// sends: it is asked for the first block then, of which no byte is waited for.
     ///
     /// - Throws: As ``MediaReader/response()``.
-    package func response() async throws -> OpenedResponse {
-        if let known = try await responseNow() { return known }
-        return try await MediaReader(media: self, range: Self.beginning, priority: .playback, chunkSize: 1).response()
+    package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
+        let resource = try await opened()
+        let use = resource.use(opening, demand)
+        if let known = resource.responseNow(opening: opening, use: use) {
+            if use == .staleMeanwhile { revalidate(resource) }
+            return known
+        }
+        return try await MediaReader(
+            media: self, range: Self.beginning, priority: .playback, chunkSize: 1, demand: demand
+        ).response()
     }
 
     /// What is asked for where nothing but the head is wanted.
     static let beginning = MediaRange.bytes(0..<1)
 
-    /// The same where the origin need not be asked; else nil.
-    func responseNow() async throws -> OpenedResponse? { try await opened().responseNow(opening: opening) }
+    /// As ``reader(_:chunkSize:)``, for a client that asks for more, or less, than is fresh (RFC 9111 §5.2.1). What it asks
+    /// counts under ``FreshnessPolicy/http`` alone, but for `onlyIfCached` and `noStore`.
+    package func reader(
+        _ range: MediaRange = .all, chunkSize: Int = 256 << 10, handsOutSlices: Bool = false, demand: FreshnessDemand
+    ) -> MediaReader {
+        MediaReader(
+            media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: handsOutSlices,
+            demand: demand)
+    }
+
+    /// Checks that a range can be had without the origin, where the demand is for that alone.
+    ///
+    /// - Throws: `CacheError` with code `.notStored` and status 504.
+    func check(_ demand: FreshnessDemand, _ range: Range<Int64>, in resource: OpenResource) throws {
+        guard demand.onlyIfCached, resource.use(opening, demand) == .ask || !resource.holds(range) else { return }
+        throw CacheError(
+            .notStored, "\(source.displayAddress): not to be asked for, and what is stored does not do", status: 504,
+            key: key, range: range)
+    }
+
+    /// Asks the origin once, in the background, whether what is stored still holds (RFC 5861 §3).
+    func revalidate(_ resource: OpenResource) {
+        guard resource.beginRevalidation() else { return }
+        Task(executorPreference: resource.context.executor.executor(for: .background)) {
+            let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
+            // What is stored stays stale where the origin can't be asked: the next use asks again.
+            _ = try? await reader.response()
+            resource.endRevalidation()
+        }
+    }
+
+    /// Takes over what a response to `HEAD` says of the version that is stored; where it is of another one, what is stored
+    /// is asked about before it is used again (RFC 9111 §4.3.5).
+    ///
+    /// - Parameters:
+    ///   - url: Where it came from.
+    ///   - requestDate: When it was asked for.
+    package func update(byHead head: HTTPResponse, from url: URL, requestDate: Date) async throws {
+        try await opened().update(byHead: head, from: url, requestDate: requestDate)
+    }
 }

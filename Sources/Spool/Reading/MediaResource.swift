@@ -1,5 +1,6 @@
 public import ByteRanges
 public import Foundation
+import HTTPRanges
 public import SpoolStorage
 import Synchronization
 
@@ -56,9 +57,14 @@ public final class MediaResource: Sendable {
 
     /// A place in the resource for a reader.
     func openReader(
-        at start: Int64, end: Int64?, priority: Priority, in resource: OpenResource
+        at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
+        use: StoredFreshness.Use? = nil, in resource: OpenResource
     ) -> (id: ReaderID, position: ReaderPosition) {
-        resource.openReader(at: start, end: end, priority: priority, credentials: credentials, opening: opening)
+        let use = use ?? resource.use(opening, demand)
+        if use == .staleMeanwhile { revalidate(resource) }
+        return resource.openReader(
+            at: start, end: end, priority: priority, credentials: credentials, opening: opening, use: use,
+            mayKeep: !demand.noStore)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking.

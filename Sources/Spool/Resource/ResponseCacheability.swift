@@ -15,15 +15,16 @@ struct ResponseCacheability: Sendable {
         responseDate: Date
     ) {
         let fields = response.headerFields
-        let control = CacheControl(fields: fields)
+        let control = CacheControl.governing(fields).control
         let vary = Vary(fields: fields)
         let freshness = Freshness(
             fields: fields, requestTime: Int64(requestDate.timeIntervalSince1970),
-            responseTime: Int64(responseDate.timeIntervalSince1970), shared: true)
+            responseTime: Int64(responseDate.timeIntervalSince1970), shared: true, status: response.status.code)
         self.mayStore =
             policy != .http
             || (!vary.isAny
-                && control.allowsStoring(shared: true, hasAuthorization: request[.authorization] != nil))
+                && control.allowsStoring(
+                    shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code))
         self.freshness = StoredFreshness(
             freshUntil: freshness.freshUntil(noCache: control.noCache),
             // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
@@ -34,7 +35,7 @@ struct ResponseCacheability: Sendable {
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: Int64(responseDate.timeIntervalSince1970), initialAge: freshness.initialAge,
-            head: StoredHead(response, from: url))
+            head: StoredHead(response, from: url), staleWhileRevalidate: control.staleWhileRevalidate)
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)
@@ -47,6 +48,10 @@ struct ResponseCacheability: Sendable {
         if !saysVary {
             result.vary = stored.vary
             result.selected = stored.selected
+        }
+        if let head = result.head, stored.head != nil {
+            result.renew(from: head, initialAge: freshness.initialAge ?? 0, at: now)
+            return result
         }
         guard !saysControl else { return result }
         result.mustRevalidate = stored.mustRevalidate
@@ -68,5 +73,22 @@ extension StoredFreshness {
         var result = self
         result.head = former.updated(by: head)
         return result
+    }
+
+    /// Begins anew with what all the fields together say that a response has confirmed.
+    ///
+    /// - Parameter initialAge: How old that response was when it came.
+    fileprivate mutating func renew(from head: StoredHead, initialAge: Int64, at now: Int64) {
+        let control = CacheControl.governing(head.fields).control
+        let freshness = Freshness(
+            fields: head.fields, requestTime: now, responseTime: now, shared: true, status: head.status)
+        lifetime = control.noCache ? 0 : freshness.lifetime
+        mustRevalidate =
+            control.mustRevalidate || control.proxyRevalidate || control.noCache || control.sharedMaxAge != nil
+        staleWhileRevalidate = control.staleWhileRevalidate
+        isLifetimeControlled = control.noCache || control.sharedMaxAge != nil || control.maxAge != nil
+        let (left, underflow) = (lifetime ?? 0).subtractingReportingOverflow(initialAge)
+        let (until, overflow) = now.addingReportingOverflow(underflow ? 0 : max(left, 0))
+        freshUntil = control.noCache ? 0 : overflow ? .max : until
     }
 }

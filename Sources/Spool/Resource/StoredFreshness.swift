@@ -23,6 +23,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var initialAge: Int64?
     /// Status and fields; nil where an earlier build did not note them.
     var head: StoredHead?
+    /// Seconds for which it may be used stale while the origin is asked (RFC 5861 §3).
+    var staleWhileRevalidate: Int64?
 
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
@@ -35,6 +37,40 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     func age(at now: Int64) -> Int64 {
         let (age, overflow) = (initialAge ?? 0).addingReportingOverflow(max(0, now - (receivedAt ?? now)))
         return overflow ? .max : age
+    }
+
+    /// Whether it may be used at `now` without waiting for the origin, by its own word and what a request asks for.
+    func use(at now: Int64, for demand: RequestDirectives) -> Use {
+        let isKnown = now >= receivedAt ?? .min
+        guard isKnown, demand != RequestDirectives() else {
+            if isFresh(at: now) { return .fresh }
+            return mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
+        }
+        let age = age(at: now)
+        let (left, underflow) = freshUntil.subtractingReportingOverflow(now)
+        let (lifetime, overflow) = age.addingReportingOverflow(underflow ? .min / 2 : left)
+        guard demand.accepts(age: age, lifetime: overflow ? .max : lifetime, mayBeStale: !mustRevalidate) else {
+            let demandsMore = demand.noCache || demand.maxAge != nil || demand.minFresh != nil
+            return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
+        }
+        return isFresh(at: now) ? .fresh : .stale
+    }
+
+    private func mayBeStaleMeanwhile(at now: Int64) -> Bool {
+        guard !mustRevalidate, let staleWhileRevalidate, now >= receivedAt ?? .min else { return false }
+        let (until, overflow) = freshUntil.addingReportingOverflow(staleWhileRevalidate)
+        return overflow || now < until
+    }
+
+    /// How a stored response may be used.
+    enum Use {
+        case fresh
+        /// Although it is stale, as the request allows.
+        case stale
+        /// Although it is stale, while the origin is asked.
+        case staleMeanwhile
+        /// When the origin has been asked.
+        case ask
     }
 
     /// Whether a request with these fields would have got the same variant.

@@ -16,6 +16,8 @@ struct ReaderPlace: Sendable {
     var former: Lease?
     /// How the version that it would be in came to be used; nil while nobody knows whether it may be.
     var source: OpenedResponse.Source?
+    /// Whether what is sent for it may be kept.
+    var mayKeep = true
     /// Whether it waits for a head, rather than for bytes.
     var awaitsHead = false
 

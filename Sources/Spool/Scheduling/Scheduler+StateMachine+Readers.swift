@@ -51,14 +51,16 @@ extension Scheduler.StateMachine {
 
 extension Scheduler.StateMachine {
     /// A reader wants `start ..< end`; nil end: to the end of the resource.
+    ///
+    /// - Parameter usesStored: Whether it takes what is stored although others wait for the origin's word.
     package mutating func openReader(
-        at start: Int64, end: Int64?, priority: Priority, now: Duration
+        at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, now: Duration
     ) -> (ReaderID, [Action]) {
         let id = ReaderID(number: next())
         let start = max(start, 0)
         readers[id] = ReaderState(
             start: start, position: start, end: end.map { max($0, start) }, priority: priority,
-            pace: ReadingPace(initial: policy.firstRequest, now: now), mayUseStored: !needsValidation)
+            pace: ReadingPace(initial: policy.firstRequest, now: now), mayUseStored: usesStored || !needsValidation)
         renewDemand(of: id)
         enqueue(id)
         return (id, plan())

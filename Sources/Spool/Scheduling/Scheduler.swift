@@ -28,6 +28,8 @@ package final class Scheduler: Sendable {
         /// Whose reader caused it.
         var credentials: SourceCredentials
         var priority: Priority
+        /// Whether its reader lets what it brings be kept.
+        var mayKeep = true
 
         /// What is asked for; to `Int64.max` where that is all there is.
         var range: Range<Int64> { lower..<max(lower, upper ?? .max) }
@@ -148,7 +150,7 @@ package final class Scheduler: Sendable {
         let place = state.readers[reader]
         let start = TransferStart(
             id: id, lower: lower, upper: upper, credentials: place?.credentials ?? state.credentials,
-            priority: place?.priority ?? .playback)
+            priority: place?.priority ?? .playback, mayKeep: place?.mayKeep ?? true)
         return Task(executorPreference: executor.executor(for: .landing)) { await handlers.run(start) }
     }
 

@@ -1,0 +1,62 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+import Synchronization
+
+/// What changes or asks how long a version may be used, beside the responses that bring it.
+extension OpenResource {
+    /// Whether all of a range can be read without the origin, as far as it lies within the resource.
+    func holds(_ range: Range<Int64>) -> Bool {
+        scheduler.look { state in
+            guard state.lease != nil else { return false }
+            let end = min(range.upperBound, state.machine.length ?? .max)
+            return range.lowerBound >= end || state.machine.landed.contains(range.lowerBound..<end)
+        }
+    }
+
+    /// Whether the origin is to be asked, as it is not being asked yet.
+    func beginRevalidation() -> Bool {
+        state.withLock { state in
+            defer { state.isRevalidating = true }
+            return !state.isRevalidating
+        }
+    }
+
+    func endRevalidation() { state.withLock { $0.isRevalidating = false } }
+
+    /// See ``MediaResource/update(byHead:from:requestDate:)``.
+    func update(byHead head: HTTPResponse, from url: URL, requestDate: Date) async throws {
+        guard context.configuration.freshness == .http else { return }
+        await evaluation.run(key) {
+            guard let generation else { return }
+            let known = generation.resourceVersion
+            let length = head.headerFields[.contentLength].flatMap { Int64($0) }
+            let isSame =
+                head.status == .ok && (length == nil || known.length == nil || length == known.length)
+                && !Validator(fields: head.headerFields).contradicts(known.validator)
+            if isSame {
+                let cacheability = ResponseCacheability(
+                    policy: .http, request: [:], response: head, from: url, requestDate: requestDate,
+                    responseDate: context.clock.now())
+                validated(generation, head.headerFields, cacheability)
+                noteDescribed()
+            } else if head.status.kind != .serverError {
+                expire(generation)
+            }
+        }
+    }
+
+    /// What is stored is asked about before it is used again.
+    private func expire(_ generation: Generation) {
+        guard var freshness = generation.storedFreshness else { return }
+        freshness.freshUntil = 0
+        freshness.staleWhileRevalidate = nil
+        state.withLock { state in
+            state.freshness = freshness
+            state.validated = nil
+        }
+        generation.update(nil, freshness)
+    }
+}

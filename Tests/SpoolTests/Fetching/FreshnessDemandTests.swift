@@ -1,0 +1,241 @@
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+/// What a shared HTTP cache does beyond what media need (RFC 9111, RFC 5861).
+@Suite("Rules of a shared HTTP cache", .timeLimit(.minutes(10)))
+struct FreshnessDemandTests {
+    private static let film = PatternBytes(seed: 1, length: 100_000)
+
+    private func stage(_ control: String, storesEveryStatus: Bool = false) throws -> MemoryStage {
+        let stage = try MemoryStage([:], freshness: .http) { $0.storesEveryStatus = storesEveryStatus }
+        stage.origin.set("/a", resource(control))
+        return stage
+    }
+
+    private func resource(_ control: String, etag: String = "\"v1\"", seed: UInt64 = 1) -> OriginResource {
+        var resource = OriginResource(.pattern(PatternBytes(seed: seed, length: 100_000)), etag: etag)
+        resource.headerFields[.cacheControl] = control
+        return resource
+    }
+
+    private func source(
+        _ cache: MediaCache, _ stage: MemoryStage, _ demand: (inout RequestDirectives) -> Void = { _ in }
+    ) async throws -> OpenedResponse.Source {
+        var directives = RequestDirectives()
+        demand(&directives)
+        return try await cache.media(for: stage.url()).reader(demand: directives).response().source
+    }
+
+    @Test("A request may ask for what is fresher than fresh, or take what is stale (9111 §5.2.1)")
+    func directives() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            stage.date.withLock { $0 += 50 }
+            let plain = try await source(cache, stage)
+            let old = try await source(cache, stage) { $0.maxAge = 60 }
+            let fresh = try await source(cache, stage) { $0.minFresh = 40 }
+            #expect([plain, old, fresh] == [.hit, .hit, .hit])
+            let asked = [
+                try await source(cache, stage) { $0.noCache = true },
+                try await source(cache, stage) { $0.maxAge = 0 },
+                try await source(cache, stage) { $0.minFresh = 101 },
+            ]
+            #expect(asked == [.revalidated, .revalidated, .revalidated])
+            stage.date.withLock { $0 += 150 }
+            let count = stage.origin.log.exchanges.count
+            let stale = try await source(cache, stage) { $0.maxStale = 60 }
+            #expect(stale == .stale)
+            #expect(stage.origin.log.exchanges.count == count)
+            let tooStale = try await source(cache, stage) { $0.maxStale = 10 }
+            #expect(tooStale == .revalidated)
+        }
+    }
+
+    @Test("only-if-cached gets what is stored and may be used, or an error with the status 504")
+    func onlyIfCached() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            let error = await #expect(throws: CacheError.self) {
+                try await source(cache, stage) { $0.onlyIfCached = true }
+            }
+            #expect(error?.httpStatus == 504)
+            #expect(stage.origin.log.exchanges.isEmpty)
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            let stored = try await source(cache, stage) { $0.onlyIfCached = true }
+            #expect(stored == .hit)
+            stage.date.withLock { $0 += 200 }
+            await #expect(throws: CacheError.self) { try await source(cache, stage) { $0.onlyIfCached = true } }
+        }
+    }
+
+    @Test("What is sent for a request with no-store is not kept")
+    func noStore() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            var demand = RequestDirectives()
+            demand.noStore = true
+            let reader = cache.media(for: stage.url()).reader(demand: demand)
+            let opened = try await reader.response()
+            #expect(!opened.response.isStored)
+            try await reader.check(Self.film)
+        }
+        try await stage.session { cache in
+            let stored = try await cache.media(for: stage.url()).storedResource()
+            #expect(stored == nil)
+        }
+    }
+
+    @Test("stale-while-revalidate: what is stale is used at once, and asked about once in the background (5861 §3)")
+    func staleWhileRevalidate() async throws {
+        let stage = try stage("max-age=10, stale-while-revalidate=50")
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            stage.date.withLock { $0 += 30 }
+            let before = stage.origin.log.exchanges.count
+            let media = cache.media(for: stage.url())
+            let first = try await media.reader(demand: .init()).response()
+            #expect(first.source == .stale)
+            try await stage.origin.log.until { $0.count > before }
+            await cache.waitUntilIdle()
+            try await stage.origin.log.until { $0.count == before + 1 && $0.allSatisfy(\.isOver) }
+            #expect(stage.origin.log.exchanges.last?.headerFields[.ifNoneMatch] == "\"v1\"")
+            stage.date.withLock { $0 += 70 }
+            let late = try await source(cache, stage)
+            #expect(late == .revalidated)
+        }
+    }
+
+    @Test("A 304's Expires, or its lack of one, is read with all the stored fields")
+    func merged() async throws {
+        let stage = try stage("max-age=10")
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            stage.date.withLock { $0 += 30 }
+            stage.origin.update("/a") { $0.headerFields[.cacheControl] = nil }
+            let sources = [try await source(cache, stage), try await source(cache, stage)]
+            #expect(sources == [.revalidated, .hit])
+        }
+    }
+
+    @Test("A HEAD response renews what is stored, or has it asked about (9111 §4.3.5)")
+    func head() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            try await media.check(.all, Self.film)
+            stage.date.withLock { $0 += 90 }
+            var head = HTTPResponse(status: .ok, headerFields: [.eTag: "\"v1\"", .contentLength: "100000"])
+            head.headerFields[.contentDisposition] = "inline"
+            try await media.update(byHead: head, from: stage.url(), requestDate: stage.date.withLock { $0 })
+            stage.date.withLock { $0 += 90 }
+            let opened = try await cache.media(for: stage.url()).response()
+            #expect(opened.source == .hit)
+            #expect(opened.response.fields[.contentDisposition] == "inline")
+            head.headerFields[.eTag] = "\"v2\""
+            try await media.update(byHead: head, from: stage.url(), requestDate: stage.date.withLock { $0 })
+            let asked = try await source(cache, stage)
+            #expect(asked == .revalidated)
+        }
+    }
+
+    @Test("What an unsafe method may have changed is not used any more (9111 §4.4)")
+    func invalidation() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            try await cache.invalidate([stage.url(), stage.url("/b")])
+            stage.origin.set("/a", resource("max-age=100", etag: "\"v2\"", seed: 2))
+            let media = cache.media(for: stage.url())
+            let opened = try await media.response()
+            #expect(opened.source == .miss)
+            try await media.check(.all, PatternBytes(seed: 2, length: 100_000))
+        }
+    }
+
+    private func script(_ stage: MemoryStage, _ status: Int, _ fields: HTTPFields) {
+        stage.origin.script("/a") { _, _ in
+            var head = HTTPResponse(status: .init(code: status), headerFields: fields)
+            head.headerFields[.contentLength] = "5"
+            return .init(head, .data(Data("Sorry".utf8)))
+        }
+    }
+
+    @Test(
+        "Any final status is kept where it is fresh by its word, and some by a guess, and replayed from the disk",
+        arguments: [201, 203, 301, 404, 410, 500, 503, 599], [true, false])
+    func statuses(status: Int, isKnown: Bool) async throws {
+        let stage = try stage("", storesEveryStatus: true)
+        let fields: HTTPFields =
+            isKnown ? [.cacheControl: "max-age=60"] : [.lastModified: "Thu, 01 Jan 1970 00:00:00 GMT"]
+        script(stage, status, fields)
+        let isKept = isKnown || [203, 301, 404, 410].contains(status)
+        try await stage.session { cache in
+            let reader = cache.media(for: stage.url()).reader()
+            do {
+                let opened = try await reader.response()
+                #expect(opened.response.status == status)
+                #expect(opened.source == .miss)
+                let chunk = try #require(try await reader.next())
+                #expect(chunk.data == Data("Sorry".utf8))
+            } catch let error as CacheError {
+                #expect(!isKept)
+                #expect(error.response?.status == status)
+                #expect(error.response?.body == Data("Sorry".utf8))
+            }
+        }
+        guard isKept else { return }
+        let count = stage.origin.log.exchanges.count
+        try await stage.session { cache in
+            let reader = cache.media(for: stage.url()).reader()
+            let opened = try await reader.response()
+            #expect(opened.response.status == status)
+            #expect(opened.source == .hit)
+            let chunk = try #require(try await reader.next())
+            #expect(chunk.data == Data("Sorry".utf8))
+        }
+        #expect(stage.origin.log.exchanges.count == count)
+    }
+
+    @Test("A film stays stored when it is asked about and the origin refuses; a refusal gives way to the film")
+    func films() async throws {
+        let stage = try stage("max-age=10", storesEveryStatus: true)
+        try await stage.session { cache in
+            try await cache.media(for: stage.url()).check(.all, Self.film)
+            stage.date.withLock { $0 += 30 }
+            script(stage, 404, [.cacheControl: "max-age=60"])
+            let error = await #expect(throws: CacheError.self) { try await source(cache, stage) }
+            #expect(error?.response?.status == 404)
+            stage.origin.script("/a", nil)
+            let back = try await source(cache, stage)
+            #expect(back == .revalidated)
+            try await cache.invalidate([stage.url()])
+            script(stage, 404, [.cacheControl: "max-age=60"])
+            let missing = try await cache.media(for: stage.url()).response()
+            #expect(missing.response.status == 404)
+            stage.origin.script("/a", nil)
+            stage.date.withLock { $0 += 90 }
+            let media = cache.media(for: stage.url())
+            let film = try await media.response()
+            #expect(film.response.status == 200)
+            try await media.check(.all, Self.film)
+        }
+    }
+
+    @Test("A web page is kept where every status is")
+    func pages() async throws {
+        let stage = try stage("", storesEveryStatus: true)
+        script(stage, 200, [.contentType: "text/html", .cacheControl: "max-age=60"])
+        try await stage.session { cache in
+            let opened = try await cache.media(for: stage.url()).response()
+            #expect(opened.response.isStored)
+        }
+    }
+}
