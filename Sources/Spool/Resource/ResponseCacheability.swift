@@ -26,7 +26,8 @@ struct ResponseCacheability: Sendable {
                 && control.allowsStoring(
                     shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code))
         self.freshness = StoredFreshness(
-            freshUntil: freshness.freshUntil(noCache: control.noCache),
+            // What may not be kept is for those alone who wait for it, however long it is fresh.
+            freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
             // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
@@ -89,6 +90,7 @@ extension StoredFreshness {
         isLifetimeControlled = control.noCache || control.sharedMaxAge != nil || control.maxAge != nil
         let (left, underflow) = (lifetime ?? 0).subtractingReportingOverflow(initialAge)
         let (until, overflow) = now.addingReportingOverflow(underflow ? 0 : max(left, 0))
-        freshUntil = control.noCache ? 0 : overflow ? .max : until
+        let isUsable = !control.noCache && control.allowsStoring(shared: true, hasAuthorization: false)
+        freshUntil = !isUsable ? 0 : overflow ? .max : until
     }
 }

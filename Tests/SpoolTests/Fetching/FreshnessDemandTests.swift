@@ -93,6 +93,20 @@ struct FreshnessDemandTests {
         }
     }
 
+    @Test("What may not be kept is not used for another opening, however fresh", arguments: ["no-store", "private"])
+    func unkept(word: String) async throws {
+        let stage = try stage("max-age=100, " + word)
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url())
+            try await first.check(.all, Self.film)
+            let again = try await source(cache, stage)
+            #expect(again == .revalidated)
+            // One opening is one use.
+            let same = try await first.reader().response()
+            #expect(same.source == .hit)
+        }
+    }
+
     @Test("stale-while-revalidate: what is stale is used at once, and asked about once in the background (5861 §3)")
     func staleWhileRevalidate() async throws {
         let stage = try stage("max-age=10, stale-while-revalidate=50")
