@@ -61,7 +61,7 @@ extension OpenResource {
     }
 
     /// What is known without a reader and without asking; nil if nothing is, or the origin has to be asked.
-    func responseNow(opening: Int, use: StoredFreshness.Use) -> OpenedResponse? {
+    func responseNow(use: StoredFreshness.Use) -> OpenedResponse? {
         guard isLoaded, !scheduler.isClosed, use != .ask else { return nil }
         let found = scheduler.look { state -> Found? in
             guard let lease = state.lease, use != .fresh || !state.machine.needsValidation else { return nil }

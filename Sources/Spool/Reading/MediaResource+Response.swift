@@ -2,7 +2,6 @@ package import Foundation
 package import HTTPRanges
 package import HTTPTypes
 import SpoolStorage
-import Synchronization
 
 /// What a client asks of the freshness of what it is sent.
 package typealias FreshnessDemand = RequestDirectives
@@ -15,7 +14,7 @@ extension MediaResource {
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
         let use = resource.use(opening, demand)
-        if let known = resource.responseNow(opening: opening, use: use) {
+        if let known = resource.responseNow(use: use) {
             if use == .staleMeanwhile { revalidate(resource) }
             return known
         }
