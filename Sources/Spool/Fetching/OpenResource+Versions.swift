@@ -73,7 +73,11 @@ extension OpenResource {
                 if let generation = current.generation { validated(generation, head.headerFields, cacheability) }
             default: break
             }
-            noteDescribed()
+            // Of one that brings bytes they are told when it streams: who then asks for no more has it let in.
+            switch decision {
+            case .land, .newGeneration: break
+            default: noteDescribed()
+            }
             return decision
         }
     }

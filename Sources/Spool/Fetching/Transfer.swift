@@ -268,6 +268,7 @@ struct Transfer {
                 + state.machine.responseStarted(
                     start.id, at: offset, end: landing.end, isWhole: isWhole, isSequential: isSequential)
         }
+        resource.noteDescribed()
     }
 
     /// Waits for leave to take more; the offset before which bytes are wanted, or nil to stop.

@@ -84,7 +84,7 @@ public final class MediaResource: Sendable {
     private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
-        // The head of a response tells it; meanwhile the first block lands, which a player wants next.
+        // The head of a response tells it, and its first block, which a player wants next, lands.
         let reader = MediaReader(media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1)
         let failure = Mutex<(any Error)?>(nil)
         let known = await withTaskCancellationHandler {
@@ -100,6 +100,8 @@ public final class MediaResource: Sendable {
         } onCancel: {
             reader.cancel()
         }
+        // Nobody waits for that block any more: what is on its way of it is let in, but nothing is tried again.
+        if known != nil { reader.cancel() }
         try Task.checkCancellation()
         if let known { return known }
         if let failure = failure.withLock({ $0 }) { throw failure }

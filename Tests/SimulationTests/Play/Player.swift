@@ -129,7 +129,7 @@ struct Player {
     private mutating func askInformation() async {
         let (media, opened) = open()
         world.log.add(name, "asks about \(media.path)")
-        let place = PlaceAtOrigin(media, viewer, readers: 1, asksLength: true, world.origin)
+        let place = PlaceAtOrigin(media, viewer, readers: 1, world.origin)
         defer { withExtendedLifetime(place) {} }
         do {
             let name = name
@@ -188,8 +188,7 @@ struct Reading: Sendable {
     /// From now on, until the last copy of it has gone, its reader may ask.
     mutating func takePlace(_ origin: PlayOrigin) {
         guard place == nil else { return }
-        let asksLength = check.isSuffix
-        place = PlaceAtOrigin(check.media, check.viewer, readers: asksLength ? 2 : 1, asksLength: asksLength, origin)
+        place = PlaceAtOrigin(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
     }
 
     /// Pulls a chunk and checks it; false when the reading is over.

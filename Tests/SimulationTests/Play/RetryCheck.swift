@@ -25,10 +25,6 @@ struct RetryCheck: Sendable {
     private var rests: [Place: Rest] = [:]
     private var readers: [String: Int] = [:]
     private var idleSince: [String: Duration] = [:]
-    /// Until when somebody may still wait for a first block: who asked how long the whole is knows that from the head.
-    private var lingering: [String: Duration] = [:]
-    /// When their first bytes were last sent.
-    private var begun: [String: Duration] = [:]
     /// The media of which what is kept is being removed.
     private var removing: Set<String> = []
 
@@ -38,10 +34,8 @@ struct RetryCheck: Sendable {
         rests = rests.filter { $0.key.resource != resource }
     }
 
-    /// - Parameter asked: When one of them began to ask how long the whole is; nil: none has.
-    mutating func end(_ resource: String, readers count: Int, asked: Duration?, now: Duration) {
+    mutating func end(_ resource: String, readers count: Int, now: Duration) {
         readers[resource, default: 0] -= count
-        if let asked, begun[resource].map({ $0 < asked }) ?? true { lingering[resource] = now + PlayWorld.bound }
         if readers[resource] == 0 { idleSince[resource] = now }
     }
 
@@ -68,21 +62,17 @@ struct RetryCheck: Sendable {
 
     /// For how long the resource has had no reader.
     func idleTime(of resource: String, now: Duration) -> Duration {
-        guard readers[resource] == 0, let start = idleSince[resource], lingering[resource] ?? .zero <= now else {
-            return .zero
-        }
-        return now - max(start, lingering[resource] ?? .zero)
+        guard readers[resource] == 0, let start = idleSince[resource] else { return .zero }
+        return now - start
     }
 
     /// Whether no reader but one can want anything of it.
-    private func isAlone(_ resource: String, _ now: Duration) -> Bool {
-        readers[resource] == 1 && lingering[resource] ?? .zero <= now
-    }
+    private func isAlone(_ resource: String) -> Bool { readers[resource] == 1 }
 
     /// What was asked for, or sent, failed at `offset`.
     mutating func fail(_ resource: String, in life: Int, at offset: Int64, now: Duration, retryAfter: Duration = .zero)
     {
-        guard isAlone(resource, now), retryAfter > .zero || !isRemoving(resource) else { return }
+        guard isAlone(resource), retryAfter > .zero || !isRemoving(resource) else { return }
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         var rest = rests[place] ?? Rest(until: .zero, isWanted: false)
         rest.until = max(rest.until, now + max(retryAfter, Self.shortest))
@@ -91,11 +81,7 @@ struct RetryCheck: Sendable {
     }
 
     /// Bytes came from there: what follows is no further try, unless the origin has asked for time.
-    mutating func succeed(_ resource: String, in life: Int, at offset: Int64, now: Duration) {
-        if offset == 0 {
-            begun[resource] = now
-            lingering[resource] = lingering[resource].map { min($0, now) }
-        }
+    mutating func succeed(_ resource: String, in life: Int, at offset: Int64) {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         if rests[place]?.isWanted == false { rests[place] = nil }
     }
@@ -106,7 +92,7 @@ struct RetryCheck: Sendable {
     ///   one request more says nothing, unless the origin has asked for time.
     mutating func ask(_ resource: String, in life: Int, at offset: Int64, now: Duration) -> Duration? {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
-        guard isAlone(resource, now), var rest = rests[place], rest.until > now else { return nil }
+        guard isAlone(resource), var rest = rests[place], rest.until > now else { return nil }
         rest.early += 1
         rests[place] = rest
         return rest.isWanted || rest.early > 1 ? rest.until - now : nil
@@ -117,23 +103,18 @@ struct RetryCheck: Sendable {
 final class PlaceAtOrigin: Sendable {
     private let resource: String
     private let readers: Int
-    /// When one of the readers began to ask how long the whole is.
-    private let asked: Duration?
     private let origin: PlayOrigin
 
-    /// - Parameters:
-    ///   - readers: How many readers of the cache stand behind it: where the last bytes begin is asked by another.
-    ///   - asksLength: Whether one of them asks how long the whole is.
-    init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, asksLength: Bool, _ origin: PlayOrigin) {
+    /// - Parameter readers: How many readers of the cache stand behind it: where the last bytes begin is asked by another.
+    init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, _ origin: PlayOrigin) {
         resource = media.name(for: viewer)
         self.readers = readers
-        asked = asksLength ? origin.clock.now.offset : nil
         self.origin = origin
         origin.state.withLock { $0.retries.begin(resource, readers: readers) }
     }
 
     deinit {
         let now = origin.clock.now.offset
-        origin.state.withLock { $0.retries.end(resource, readers: readers, asked: asked, now: now) }
+        origin.state.withLock { $0.retries.end(resource, readers: readers, now: now) }
     }
 }

@@ -69,7 +69,7 @@ final class Sending: Sendable {
             sent.bytes += piece.upperBound - piece.lowerBound
             sent.distinct.insert(piece)
             state.sent[pattern] = sent
-            state.retries.succeed(media.name(for: viewer), in: life.number, at: piece.lowerBound, now: now)
+            state.retries.succeed(media.name(for: viewer), in: life.number, at: piece.lowerBound)
             state.recent.append((now, piece.upperBound - piece.lowerBound))
             if state.recent.count > 4096 { state.recent.removeFirst(2048) }
             return .sent(piece)

@@ -79,6 +79,38 @@ struct FirstBytesTests {
         }
     }
 
+    @Test("Once length and type are told, a first block that does not come is not asked for again")
+    func toldAndCut() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            _ = try await media.contentInformation()
+            let scheduler = try #require(media.resource).scheduler
+            #expect(scheduler.look { $0.readers.isEmpty && !$0.machine.isPlaybackWaiting })
+            #expect(!cache.context.conductor.isPlaybackWaiting)
+            stage.origin.fail("/a", UpstreamError(.connectionLost, "the line was cut"))
+            await scheduler.waitUntilIdle()
+            #expect(stage.origin.log.exchanges.count == 1)
+            #expect(scheduler.look { $0.machine.transfers.isEmpty })
+        }
+    }
+
+    @Test("The first block lands although whoever asked for length and type has let go of the resource")
+    func toldAndLetGo() async throws {
+        let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
+        // Time stands still: what drains has all of it.
+        try await stage.session(isFlowing: false) { cache in
+            var media: MediaResource? = cache.media(for: stage.url())
+            let scheduler = try #require(media?.resource).scheduler
+            _ = try await media?.contentInformation()
+            media = nil
+            stage.origin.release()
+            await scheduler.waitUntilIdle()
+            #expect(cache.storedByteCount == Block.size)
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+
     @Test("Whoever is cancelled while the origin is silent stops waiting for length and type")
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: nil))])
