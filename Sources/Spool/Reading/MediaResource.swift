@@ -160,8 +160,13 @@ public final class MediaResource: Sendable {
     }
 
     /// As ``reader(_:chunkSize:)``, for bytes that nobody waits for: playback goes first.
-    package func preloadReader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
-        MediaReader(media: self, range: range, priority: .preload, chunkSize: chunkSize)
+    ///
+    /// - Parameter handsOutSlices: As ``sliceReader(_:chunkSize:)``.
+    package func preloadReader(
+        _ range: MediaRange = .all, chunkSize: Int = 256 << 10, handsOutSlices: Bool = false
+    ) -> MediaReader {
+        MediaReader(
+            media: self, range: range, priority: .preload, chunkSize: chunkSize, handsOutSlices: handsOutSlices)
     }
 
     /// As ``reader(_:chunkSize:)``, with chunks that are slices of the media file where the bytes lie in one.

@@ -79,6 +79,25 @@ public struct MediaSource: Sendable {
         self.resolver = UUID()
     }
 
+    /// As ``init(url:key:resolve:)``, with a resolver that another source has, too.
+    init(
+        url: URL, key: CacheKey?, resolver: UUID, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
+    ) {
+        self.url = url.separatingCredentials.url
+        self.key = key
+        self.headerFields = [:]
+        self.resolve = resolve
+        self.resolver = resolver
+    }
+
+    /// Whether requests for it need nothing but its URL, and it has no name of its own.
+    package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
+
+    /// Whether both send the same for the same URL, under the same name.
+    package func isSame(as other: MediaSource) -> Bool {
+        url == other.url && key == other.key && resolver == other.resolver && headerFields == other.headerFields
+    }
+
     /// The name that it is kept under, whoever asks for it.
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 

@@ -1,0 +1,82 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite struct PresentationSourceTests {
+    private static func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+    @Test(
+        "Fields go to files of the source's own origin alone",
+        arguments: [
+            ("https://host/b.ts", true), ("https://HOST:443/b.ts?c", true), ("http://host/b.ts", false),
+            ("https://host:444/b.ts", false), ("https://host.example/b.ts", false), ("https://a.host/b.ts", false),
+        ])
+    func origins(text: String, isOwn: Bool) async throws {
+        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let playlist = try Self.url("https://host/a.m3u8")
+        let fields: HTTPFields = [.authorization: "Bearer 1"]
+        let fixed = PresentationSource(MediaSource(url: playlist, headerFields: fields), in: cache)
+        let resolved = PresentationSource(
+            MediaSource(url: playlist) { _ in ResolvedRequest(url: playlist, headerFields: fields) }, in: cache)
+        for presentation in [fixed, resolved] {
+            let part = presentation.part(
+                at: try Self.url(text), sending: [.accept: "*/*", .authorization: "Bearer player"])
+            let request = try await part.resolve(.first)
+            #expect(request.url == part.url)
+            #expect(request.headerFields[.authorization] == (isOwn ? "Bearer 1" : "Bearer player"))
+            #expect(request.headerFields[.accept] == "*/*")
+        }
+        await cache.close()
+    }
+
+    @Test("A resolver is asked once for all files, once more for a refusal, and once when it has expired")
+    func once() async throws {
+        let date = Mutex(Date(timeIntervalSince1970: 0))
+        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
+        let playlist = try Self.url("https://host/a.m3u8")
+        let asked = Mutex<[MediaSource.Reason]>([])
+        let source = MediaSource(url: playlist) { reason in
+            let count = asked.withLock { asked in
+                asked.append(reason)
+                return asked.count
+            }
+            return ResolvedRequest(
+                url: playlist, headerFields: [.authorization: "\(count)"],
+                expiration: Date(timeIntervalSince1970: Double(count) * 100))
+        }
+        let presentation = PresentationSource(source, in: cache)
+        let parts = try ["a.m3u8", "b.ts", "c.ts"].map { presentation.part(at: try Self.url("https://host/\($0)")) }
+        for part in parts { #expect(try await part.resolve(.first).headerFields[.authorization] == "1") }
+        for part in parts {
+            #expect(try await part.resolve(.refused(status: 401)).headerFields[.authorization] == "2")
+        }
+        #expect(asked.withLock { $0 } == [.first, .refused(status: 401)])
+        date.withLock { $0 = Date(timeIntervalSince1970: 201) }
+        for part in parts { #expect(try await part.resolve(.expired).headerFields[.authorization] == "3") }
+        #expect(asked.withLock { $0 } == [.first, .refused(status: 401), .expired])
+        await cache.close()
+    }
+
+    @Test("The manifest has its source's name, and is asked for where a resolver says")
+    func manifest() async throws {
+        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let (playlist, signed) = (try Self.url("https://host/a.m3u8"), try Self.url("https://cdn/x.m3u8?s=1"))
+        let source = MediaSource(url: playlist, key: CacheKey("film")) { _ in
+            ResolvedRequest(url: signed, headerFields: [.cookie: "a"])
+        }
+        let presentation = PresentationSource(source, in: cache)
+        let manifest = presentation.part(at: playlist)
+        #expect(manifest.key == CacheKey("film"))
+        #expect(try await manifest.resolve(.first).url == signed)
+        #expect(try await manifest.resolve(.first).headerFields[.cookie] == "a")
+        let segment = presentation.part(at: try Self.url("https://cdn/1.ts"))
+        #expect(segment.key == nil)
+        #expect(try await segment.resolve(.first).headerFields[.cookie] == "a")
+        #expect(try await presentation.part(at: try Self.url("https://host/1.ts")).resolve(.first).headerFields.isEmpty)
+        await cache.close()
+    }
+}
