@@ -92,7 +92,7 @@ extension OpenResource {
         return OpenedResponse(response: response, source: found.source ?? .miss)
     }
 
-    private func describedResponse(of generation: Generation) -> StoredResponse {
+    func describedResponse(of generation: Generation) -> StoredResponse {
         let (description, isKept) = (generation.description, generation.isKept)
         let known = state.withLock { $0.response.flatMap { $0.description == description ? $0.response : nil } }
         var response = known ?? StoredResponse(description, isStored: isKept)

@@ -18,6 +18,38 @@ extension MediaFile {
         return count
     }
 
+    /// Holds `range` now, on the calling thread, if that needs no disk: all of it is proven, the file is open, and its bytes
+    /// are in memory, as far as a look at each 64 KiB tells.
+    ///
+    /// - Returns: What to pass to ``endHold(_:)``; nil: use ``hold(_:)`` and ``prove(_:)``.
+    func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
+        guard !range.isEmpty, let open = file.openNow else { return nil }
+        let ticket = ground.withLock { ground -> UInt64? in
+            guard let trusted = ground.map.trustedPrefix(at: range.lowerBound),
+                trusted.upperBound >= range.upperBound
+            else { return nil }
+            return ground.map.hold(range)
+        }
+        guard let ticket else { return nil }
+        guard isInMemory(range, open) else {
+            endHold(ticket)
+            return nil
+        }
+        return (ticket, open)
+    }
+
+    private func isInMemory(_ range: Range<Int64>, _ open: OpenFile) -> Bool {
+        var byte: UInt8 = 0
+        return withUnsafeMutableBytes(of: &byte) { byte in
+            var offset = range.lowerBound
+            while true {
+                guard open.file.readNow(into: byte, at: offset) == 1 else { return false }
+                guard offset < range.upperBound - 1 else { return true }
+                offset = min(offset + Block.size, range.upperBound - 1)
+            }
+        }
+    }
+
     /// Reads landed bytes.
     ///
     /// Blocks that an earlier process left are checked against their seals the first time; afterwards a read costs a

@@ -51,6 +51,17 @@ extension Generation {
         }
     }
 
+    /// As ``slice(_:)``, of all of `range` at once, if that needs no disk: so it may be called on an event loop.
+    ///
+    /// - Parameter lease: Of this generation; the slice keeps it.
+    /// - Returns: Nil: use ``slice(_:)``.
+    package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
+        guard !isShared, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range) else {
+            return nil
+        }
+        return MediaSlice(range, of: disk, ticket: held.ticket, open: held.open, lease: lease)
+    }
+
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
         for file in [memory, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }

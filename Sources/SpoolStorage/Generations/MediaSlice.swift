@@ -17,10 +17,8 @@ package final class MediaSlice: Sendable {
         self.lease = lease
     }
 
-    deinit {
-        file.endHold(ticket)
-        lease.end()
-    }
+    // The lease ends with the last who holds it.
+    deinit { file.endHold(ticket) }
 
     /// The descriptor to send from; nil if the bytes are in memory: then ``read(into:)``.
     package var fileDescriptor: Int32? { open.file.fileDescriptor }
