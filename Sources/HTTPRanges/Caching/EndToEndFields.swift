@@ -11,14 +11,29 @@ package enum EndToEndFields {
 
     /// Those of a response that may be kept with its bytes: without its framing, which is each message's own, without `Age`,
     /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
-    package static func storable(_ fields: HTTPFields) -> HTTPFields {
-        let named = CacheControl.governing(fields).control.namedFields
-        return of(fields).without { unstorable.contains($0.canonicalName) || named.contains($0.canonicalName) }
+    ///
+    /// - Parameter isOfSite: Whether it is kept for a site that the cache stands before, as the origin sends it: cookies, too,
+    ///   where the origin says for how long the response may be used for all.
+    package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
+        let control = CacheControl.governing(fields).control
+        let isForAll = isOfSite && (control.maxAge != nil || control.sharedMaxAge != nil || control.isPublic)
+        return of(fields).without { name in
+            if isCookie(name), isForAll { return false }
+            if isOfSite, name == .contentRange { return false }
+            return unstorable.contains(name.canonicalName) || control.namedFields.contains(name.canonicalName)
+        }
     }
 
-    /// `stored`, each field replaced that `newer` has, too (RFC 9111 §3.2).
+    /// Whether there is something among them that one user is sent for himself.
+    package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
+
+    private static func isCookie(_ name: HTTPField.Name) -> Bool {
+        name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
+    }
+
+    /// `stored`, each field replaced that `newer` has, too; both as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
     package static func updating(_ stored: HTTPFields, by newer: HTTPFields) -> HTTPFields {
-        let newer = storable(newer)
+        let newer = newer.without { ["age", "content-length"].contains($0.canonicalName) }
         let names = Set(newer.map(\.name))
         return stored.without { names.contains($0) } + newer
     }

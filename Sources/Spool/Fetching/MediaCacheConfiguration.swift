@@ -30,6 +30,9 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site, rather
     /// than before media. Under ``FreshnessPolicy/http`` only.
     package var storesEveryStatus = false
+    /// Whether an origin's first response is handed on at once where it is an error that might go away (5xx, 429), rather
+    /// than asked for again: for a proxy, whose clients try again by themselves. What has begun is still gone on with.
+    package var handsOnErrors = false
     /// Where messages go.
     public var logger = Logger(label: "spool")
 

@@ -39,7 +39,7 @@ extension OpenResource {
             if isSame {
                 let cacheability = ResponseCacheability(
                     policy: .http, request: [:], response: head, from: url, requestDate: requestDate,
-                    responseDate: context.clock.now())
+                    responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
                 validated(generation, head.headerFields, cacheability)
                 noteDescribed()
             } else if head.status.kind != .serverError {

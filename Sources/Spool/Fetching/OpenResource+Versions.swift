@@ -103,8 +103,7 @@ extension OpenResource {
             return decision
         }
         guard status != 304, status != 416, current == nil || stored != 200,
-            (200...299).contains(status) || cacheability.mayStore && cacheability.freshness.freshUntil > now,
-            head.headerFields[.contentEncoding] == nil
+            (200...299).contains(status) || cacheability.mayStore && cacheability.freshness.freshUntil > now
         else { return nil }
         let hasBody = status != 204 && status != 205
         let length = hasBody ? head.headerFields[.contentLength].flatMap { Int64($0) } : 0
@@ -130,7 +129,7 @@ extension OpenResource {
         guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
             throw CacheError(.malformedResponse, "\(address): the origin claims an impossible length")
         }
-        guard landing.version.contentEncoding == nil else {
+        guard keepsAnything || landing.version.contentEncoding == nil else {
             throw CacheError(
                 .malformedResponse, "\(address): the origin compresses its response although asked not to")
         }

@@ -87,7 +87,8 @@ struct Transfer {
         note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
         let cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
-            from: response.url, requestDate: requestDate, responseDate: clock.now())
+            from: response.url, requestDate: requestDate, responseDate: clock.now(),
+            isOfSite: context.configuration.storesEveryStatus)
         let decision: PartialResponse.Decision?
         do {
             decision = try await resource.evaluate(
@@ -196,6 +197,8 @@ struct Transfer {
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
+            let isFirst = resource.generation == nil || resource.preconditions(for: start.id).isValidation
+            if context.configuration.handsOnErrors, isFirst { return .refused(await error(.originUnavailable)) }
             let isTriedAgain = scheduler.look {
                 $0.machine.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
             }

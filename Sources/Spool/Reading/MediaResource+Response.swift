@@ -23,6 +23,11 @@ extension MediaResource {
         ).response()
     }
 
+    /// Whether the origin has to be asked before what is stored may be used.
+    package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
+        try await opened().use(opening, demand) == .ask
+    }
+
     /// What is asked for where nothing but the head is wanted.
     static let beginning = MediaRange.bytes(0..<1)
 

@@ -23,10 +23,10 @@ package final class PresentationSource: Sendable {
     private let now: @Sendable () -> Date
     private let state = Mutex(State())
 
-    /// - Parameter cache: Whose calendar requests expire by.
-    package init(_ source: MediaSource, in cache: MediaCache) {
+    /// - Parameter now: The calendar by which requests expire: the cache's.
+    package init(_ source: MediaSource, now: @escaping @Sendable () -> Date) {
         self.source = source
-        now = cache.context.clock.now
+        self.now = now
     }
 
     /// The source of a file of the presentation; of the manifest itself where that is at `url`.

@@ -12,7 +12,7 @@ struct ResponseCacheability: Sendable {
 
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil, requestDate: Date,
-        responseDate: Date
+        responseDate: Date, isOfSite: Bool = false
     ) {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
@@ -36,7 +36,8 @@ struct ResponseCacheability: Sendable {
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: Int64(responseDate.timeIntervalSince1970), initialAge: freshness.initialAge,
-            head: StoredHead(response, from: url), staleWhileRevalidate: control.staleWhileRevalidate)
+            head: StoredHead(response, from: url, isOfSite: isOfSite),
+            staleWhileRevalidate: control.staleWhileRevalidate)
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)

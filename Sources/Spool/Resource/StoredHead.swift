@@ -9,16 +9,23 @@ struct StoredHead: Codable, Sendable, Hashable {
 
     /// Of the whole: 200 where a part came.
     var status: Int
-    /// Names and values, in order; as ``EndToEndFields/storable(_:)`` leaves them.
+    /// Names and values, in order; as ``EndToEndFields/storable(_:isOfSite:)`` leaves them.
     private var lines: [[String]]
+    /// Whether it had cookies that are not among them; nil: no.
+    private(set) var dropsCookies: Bool?
     /// Where it came from after redirects, without user, query and fragment, which may be secret.
     var url: String?
 
-    init(_ head: HTTPResponse, from url: URL?) {
+    /// - Parameter isOfSite: See ``EndToEndFields/storable(_:isOfSite:)``.
+    init(_ head: HTTPResponse, from url: URL?, isOfSite: Bool = false) {
         status = head.status == .partialContent ? 200 : head.status.code
         lines = []
         self.url = url.map { MediaSource.displayAddress(of: $0) }
-        fields = EndToEndFields.storable(head.headerFields)
+        var fields = head.headerFields
+        if status != head.status.code { fields[.contentRange] = nil }
+        fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
+        self.fields = fields
+        if EndToEndFields.hasCookies(head.headerFields), !EndToEndFields.hasCookies(fields) { dropsCookies = true }
     }
 
     /// Its fields, bounded.

@@ -18,6 +18,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var validator: Validator
     /// Whether its bytes are kept on disk, rather than only passed on.
     package var isStored: Bool
+    /// Whether the origin sent cookies with it that are not among the fields: who needs them has to ask himself.
+    package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
     private var freshness: StoredFreshness?
 
     /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).

@@ -19,9 +19,9 @@ import Testing
         let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
         let playlist = try Self.url("https://host/a.m3u8")
         let fields: HTTPFields = [.authorization: "Bearer 1"]
-        let fixed = PresentationSource(MediaSource(url: playlist, headerFields: fields), in: cache)
+        let fixed = PresentationSource(MediaSource(url: playlist, headerFields: fields), now: cache.now)
         let resolved = PresentationSource(
-            MediaSource(url: playlist) { _ in ResolvedRequest(url: playlist, headerFields: fields) }, in: cache)
+            MediaSource(url: playlist) { _ in ResolvedRequest(url: playlist, headerFields: fields) }, now: cache.now)
         for presentation in [fixed, resolved] {
             let part = presentation.part(
                 at: try Self.url(text), sending: [.accept: "*/*", .authorization: "Bearer player"])
@@ -48,7 +48,7 @@ import Testing
                 url: playlist, headerFields: [.authorization: "\(count)"],
                 expiration: Date(timeIntervalSince1970: Double(count) * 100))
         }
-        let presentation = PresentationSource(source, in: cache)
+        let presentation = PresentationSource(source, now: cache.now)
         let parts = try ["a.m3u8", "b.ts", "c.ts"].map { presentation.part(at: try Self.url("https://host/\($0)")) }
         for part in parts { #expect(try await part.resolve(.first).headerFields[.authorization] == "1") }
         for part in parts {
@@ -68,7 +68,7 @@ import Testing
         let source = MediaSource(url: playlist, key: CacheKey("film")) { _ in
             ResolvedRequest(url: signed, headerFields: [.cookie: "a"])
         }
-        let presentation = PresentationSource(source, in: cache)
+        let presentation = PresentationSource(source, now: cache.now)
         let manifest = presentation.part(at: playlist)
         #expect(manifest.key == CacheKey("film"))
         #expect(try await manifest.resolve(.first).url == signed)
