@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 extension HTTPUpstream {
     /// How long an upstream waits, how far it follows redirects, and by which ways it goes.
@@ -50,6 +50,8 @@ extension HTTPUpstream {
         /// Under TLS a handshake has been tried by then. Of what goes through a proxy, only an address that stands in the
         /// URL is asked about: the proxy looks names up.
         package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
+        /// Whether a redirect may be followed to a URL; nil: to any.
+        package var allowsRedirect: (@Sendable (URL) -> Bool)?
         /// The clock of the head and idle timeouts.
         public var clock: any Clock<Duration> = ContinuousClock()
         /// The clock of the short time in which a cancelled request hands out bytes that have been sent already.

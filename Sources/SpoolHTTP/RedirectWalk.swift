@@ -12,6 +12,7 @@ struct RedirectWalk {
     private(set) var request: UpstreamRequest
     private var remaining: Int
     private let allowsDowngrade: Bool
+    private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
 
     /// - Throws: ``UpstreamError`` with code `failed` when nobody can be asked at the request's URL.
@@ -27,6 +28,7 @@ struct RedirectWalk {
         self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
         remaining = configuration.maximumRedirects
         allowsDowngrade = configuration.allowsRedirectsToHTTP
+        allows = configuration.allowsRedirect
         visited = [url.absoluteString]
     }
 
@@ -36,7 +38,7 @@ struct RedirectWalk {
     /// changed.
     ///
     /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, there is not one
-    ///   target, it is no `http` or `https` URL that can be asked, or TLS would be given up on the way.
+    ///   target, it is no `http` or `https` URL that can or may be asked, or TLS would be given up on the way.
     mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
         let locations = head.headerFields[values: .location]
@@ -53,6 +55,10 @@ struct RedirectWalk {
         guard allowsDowngrade || target.isSecure || !from.isSecure else {
             throw UpstreamError(
                 .redirects, "\(from.nameForMessages) redirects from https to http", underlying: RefusedDowngrade())
+        }
+        guard allows?(target) ?? true else {
+            throw UpstreamError(
+                .redirects, "\(from.nameForMessages) redirects to \(target.nameForMessages), which may not be asked")
         }
         guard remaining > 0 else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects once too often")
