@@ -29,6 +29,29 @@ public final class MediaCache: Sendable {
     /// Why nothing new is kept, where the directory can only be read, or not be used; nil where it can be written.
     package var readOnlyReason: CacheError? { context.opening.openedStore?.readOnlyReason }
 
+    /// Where bytes come from, for what goes past the cache.
+    package var upstream: any Upstream { context.upstream }
+
+    /// Notes in the directory how other processes may ask this one, until the cache is closed.
+    package func announce(_ text: String?) async throws { try await store.announce(text) }
+
+    /// What the process that has a cache directory has noted so; nil if nothing. Blocks.
+    package static func announcement(in directory: URL) -> String? { Store.announcement(path: directory.path) }
+
+    /// The calendar that it goes by.
+    package var now: @Sendable () -> Date { context.clock.now }
+
+    /// When what is stored may be used without asking.
+    package var freshness: FreshnessPolicy { context.configuration.freshness }
+
+    /// Where media is read: a task that only reads, and hands on, changes threads less often there.
+    package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
+
+    /// Bytes that are used, and the most that may be; nil before the directory is open.
+    package var room: (used: Int64, capacity: Int64?)? {
+        context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
+    }
+
     /// Resources that are open or closing, and leases on what is stored; both nothing at rest.
     package var openResourceCount: Int { resources.count }
     package var leaseCount: Int { context.opening.openedStore?.leaseCount ?? 0 }

@@ -80,6 +80,27 @@ final class CacheDirectory: Sendable {
         }
     }
 
+    /// Notes in the lock file how others may ask this process, until the folder is closed. Blocks.
+    ///
+    /// - Parameter text: One line, of which there are at most 128 bytes; nil: not at all.
+    func announce(_ text: String?) throws {
+        try lock.withLock { lock in
+            guard let lock, access.isWritable else { return }
+            let start = Int64(signature.utf8.count)
+            let line = text.map { Array(($0.prefix { !$0.isNewline } + "\n").utf8) } ?? []
+            try line.withUnsafeBytes { try lock.write($0, at: start) }
+            try lock.punchHole(start + Int64(line.count)..<Int64.max)
+        }
+    }
+
+    /// What the process that has the folder at `path` has noted there; nil if nothing. Blocks.
+    static func announcement(path: String, fileSystem: any FileSystem) -> String? {
+        // What can't be read says nothing.
+        guard let text = try? text(of: fileSystem.openFile(path + "/lock", .read)) else { return nil }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.count >= 4 ? String(lines[2]) : nil
+    }
+
     // MARK: - Media files
 
     /// The sealer of one generation.
@@ -122,7 +143,7 @@ final class CacheDirectory: Sendable {
 
     private func isOurs() throws(CacheError) -> Bool {
         do {
-            return try Self.text(of: fileSystem.openFile(path + "/lock", .read)) == signature
+            return try Self.text(of: fileSystem.openFile(path + "/lock", .read)).hasPrefix(signature)
         } catch {
             guard error.posixCode == .ENOENT || error.posixCode == .ENOTDIR else { throw error }
             return false
