@@ -1,0 +1,99 @@
+#if Proxy
+import NIOCore
+import Spool
+import Synchronization
+
+/// The body of one request on its way to an origin: what the client sends, no faster than the origin takes it.
+final class RequestBodyStream: Sendable {
+    /// The body did not come to its end.
+    struct Interrupted: Error {}
+
+    private struct State {
+        var pieces: [ByteBuffer] = []
+        var bytes = 0
+        var isEnded = false
+        var isFailed = false
+        var waiter: CheckedContinuation<ByteBuffer?, any Error>?
+    }
+
+    private let state = Mutex(State())
+    private let askForMore: @Sendable () -> Void
+    private static let limit = 256 << 10
+
+    /// - Parameter askForMore: Called when there is room again; from any thread.
+    init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
+
+    /// Whether more may be taken.
+    var hasRoom: Bool { state.withLock { $0.bytes < Self.limit } }
+
+    /// Takes a piece from the client.
+    func take(_ bytes: ByteBuffer) {
+        let waiter = state.withLock { state in
+            if let waiter = state.waiter.take() { return Optional(waiter) }
+            state.pieces.append(bytes)
+            state.bytes += bytes.readableBytes
+            return nil
+        }
+        waiter?.resume(returning: bytes)
+    }
+
+    /// The body has come to its end.
+    func end() {
+        let waiter = state.withLock { state in
+            state.isEnded = true
+            return state.waiter.take()
+        }
+        waiter?.resume(returning: nil)
+    }
+
+    /// No more comes, or nobody wants it.
+    func fail() {
+        let waiter = state.withLock { state in
+            if !state.isEnded { state.isFailed = true }
+            state.pieces = []
+            state.bytes = 0
+            return state.waiter.take()
+        }
+        waiter?.resume(throwing: Interrupted())
+    }
+
+    /// The bytes, for the one who sends them on.
+    var body: Body { Body(stream: self) }
+
+    /// The pieces of a body, taken by one task.
+    struct Body: AsyncSequence, Sendable {
+        fileprivate let stream: RequestBodyStream
+
+        func makeAsyncIterator() -> Iterator { Iterator(stream: stream) }
+
+        struct Iterator: AsyncIteratorProtocol {
+            fileprivate let stream: RequestBodyStream
+
+            mutating func next() async throws -> ByteBuffer? { try await stream.next() }
+        }
+    }
+
+    private func next() async throws -> ByteBuffer? {
+        let piece = try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let ready = state.withLock { state -> Result<ByteBuffer?, any Error>? in
+                    if state.isFailed { return .failure(Interrupted()) }
+                    if !state.pieces.isEmpty {
+                        let piece = state.pieces.removeFirst()
+                        state.bytes -= piece.readableBytes
+                        return .success(piece)
+                    }
+                    if state.isEnded { return .success(nil) }
+                    state.waiter = continuation
+                    return nil
+                }
+                if let ready { continuation.resume(with: ready) }
+            }
+        } onCancel: {
+            fail()
+        }
+        askForMore()
+        return piece
+    }
+}
+#endif
