@@ -1,0 +1,77 @@
+#if Proxy
+public import Spool
+public import SpoolHTTP
+
+extension ProxyConfiguration {
+    /// Checks what can be checked without listening.
+    ///
+    /// - Throws: ``ProxyError`` with code `configuration`.
+    func validate() throws(ProxyError) {
+        try check(!serverIsOpen, "listening on \(host) is for others, too, so a token is needed")
+        try check(token?.isEmpty != true, "an empty token keeps nobody out")
+        try check(
+            token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
+            "a token is made of letters, digits and -._~ alone, since it stands in paths")
+        try check(!allowsAnyone || origin != nil, "a server without a token needs an origin that it stands for")
+        if let origin {
+            do {
+                _ = try OriginURL(origin)
+            } catch {
+                throw ProxyError(.configuration, "the origin can't be asked: \(error)")
+            }
+        }
+        for pattern in allowedHosts {
+            try check(HostPattern(pattern) != nil, "\(pattern.escapedForMessage) is not a pattern of hosts")
+        }
+        try check((0...65535).contains(port), "\(port) is not a port")
+    }
+
+    /// How an upstream asks origins for this server's clients: as `upstream` says, and by the server's doors. The server's own
+    /// port is never asked. For others than this machine, only addresses that a name leads to on the internet are connected
+    /// to, checked when they are; with ``allowedHosts``, redirects lead to these alone.
+    ///
+    /// Make the cache's upstream with it: the server has no say in what another one connects to.
+    public func guarding(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
+        guard origin == nil else { return upstream }
+        var upstream = upstream
+        let mayBeSpecial = isForThisMachine || !allowedHosts.isEmpty
+        upstream.allowsAddress = { [ownPort] address, port in
+            if port == ownPort.value, address.isLoopback || address.isUnspecified { return false }
+            return mayBeSpecial || !address.isSpecial
+        }
+        let patterns = allowedHosts.compactMap { HostPattern($0) }
+        guard !patterns.isEmpty else { return upstream }
+        upstream.allowsRedirect = { url in
+            guard let target = try? OriginURL(url) else { return false }  // Then nobody can be asked there.
+            return patterns.contains { $0.matches(target.host, port: target.effectivePort) }
+        }
+        return upstream
+    }
+
+    /// Sets what a cache needs that a server with this configuration serves from: before an ``origin``, redirects are the
+    /// clients' to follow, and responses of any status are stored that may be; errors of origins are handed on at once.
+    ///
+    /// ```swift
+    /// var settings = MediaCache.Configuration()
+    /// configuration.prepare(&settings)
+    /// ```
+    public func prepare(_ cache: inout MediaCacheConfiguration) {
+        cache.followsRedirects = origin == nil
+        cache.storesEveryStatus = origin != nil
+        cache.handsOnErrors = true
+    }
+
+    /// Whether everybody could use it.
+    private var serverIsOpen: Bool { token == nil && !allowsAnyone && !isForThisMachine }
+
+    /// Whether only this machine can reach it.
+    var isForThisMachine: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
+
+    /// Whether clients can pass by the cache.
+    var followsRequestDirectives: Bool { honoursRequestDirectives ?? (origin != nil) }
+
+    private func check(_ isPossible: Bool, _ reason: String) throws(ProxyError) {
+        guard isPossible else { throw ProxyError(.configuration, reason) }
+    }
+}
+#endif

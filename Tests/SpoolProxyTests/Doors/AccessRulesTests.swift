@@ -1,0 +1,56 @@
+import NIOCore
+import Testing
+
+@testable import SpoolProxy
+
+/// Who is let in.
+@Suite struct AccessRulesTests {
+    private static func head(
+        _ target: String, host: String = "localhost:8787", _ fields: String = ""
+    ) throws -> RequestHead {
+        var buffer = ByteBuffer(string: "GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n")
+        var parser = RequestParser(limit: 1 << 16)
+        return try #require(try parser.next(in: &buffer))
+    }
+
+    @Test(
+        arguments: [
+            ("localhost", nil), ("localhost:8787", nil), ("127.0.0.1:1", nil), ("[::1]:8787", nil),
+            ("192.168.0.7", nil),
+            ("media.localhost", nil), ("cache.example", nil), ("CACHE.example:80", nil), ("evil.example", 421),
+            ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 400), ("a b", 400), ("h:99999", 400),
+        ] as [(String, Int?)])
+    func `A page can't reach the server by a name of its own`(_ host: String, _ status: Int?) throws {
+        let rules = AccessRules(token: nil, serverNames: ["Cache.Example"])
+        let head = try Self.head("/", host: host)
+        do {
+            _ = try rules.admit(head)
+            #expect(status == nil)
+        } catch {
+            #expect(error.status == status)
+        }
+    }
+
+    @Test func `The token opens by path or as Bearer, and is taken away`() throws {
+        let rules = AccessRules(token: "s3cret", serverNames: [])
+        let byPath = try rules.admit(Self.head("/~s3cret/http/h/a?b"))
+        #expect(byPath.target == "/http/h/a?b")
+        #expect(byPath.prefix == "/~s3cret")
+        #expect(try rules.admit(Self.head("/~s3cret")).target == "/")
+        #expect(try rules.admit(Self.head("/~s3cret?x")).target == "/?x")
+        #expect(try rules.admit(Self.head("/a", "Authorization: bearer s3cret\r\n")).usedBearer)
+        for target in ["/http/h/a", "/~s3cre/a", "/~s3crett/a", "/~/a", "/x/~s3cret/a", "/~S3cret/a"] {
+            #expect(throws: RequestFailure.self) { try rules.admit(Self.head(target)) }
+        }
+        #expect(throws: RequestFailure.self) { try rules.admit(Self.head("/a", "Authorization: Bearer s3crex\r\n")) }
+    }
+
+    @Test func `A page of another address may change nothing`() throws {
+        let rules = AccessRules(token: nil, serverNames: [])
+        #expect(try rules.mayChange(Self.head("/")))
+        #expect(try rules.mayChange(Self.head("/", "Origin: http://localhost:8787\r\n")))
+        #expect(try !rules.mayChange(Self.head("/", "Origin: null\r\n")))
+        #expect(try !rules.mayChange(Self.head("/", "Origin: http://localhost:1\r\n")))
+        #expect(try !rules.mayChange(Self.head("/", "Sec-Fetch-Site: cross-site\r\n")))
+    }
+}
