@@ -158,12 +158,12 @@ let package = Package(
         ),
         // What an app would write: it sees what an app sees.
         .target(
-            name: "Examples", dependencies: ["SpoolAVFoundation", "SpoolTesting"] + standInAVFoundation,
+            name: "Examples", dependencies: ["SpoolAVFoundation", "SpoolProxy", "SpoolTesting"] + standInAVFoundation,
             path: "Examples",
             packageAccess: false),
         .testTarget(
             name: "ExampleTests",
-            dependencies: ["Examples", "Spool", "SpoolAVFoundation", "SpoolOrigin", "SpoolTesting"]
+            dependencies: ["Examples", "Spool", "SpoolAVFoundation", "SpoolOrigin", "SpoolProxy", "SpoolTesting"]
                 + standInAVFoundation),
         .testTarget(name: "ByteRangesTests", dependencies: ["ByteRanges"]),
         .testTarget(
@@ -205,11 +205,22 @@ let package = Package(
         .testTarget(
             name: "SpoolProxyTests",
             dependencies: [
-                "HTTPRanges", "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
+                "HTTPRanges", "Spool", "SpoolCLI", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: tools),
                 .product(name: "NIOPosix", package: "swift-nio", condition: tools),
             ]
+        ),
+        .testTarget(
+            name: "PlayerTests",
+            dependencies: [
+                "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: tools),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: tools),
+            ],
+            exclude: ["Scripts"]
         ),
         .testTarget(
             name: "SpoolTestingTests",
@@ -223,7 +234,8 @@ let package = Package(
         .testTarget(
             name: "SpoolAVFoundationTests",
             dependencies: [
-                "ByteRanges", "HTTPRanges", "Spool", "SpoolAVFoundation", "SpoolHTTP", "SpoolTesting",
+                "ByteRanges", "HTTPRanges", "Spool", "SpoolAVFoundation", "SpoolHTTP", "SpoolProxy",
+                "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation

@@ -83,9 +83,13 @@ private struct DASHWalk {
     private mutating func start(_ tag: XMLStartTag) throws(ManifestError) {
         if tag.start == manifest.firstChild, !manifest.hasBaseURL, document.movesRelativeReferences {
             let prefix = manifest.prefix
-            let element =
-                Array("<".utf8) + prefix + Array("BaseURL>".utf8) + XMLText.escaped(document.manifest)
-                + Array("</".utf8) + prefix + Array("BaseURL>".utf8)
+            var element = Array("<".utf8)
+            element.append(contentsOf: prefix)
+            element.append(contentsOf: "BaseURL>".utf8)
+            element.append(contentsOf: XMLText.escaped(document.manifest))
+            element.append(contentsOf: "</".utf8)
+            element.append(contentsOf: prefix)
+            element.append(contentsOf: "BaseURL>".utf8)
             try splices.replace(tag.start..<tag.start, with: element)
             if !open.isEmpty { open[open.count - 1].inner = document.relative(to: "", maximumPath: .max) }
         }

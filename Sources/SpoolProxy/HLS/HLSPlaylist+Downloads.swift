@@ -5,6 +5,8 @@ package struct HLSDownload: Hashable, Sendable {
     package var url: OriginURL
     /// Its part of what is there; nil for the whole.
     package var byteRange: Range<Int64>?
+    /// Whether it is played, and not a key or an initialization section.
+    package var isSegment = false
 }
 
 extension HLSPlaylist {
@@ -42,7 +44,7 @@ extension HLSPlaylist {
         for segment in segments where !segment.isGap {
             for key in segment.keys { try list.append(key) }
             if let map = segment.map { try list.append(map.uri, map.byteRange) }
-            try list.append(segment.uri, segment.byteRange)
+            try list.append(segment.uri, segment.byteRange, isSegment: true)
         }
         return list.downloads
     }
@@ -70,14 +72,16 @@ private struct HLSDownloadList {
         try append(key.uri)
     }
 
-    mutating func append(_ uri: String, _ byteRange: Range<Int64>? = nil) throws(ManifestError) {
+    mutating func append(
+        _ uri: String, _ byteRange: Range<Int64>? = nil, isSegment: Bool = false
+    ) throws(ManifestError) {
         guard let target = rewriter.url(of: uri) else {
             let name = URIReference(uri).path
             throw ManifestError(
                 .address,
                 "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) can't be asked for")
         }
-        let download = HLSDownload(url: target, byteRange: byteRange)
+        let download = HLSDownload(url: target, byteRange: byteRange, isSegment: isSegment)
         guard seen.insert(download).inserted else { return }
         bytes += target.target.utf8.count
         guard bytes <= 256 << 20 else {

@@ -1,13 +1,13 @@
 #if Proxy
 /// Width and height in pixels.
-package struct HLSResolution: Hashable, Sendable {
+public struct HLSResolution: Hashable, Sendable {
     /// Pixels across.
-    package var width: Int64
+    public var width: Int64
     /// Pixels down.
-    package var height: Int64
+    public var height: Int64
 
     /// A resolution.
-    package init(width: Int64, height: Int64) {
+    public init(width: Int64, height: Int64) {
         self.width = width
         self.height = height
     }

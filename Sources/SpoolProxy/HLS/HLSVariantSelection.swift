@@ -1,6 +1,9 @@
 #if Proxy
 /// Which variant of a presentation to bring for offline play.
-package enum HLSVariantSelection: Hashable, Sendable {
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
+public enum HLSVariantSelection: Hashable, Sendable {
     /// The one of the highest bandwidth.
     case highest
     /// The one of the lowest bandwidth, be it sound alone.

@@ -1,0 +1,111 @@
+#if Proxy
+import Foundation
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// The owner's pages: whether the server lives, its counts, and what is cached.
+struct AdminResponder: Sendable {
+    let cache: MediaCache
+    let metrics: PrometheusMetrics
+    let rules: AccessRules
+    /// What runs commands; nil where none are taken.
+    var run: (@Sendable ([String]) async -> CommandOutcome)?
+
+    /// - Parameter path: What follows `/.spool`.
+    /// - Throws: `RequestFailure`: 403, 404, 405.
+    func respond(to request: RequestHead, path: String, body: RequestBodyStream.Body?) async throws -> Response {
+        if let run, path == "/api/command", request.method == .other("POST") {
+            guard rules.mayChange(request) else { throw RequestFailure(403, "a page may change nothing here") }
+            return try await response(to: try await call(body), run)
+        }
+        guard request.method == .get || request.method == .head else {
+            throw RequestFailure(405, "nothing can be changed here", allowed: "GET, HEAD")
+        }
+        switch path.prefix(while: { $0 != "?" }) {
+        case "/health": return Self.text("ok\n")
+        case "/metrics":
+            return Self.response(metrics.text(of: cache), type: "text/plain; version=0.0.4; charset=utf-8")
+        case "/api/media": return Self.response(try await contents(), type: "application/json")
+        case "", "/": return Self.response(try await page(), type: "text/html; charset=utf-8")
+        default: throw RequestFailure(404, "nothing is here")
+        }
+    }
+
+    private func call(_ body: RequestBodyStream.Body?) async throws -> CommandCall {
+        var data = Data()
+        if let body {
+            for try await piece in body {
+                data.append(contentsOf: piece.readableBytesView)
+                guard data.count <= 1 << 20 else { throw RequestFailure(413, "the command is longer than 1 MiB") }
+            }
+        }
+        do {
+            return try JSONDecoder().decode(CommandCall.self, from: data)
+        } catch {
+            throw RequestFailure(400, "the command can't be read")
+        }
+    }
+
+    private func response(
+        to call: CommandCall, _ run: @Sendable ([String]) async -> CommandOutcome
+    ) async throws -> Response {
+        let outcome = await run(call.arguments)
+        return Self.response(
+            String(decoding: try JSONEncoder().encode(outcome), as: UTF8.self), type: "application/json")
+    }
+
+    private func contents() async throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        return String(
+            decoding: try encoder.encode(try await cache.storedResources().map(MediaReport.init)), as: UTF8.self)
+    }
+
+    private func page() async throws -> String {
+        var rows = ""
+        for media in try await cache.storedResources() {
+            let share = media.length.map { $0 > 0 ? "\(media.storedByteCount * 100 / $0) %" : "complete" } ?? "…"
+            rows += "<tr><td>\(media.address.inHTML)</td><td>\(media.storedByteCount)</td><td>\(share)</td></tr>\n"
+        }
+        return """
+            <!doctype html>
+            <html lang="en"><head><meta charset="utf-8"><title>Spool</title></head>
+            <body><h1>Spool</h1>
+            <table><thead><tr><th>Media</th><th>Bytes stored</th><th>Share</th></tr></thead>
+            <tbody>
+            \(rows)</tbody></table></body></html>
+
+            """
+    }
+
+    private static func text(_ text: String) -> Response { response(text, type: "text/plain; charset=utf-8") }
+
+    private static func response(_ text: String, type: String) -> Response {
+        var response = Response(
+            ResponseHead(200, [.contentType: type, .cacheControl: "no-store", .xContentTypeOptions: "nosniff"]),
+            .bytes(ByteBuffer(string: text)))
+        response.head.fields[.contentSecurityPolicy] = "default-src 'self'"
+        response.isOwn = true
+        return response
+    }
+}
+
+extension String {
+    /// The text as a page may show it.
+    fileprivate var inHTML: String {
+        var text = ""
+        for character in self {
+            switch character {
+            case "&": text += "&amp;"
+            case "<": text += "&lt;"
+            case ">": text += "&gt;"
+            case "\"": text += "&quot;"
+            default: text.append(character)
+            }
+        }
+        return text
+    }
+}
+#endif

@@ -1,0 +1,73 @@
+#if Proxy
+import Dispatch
+import Foundation
+
+/// A file with a line of JSON for each request.
+///
+/// Lines are written on a queue of its own, a block of them at a time; a client that waits for nothing never waits for the
+/// disk. Queries and tokens, which may be secrets, are not among what is written.
+final class AccessLog: Sendable {
+    /// One request and how it ended.
+    struct Entry: Sendable {
+        var client: String
+        var method: String
+        var path: String
+        var status: Int
+        /// Body bytes that went out.
+        var bytes: Int
+        var duration: Duration
+        var cacheStatus: String?
+        var outcome: SendOutcome
+    }
+
+    private struct Line: Encodable {
+        var time: String
+        var client: String
+        var method: String
+        var path: String
+        var status: Int
+        var bytes: Int
+        var milliseconds: Double
+        var cache: String?
+        var cut: String?
+    }
+
+    private let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)
+    private let file: FileHandle
+    private let now: @Sendable () -> Date
+
+    /// Opens the file to append to; it is made, for its owner alone, if it is not there.
+    ///
+    /// - Throws: ``ProxyError`` with code `configuration` if it can't be written.
+    init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {
+        self.now = now
+        let descriptor = open(url.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let cause = String(cString: strerror(errno))
+            throw ProxyError(.configuration, "the access log \(url.path) can't be written: \(cause)")
+        }
+        file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    /// Adds a line, soon.
+    func write(_ entry: Entry) {
+        let time = now()
+        queue.async { [file] in
+            var cut: String?
+            if case .cut(let reason) = entry.outcome { cut = reason }
+            let line = Line(
+                time: time.formatted(.iso8601), client: entry.client, method: entry.method, path: entry.path,
+                status: entry.status, bytes: entry.bytes, milliseconds: (entry.duration / .milliseconds(1)),
+                cache: entry.cacheStatus, cut: cut)
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            guard var data = try? encoder.encode(line) else { return }  // Numbers and text: there is nothing to fail.
+            data.append(0x0A)
+            try? file.write(contentsOf: data)  // On a full disk lines are lost, and clients are served.
+        }
+    }
+
+    /// Waits until all lines are written.
+    func flush() { queue.sync {} }
+}
+#endif

@@ -1,0 +1,226 @@
+#if Proxy
+public import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+public import ServiceLifecycle
+public import Spool
+import Synchronization
+
+/// A server on this machine that gives what a ``Spool/MediaCache`` does to any player: mpv, VLC, a browser, AVPlayer with HLS.
+///
+/// A player is handed the address that ``url(for:)`` makes of a media file's, and asks the server, which asks the cache. With
+/// an ``ProxyConfiguration/origin`` it stands for that origin instead, and its paths are the origin's.
+///
+/// ```swift
+/// let server = ProxyServer(cache: cache)
+/// try await server.start()
+/// player.play(server.url(for: episode))
+/// ```
+///
+/// Speaks HTTP/1.1. All methods may be called from any task. In a program of services it is one: ``run()`` serves until it is
+/// told to stop.
+public final class ProxyServer: Service, MediaServer, Sendable {
+    struct Running {
+        var channels: [any Channel]
+        var address: SocketAddress
+        var control: SocketAddress?
+    }
+
+    private let cache: MediaCache
+    let configuration: ProxyConfiguration
+    let service: ProxyService
+    private let adminService: ProxyService?
+    private let controlService: ProxyService?
+    private let log: AccessLog?
+    private let group: MultiThreadedEventLoopGroup
+    private let tables: ConnectionTables
+    private let exchanges = RunningExchanges()
+    let sources: SourceRegistry
+    let running = Mutex<Running?>(nil)
+    private let isStopped = Atomic<Bool>(false)
+    /// Held while the server is made to listen anew, so that it is once.
+    let restarting = Mutex(())
+
+    /// A server that does not listen yet.
+    ///
+    /// - Parameter cache: What it serves from; it stays the caller's, to be closed after ``stop(within:)``.
+    /// - Throws: ``ProxyError`` with code `configuration`: a token is missing, a value is not possible, the log can't be
+    ///   written.
+    public init(cache: MediaCache, configuration: ProxyConfiguration = ProxyConfiguration()) throws(ProxyError) {
+        try configuration.validate()
+        self.cache = cache
+        self.configuration = configuration
+        let count = configuration.threads > 0 ? configuration.threads : UsableCores.count
+        group = MultiThreadedEventLoopGroup(numberOfThreads: count)
+        tables = ConnectionTables(group, limits: configuration.limits)
+        log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
+        let factory = PrometheusMetrics()
+        let date = DateText()
+        let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
+        // It was checked.
+        let origin = configuration.origin.flatMap { try? OriginURL($0) }
+        let (log, kinds, exchanges) = (log, ManifestKinds(), exchanges)
+        let sources = SourceRegistry(cache)
+        self.sources = sources
+        let passing = PassingResponder(cache: cache, configuration: configuration)
+        let media = MediaResponder(
+            cache: cache, configuration: configuration, date: date, clock: ContinuousClock(), passing: passing,
+            manifests: ManifestResponder(cache: cache, kinds: kinds, date: date))
+        let origins = OriginRules(
+            allowedHosts: configuration.allowedHosts, mark: mark, ownPort: configuration.ownPort)
+        func service(
+            token: String?, origin: OriginURL?, servesAdmin: Bool,
+            run: (@Sendable ([String]) async -> CommandOutcome)? = nil
+        ) -> ProxyService {
+            let rules = AccessRules(token: token, serverNames: configuration.serverNames)
+            let admin = AdminResponder(cache: cache, metrics: factory, rules: rules, run: run)
+            return ProxyService(
+                configuration: configuration, date: date, executor: cache.readingExecutor,
+                responder: Responder(
+                    configuration: configuration, rules: rules, origins: origins, media: media, passing: passing,
+                    origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin),
+                log: log, metrics: ProxyMetrics(factory: factory), exchanges: exchanges)
+        }
+        self.service = service(
+            token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil)
+        adminService = configuration.admin.map { _ in
+            service(token: configuration.token, origin: origin, servesAdmin: true)
+        }
+        // For the owner's commands, any origin may be asked.
+        controlService = configuration.control.map {
+            service(token: $0.secret, origin: nil, servesAdmin: true, run: $0.run)
+        }
+    }
+
+    /// Begins to listen.
+    ///
+    /// - Throws: ``ProxyError`` with code `address`: the address is taken, not this machine's, or no address.
+    public func start() async throws(ProxyError) {
+        guard running.withLock({ $0 == nil }) else { return }
+        let channel = try await listen(configuration.host, configuration.port, service)
+        guard let address = channel.localAddress else {
+            throw ProxyError(.address, "the server has no address")
+        }
+        var channels = [channel]
+        if let admin = configuration.admin, let adminService {
+            do {
+                channels.append(try await listen(admin.host, admin.port, adminService))
+            } catch {
+                try? await channel.close()  // It is the other's failure that is told.
+                throw error
+            }
+        }
+        // Without it commands wait for the directory, as for any process that has it.
+        let control = controlService == nil ? nil : try? await listen("127.0.0.1", 0, controlService ?? service)
+        if let control { channels.append(control) }
+        configuration.ownPort.set(address.port ?? 0)
+        running.withLock { [channels, control] in
+            $0 = Running(channels: channels, address: address, control: control?.localAddress)
+        }
+        tables.begin()
+    }
+
+    private func listen(_ host: String, _ port: Int, _ service: ProxyService) async throws(ProxyError) -> any Channel {
+        do {
+            return try await bootstrap(service).bind(host: host.trimmingBrackets, port: port).get()
+        } catch {
+            throw ProxyError(
+                .address, "\(host):\(port) can't be listened on: \(error.asCause)", underlying: error)
+        }
+    }
+
+    func bootstrap(_ service: ProxyService) -> ServerBootstrap {
+        let tables = tables
+        return ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            // Each connection keeps one: a player's request has some hundred bytes.
+            .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try tables.accept(channel, for: service) }
+            }
+    }
+
+    /// The port that is listened on; nil while the server does not.
+    public var port: Int? { running.withLock { $0?.address.port } }
+
+    /// The server's own address, as `http://localhost:8787/`; nil while it does not listen.
+    public var address: URL? {
+        guard let port else { return nil }
+        let host = configuration.isForThisMachine && configuration.host != "::1" ? Self.thisMachine : configuration.host
+        return URL(string: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)/")
+    }
+
+    #if canImport(Darwin)
+    /// App Transport Security lets HTTP through to this name, and by default not to addresses in figures.
+    private static let thisMachine = "localhost"
+    #else
+    private static let thisMachine = "127.0.0.1"
+    #endif
+
+    /// Where it listens, as it was told to: `http://0.0.0.0:8787`.
+    package var listeningAddress: String {
+        let host = configuration.host.trimmingBrackets
+        return "http://\(host.contains(":") ? "[\(host)]" : host):\(port ?? configuration.port)"
+    }
+
+    /// Where this machine's owner sends commands, and the secret that they need; nil where none are taken.
+    package var controlAddress: (address: String, secret: String)? {
+        guard let port = running.withLock({ $0?.control?.port }), let control = configuration.control else {
+            return nil
+        }
+        return ("http://127.0.0.1:\(port)", control.secret)
+    }
+
+    /// The address to hand to a player in place of a media file's own, token included; nil for one that is not of `http` or
+    /// `https`, and while the server does not listen.
+    public func url(for url: URL) -> URL? {
+        self.url(for: url, prefix: "")
+    }
+
+    func url(for url: URL, prefix: String) -> URL? {
+        guard let address, let origin = try? OriginURL(url) else { return nil }  // Then it is not for a server.
+        let path = configuration.origin == nil ? ForwardAddress.requestTarget(for: origin) : origin.target
+        let token = configuration.token.map { "/~" + $0 } ?? ""
+        return URL(string: address.absoluteString.dropLast() + token + prefix + path)
+    }
+
+    /// Stops listening, lets the responses that are under way end, and closes what is left; for good. Once is enough.
+    ///
+    /// - Parameter limit: How long they may take.
+    public func stop(within limit: Duration = .seconds(10)) async {
+        guard !isStopped.exchange(true, ordering: .relaxed) else { return }
+        let channels = running.withLock { running in
+            defer { running = nil }
+            return running?.channels ?? []
+        }
+        for channel in channels { try? await channel.close() }  // One that is closed already is.
+        service.stop()
+        adminService?.stop()
+        controlService?.stop()
+        await tables.end(within: limit)
+        // A task whose client has gone ends soon, and must find its event loop.
+        await exchanges.waitUntilNone()
+        log?.flush()
+        try? await group.shutdownGracefully()  // It fails only if it has been shut down before.
+    }
+
+    /// Serves until the program is told to stop, then as ``stop(within:)``.
+    public func run() async throws {
+        try await start()
+        try? await gracefulShutdown()  // Cancelled, it has been told to stop, too.
+        await stop()
+    }
+}
+
+extension Error {
+    /// The cause as a sentence's end: what the system says.
+    fileprivate var asCause: String {
+        if let error = self as? IOError { return String(cString: strerror(error.errnoCode)) }
+        return "\(self)"
+    }
+}
+#endif

@@ -1,0 +1,20 @@
+#if Proxy
+import Synchronization
+
+/// Which of the resources that were asked for lately are manifests, so that their first bytes are looked at once.
+final class ManifestKinds: Sendable {
+    private let known = Mutex<[String: ManifestKind?]>([:])
+    private static let limit = 4096
+
+    /// What was found; nil if nobody has looked.
+    subscript(name: String) -> ManifestKind?? { known.withLock { $0[name] } }
+
+    /// Notes what was found; nil: it is not a manifest.
+    func note(_ kind: ManifestKind?, of name: String) {
+        known.withLock { known in
+            if known.count >= Self.limit { known = [:] }
+            known[name] = .some(kind)
+        }
+    }
+}
+#endif

@@ -1,0 +1,138 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// Responds with HLS playlists and DASH manifests: what they name is asked for through the server, too.
+///
+/// A manifest is known by its first bytes. It is brought whole, rewritten, and sent with its own length and tag. A live one is
+/// not kept for longer than a player waits before it asks for it again.
+struct ManifestResponder: Sendable {
+    /// A manifest, ready to be sent.
+    struct Manifest: Sendable {
+        /// The origin's head, with the length and the validator of the rewritten bytes.
+        var response: StoredResponse
+        var bytes: [UInt8]
+    }
+
+    let cache: MediaCache
+    let kinds: ManifestKinds
+    let date: DateText
+
+    /// The manifest that a media file is; nil if it is none.
+    ///
+    /// - Parameter response: The head of the media file's current version.
+    /// - Throws: `RequestFailure` with status 502 for one that can't be rewritten; what reading throws.
+    func manifest(
+        of media: MediaResource, _ response: StoredResponse, for request: RequestHead, _ call: OriginCall
+    ) async throws -> Manifest? {
+        guard response.status == 200, Self.mayBeManifest(response) else { return nil }
+        let name = media.key.hash + (response.validator.entityTag?.text ?? response.validator.lastModified ?? "")
+        let kind: ManifestKind?
+        if let known = kinds[name] {
+            kind = known
+        } else {
+            guard Self.isWorthALook(request, response) else { return nil }
+            kind = try await look(media, response)
+            kinds.note(kind, of: name)
+        }
+        guard let kind else { return nil }
+        return try await rewritten(kind, media, call)
+    }
+
+    /// Whether the type and the length leave it open.
+    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
+        if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
+        guard let type = response.fields[.contentType]?.lowercased() else { return true }
+        if saysManifest(type) { return true }
+        return !["video/", "audio/", "image/", "font/"].contains { type.hasPrefix($0) }
+    }
+
+    private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
+
+    /// Whether the first bytes are to be had at no price that matters: they are asked for, or the whole is small.
+    private static func isWorthALook(_ request: RequestHead, _ response: StoredResponse) -> Bool {
+        guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
+        return saysManifest(response.fields[.contentType]?.lowercased() ?? "") || response.length ?? .max <= 256 << 10
+    }
+
+    private func look(_ media: MediaResource, _ response: StoredResponse) async throws -> ManifestKind? {
+        var prefix: [UInt8] = []
+        for try await chunk in media.reader(.bytes(0..<Int64(ManifestKind.prefixLength))) {
+            chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
+        }
+        return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
+    }
+
+    private func rewritten(_ kind: ManifestKind, _ media: MediaResource, _ call: OriginCall) async throws -> Manifest {
+        let reader = media.reader()
+        var response = try await reader.response().response
+        var bytes: [UInt8] = []
+        for try await chunk in reader {
+            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            guard bytes.count <= HLSPlaylist.maximumBytes else {
+                throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
+            }
+        }
+        let lifetime: ManifestLifetime
+        do throws(ManifestError) {
+            (bytes, lifetime) = try Self.rewrite(kind, bytes, call, finalURL: response.url)
+        } catch {
+            throw RequestFailure(502, "the manifest can't be used: \(error)")
+        }
+        await limit(lifetime, of: media, response)
+        response.length = Int64(bytes.count)
+        let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
+        response.validator = Validator(entityTag: tag)
+        response.fields[.eTag] = tag?.text
+        response.fields[.lastModified] = nil
+        return Manifest(response: response, bytes: bytes)
+    }
+
+    /// Rewrites a manifest.
+    ///
+    /// - Parameter finalURL: Where it was found, after redirects; nil: where it was asked for.
+    static func rewrite(
+        _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, finalURL: URL?
+    ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        var found = call.url
+        // It is noted without its query, which is the asked one's unless it has moved.
+        if let finalURL, let final = try? OriginURL(finalURL),  // Else it was asked for where it is.
+            !final.isSameOrigin(as: found) || final.path != found.path
+        {
+            found = final
+        }
+        switch kind {
+        case .hls:
+            let playlist = try HLSPlaylist(parsing: bytes, at: found)
+            let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
+            return (text, playlist.lifetime)
+        case .dash:
+            let manifest = try DASHManifest(parsing: bytes)
+            let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
+            return (text, manifest.lifetime)
+        }
+    }
+
+    /// Keeps a live manifest for no longer than it may be.
+    private func limit(_ lifetime: ManifestLifetime, of media: MediaResource, _ response: StoredResponse) async {
+        let seconds: Double
+        switch lifetime {
+        case .unchanging, .unstated: return
+        case .seconds(let limit): seconds = limit
+        case .none: seconds = 0
+        }
+        let then = date.second + Int64(min(seconds, 3600).rounded(.down))
+        if cache.freshness == .http, !response.isFresh(at: then) { return }
+        // Where the disk refuses, it is asked for anew all the same once it is stale.
+        _ = try? await media.remove()
+    }
+}
+
+extension OriginURL {
+    /// The path alone.
+    var path: Substring { target.prefix { $0 != "?" } }
+}
+#endif

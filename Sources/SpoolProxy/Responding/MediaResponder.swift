@@ -1,0 +1,246 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// Responds with media files, through the cache.
+struct MediaResponder: Sendable {
+    let cache: MediaCache
+    let configuration: ProxyConfiguration
+    let date: DateText
+    let clock: any Clock<Duration>
+    let passing: PassingResponder
+    let manifests: ManifestResponder
+    /// What is for one user each, before the server's own origin.
+    let passed = PassedResources()
+
+    /// The response to a `GET` or `HEAD`.
+    ///
+    /// - Throws: `RequestFailure`: 504 where the origin does not begin to respond in time.
+    func respond(to request: RequestHead, _ call: OriginCall) async throws -> Response {
+        let media = cache.media(for: try call.source)
+        if call.isReverse, passed.contains(call.url.description, at: date.second) {
+            return try await passing.respond(to: request, call, body: nil)
+        }
+        let demand = demand(of: request)
+        if request.method == .head, let response = try await head(request, call, media, demand) { return response }
+        var range = range(of: request)
+        // Once for what seems to be asked for, and once more for what is: conditions may turn a part into the whole.
+        for _ in 0..<3 {
+            let reader = reader(of: media, range, demand)
+            let opened: OpenedResponse
+            do {
+                opened = try await withinTime(media, reader)
+                if call.isReverse, opened.response.dropsCookies, !demand.onlyIfCached {
+                    // What came is somebody else's, or would be: this client asks for a response of its own.
+                    reader.cancel()
+                    passed.insert(call.url.description, at: date.second)
+                    return try await passing.respond(to: request, call, body: nil)
+                }
+                if let manifest = try await manifest(of: media, opened, for: request, call) {
+                    reader.cancel()
+                    return response(to: request, manifest, opened)
+                }
+            } catch let error as CacheError {
+                return failed(error, request)
+            }
+            let plan = ResponsePlan(for: request, opened.response, now: date.second, boundary: Self.boundary())
+            if let wanted = plan.content.range, request.method == .get,
+                !Self.isSame(wanted, range, length: opened.response.length)
+            {
+                reader.cancel()
+                range = wanted
+                continue
+            }
+            return response(to: request, plan, media, reader, opened)
+        }
+        throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
+    }
+
+    private func manifest(
+        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall
+    ) async throws -> ManifestResponder.Manifest? {
+        let looking = Task(executorPreference: media.readingExecutor) { [manifests] in
+            try await manifests.manifest(of: media, opened.response, for: request, call)
+        }
+        guard let found = try await FirstResult.value(of: looking, within: .seconds(10), on: clock) else {
+            looking.cancel()
+            throw RequestFailure(504, "the manifest has not come within 10 seconds", retryAfter: 1)
+        }
+        return found
+    }
+
+    /// Whether two ranges mean the same bytes of a resource.
+    private static func isSame(_ one: MediaRange, _ other: MediaRange, length: Int64?) -> Bool {
+        guard let length else { return one == other }
+        func bounds(_ range: MediaRange) -> Range<Int64>? {
+            switch range {
+            case .from(let start): start <= length ? start..<length : nil
+            case .bytes(let range): range.lowerBound <= length ? range.clamped(to: 0..<length) : nil
+            case .suffix(let count): max(0, length - max(0, count))..<length
+            }
+        }
+        return bounds(one) == bounds(other)
+    }
+
+    /// How fresh the client wants it, where it has a say.
+    private func demand(of request: RequestHead) -> FreshnessDemand {
+        guard configuration.followsRequestDirectives else { return FreshnessDemand() }
+        return FreshnessDemand(fields: request.fields.all)
+    }
+
+    private func reader(of media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand) -> MediaReader {
+        media.reader(range, chunkSize: 256 << 10, handsOutSlices: true, demand: demand)
+    }
+
+    /// The origin's own response to a `HEAD`, where what is stored can't be used as it is; nil: it can.
+    private func head(
+        _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand
+    ) async throws -> Response? {
+        if demand.onlyIfCached { return nil }
+        guard try await media.storedResource() != nil else {
+            return try await passing.respond(to: request, call, body: nil)
+        }
+        guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
+        let date = Date()
+        let passed = try await passing.pass(request, call, body: nil)
+        try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
+        if passed.head.status == .ok, try await !media.needsAsking(demand) { return nil }
+        return passing.response(passed, to: request)
+    }
+
+    /// The range to open a reader for: what is asked; of several, the first one, whose head is that of all.
+    private func range(of request: RequestHead) -> MediaRange {
+        guard request.method == .get, let first = RangeHeader(fields: request.fields.all)?.specifiers.first else {
+            return .all
+        }
+        switch first {
+        case .bounded(let first, let last):
+            let (end, overflow) = last.addingReportingOverflow(1)
+            return .bytes(first..<(overflow ? .max : end))
+        case .from(let first): return .from(first)
+        case .suffix(let count): return .suffix(count)
+        }
+    }
+
+    private func withinTime(_ media: MediaResource, _ reader: MediaReader) async throws -> OpenedResponse {
+        let opening = Task(executorPreference: media.readingExecutor) { try await reader.response() }
+        let limit = configuration.limits.responseTime
+        if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
+        // What was asked for may still come, for the next who asks.
+        Task { [clock] in
+            _ = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock)  // Nobody waits for it.
+            opening.cancel()
+        }
+        throw RequestFailure(504, "the origin has not begun to respond within \(limit)", retryAfter: 1)
+    }
+
+    private func response(
+        to request: RequestHead, _ plan: ResponsePlan, _ media: MediaResource, _ reader: MediaReader,
+        _ opened: OpenedResponse
+    ) -> Response {
+        var response = Response(plan.head)
+        let outcome = CacheStatus.Outcome(opened)
+        response.head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: configuration.nodeName).text
+        response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
+        response.isStored = opened.source == .hit
+        response.origin = (media, opened.response)
+        guard request.method == .get else {
+            reader.cancel()
+            if case .whole(let length?) = plan.content { response.head.fields[.contentLength] = String(length) }
+            return response
+        }
+        switch plan.content {
+        case .none: reader.cancel()
+        case .whole(let length):
+            response.body = .media(reader, count: length)
+        case .range(let range):
+            response.body = .media(reader, count: range.upperBound - range.lowerBound)
+        case .multipart(let parts):
+            reader.cancel()
+            response.body = .parts(
+                self.parts(parts, of: media, opened.response.validator), count: parts.contentLength ?? 0)
+        }
+        return response
+    }
+
+    private func response(
+        to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ opened: OpenedResponse
+    ) -> Response {
+        let plan = ResponsePlan(for: request, manifest.response, now: date.second, boundary: Self.boundary())
+        var response = Response(plan.head)
+        let outcome = CacheStatus.Outcome(opened)
+        response.head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: configuration.nodeName).text
+        response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
+        response.isStored = true
+        switch plan.content {
+        case .none: break
+        case .whole: response.body = .bytes(ByteBuffer(bytes: manifest.bytes))
+        case .range(let range):
+            response.body = .bytes(ByteBuffer(bytes: manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+        case .multipart(let parts):
+            var body = ByteBuffer()
+            for (index, range) in parts.ranges.enumerated() {
+                body.writeString(parts.head(ofPart: index))
+                body.writeBytes(manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+            }
+            body.writeString(parts.closing)
+            response.body = .bytes(body)
+        }
+        return response
+    }
+
+    private func parts(
+        _ parts: MultipartByteRanges, of media: MediaResource, _ validator: Validator
+    ) -> [Response.Part] {
+        var body: [Response.Part] = []
+        for (index, range) in parts.ranges.enumerated() {
+            body.append(.text(parts.head(ofPart: index)))
+            body.append(
+                .media(
+                    media.sliceReader(.bytes(range), chunkSize: 256 << 10), count: range.upperBound - range.lowerBound,
+                    of: validator))
+        }
+        return body + [.text(parts.closing)]
+    }
+
+    private static func boundary() -> String {
+        (0..<3).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
+    }
+
+    /// Whether a status means to the client what it meant to the cache: not where it is about conditions or ranges that the
+    /// cache made.
+    private static func mayHandOn(_ status: Int) -> Bool {
+        (300...599).contains(status) && status != 304 && status != 416
+    }
+
+    /// What the origin said, where it said something; else why there is nothing.
+    private func failed(_ error: CacheError, _ request: RequestHead) -> Response {
+        if let said = error.response, said.isWhole || request.method == .head, Self.mayHandOn(said.status) {
+            var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
+            response.head.fields[.cacheStatus] =
+                CacheStatus(
+                    outcome: .forwarded(.miss, stored: false, status: said.status), node: configuration.nodeName
+                ).text
+            return response
+        }
+        switch error.code {
+        case .unsatisfiableRange:
+            return Response(RequestFailure(416, "\(error)"))
+        case .originRefused:
+            return Response(
+                RequestFailure(error.httpStatus.map { (400...599).contains($0) ? $0 : 502 } ?? 502, "\(error)"))
+        case .notStored:
+            return Response(RequestFailure(504, "\(error)"))
+        case .malformedResponse, .resourceChanged:
+            return Response(RequestFailure(502, "\(error)"))
+        case .originUnavailable:
+            return Response(RequestFailure(504, "\(error)", retryAfter: 1))
+        default:
+            return Response(RequestFailure(500, "\(error)"))
+        }
+    }
+}
+#endif

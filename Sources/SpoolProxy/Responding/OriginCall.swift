@@ -1,0 +1,59 @@
+#if Proxy
+import Foundation
+import HTTPTypes
+import Spool
+
+/// What is asked of an origin for one request: its URL and the fields that go along.
+struct OriginCall: Sendable {
+    let url: OriginURL
+    let fields: HTTPFields
+    /// The prefix that the client's own paths have.
+    let prefix: String
+    let isReverse: Bool
+    /// The source behind the address, where one was handed out for it.
+    var presentation: PresentationSource?
+
+    /// - Throws: `RequestFailure`: 403 for an origin that may not be asked, 508 for a request that has been here before.
+    init(
+        _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
+        isReverse: Bool, origins: OriginRules
+    ) throws(RequestFailure) {
+        try origins.check(url, for: client, isOwn: isReverse)
+        try origins.checkLoop(request.fields)
+        self.url = url
+        self.prefix = admitted.prefix
+        self.isReverse = isReverse
+        let asked = request.fields.all
+        var fields =
+            isReverse
+            ? OutgoingFields.reverse(asked, withoutAuthorization: admitted.usedBearer)
+            : OutgoingFields.forward(asked, withoutAuthorization: admitted.usedBearer)
+        origins.addTrace(to: &fields)
+        self.fields = fields
+    }
+
+    /// What a client is to ask this server for a URL: a path that begins with `/`; or the URL itself, where the server stands
+    /// for one origin that it is not of.
+    func proxied(_ url: OriginURL) -> String {
+        if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
+        return url.isSameOrigin(as: self.url) ? prefix + url.target : url.description
+    }
+
+    /// The source of the media file.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an address that `URL` can't hold.
+    var source: MediaSource {
+        get throws(RequestFailure) {
+            let url = try foundationURL
+            return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
+        }
+    }
+
+    var foundationURL: URL {
+        get throws(RequestFailure) {
+            guard let url = url.url else { throw RequestFailure(400, "the address can't be asked for") }
+            return url
+        }
+    }
+}
+#endif

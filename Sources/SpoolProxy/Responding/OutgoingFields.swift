@@ -1,0 +1,58 @@
+#if Proxy
+import HTTPTypes
+
+/// Which fields of a client's request are sent on to an origin.
+enum OutgoingFields {
+    /// For an address that names its own origin: only what a player may need there. Nothing that belongs between the client
+    /// and this server, no cookie, no page's origin.
+    static func forward(_ fields: HTTPFields, withoutAuthorization: Bool) -> HTTPFields {
+        var sent = HTTPFields()
+        for field in fields where forwarded.contains(field.name.canonicalName) {
+            if field.name == .authorization, withoutAuthorization { continue }
+            sent.append(field)
+        }
+        return sent
+    }
+
+    /// For the server's own origin: all that is meant for it, but what the cache asks for by itself.
+    static func reverse(_ fields: HTTPFields, withoutAuthorization: Bool) -> HTTPFields {
+        let named = connectionOptions(fields)
+        var sent = HTTPFields()
+        for field in fields {
+            let name = field.name.canonicalName
+            if ownFields.contains(name) || hopByHop.contains(name) || named.contains(name) { continue }
+            if field.name == .authorization, withoutAuthorization { continue }
+            sent.append(field)
+        }
+        return sent
+    }
+
+    /// Adds the conditions and ranges that a response from the origin itself needs, for requests that pass by the cache.
+    ///
+    /// - Parameter isHead: A range means nothing to `HEAD` (RFC 9110 §14.2), but not every origin knows.
+    static func addConditions(of fields: HTTPFields, to sent: inout HTTPFields, isHead: Bool) {
+        for field in fields where conditions.contains(field.name.canonicalName) {
+            if isHead, field.name == .range || field.name == .ifRange { continue }
+            sent.append(field)
+        }
+    }
+
+    private static func connectionOptions(_ fields: HTTPFields) -> Set<String> {
+        Set(
+            fields[values: .connection].flatMap { $0.lowercased().split(separator: ",") }
+                .map { $0.filter { $0 != " " && $0 != "\t" } })
+    }
+
+    private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
+    private static let hopByHop: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer",
+        "transfer-encoding", "upgrade", "http2-settings",
+    ]
+    private static let conditions: Set<String> = [
+        "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+    ]
+    private static let ownFields: Set<String> = conditions.union([
+        "host", "content-length", "accept-encoding", "expect", "via", "cdn-loop", "cache-control", "pragma",
+    ])
+}
+#endif

@@ -1,0 +1,86 @@
+#if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// Passes requests to the server's own origin, and its responses back: what a cache has no business with.
+struct PassingResponder: Sendable {
+    let cache: MediaCache
+    let configuration: ProxyConfiguration
+
+    /// Sends a request on. What it may have changed is no longer used from the cache (RFC 9111 §4.4).
+    ///
+    /// - Throws: `RequestFailure`: 502 or 504 where the origin does not respond.
+    func respond(
+        to request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
+    ) async throws -> Response {
+        let passed = try await pass(request, call, body: body)
+        if !request.method.isSafe, (200..<400).contains(passed.head.status.code) {
+            await invalidate(call.url, passed.head.headerFields)
+        }
+        return response(passed, to: request)
+    }
+
+    /// Sends a request on.
+    func pass(
+        _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
+    ) async throws -> UpstreamResponse {
+        var fields = call.fields
+        OutgoingFields.addConditions(of: request.fields.all, to: &fields, isHead: request.method == .head)
+        for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
+            for value in request.fields.all[values: name] { fields.append(HTTPField(name: name, value: value)) }
+        }
+        if case .length(let length) = request.body { fields[.contentLength] = String(length) }
+        var asked = UpstreamRequest(url: try call.foundationURL, headerFields: fields)
+        asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
+        asked.followsRedirects = !call.isReverse
+        if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
+        do {
+            return try await cache.upstream.open(asked)
+        } catch let error as UpstreamError {
+            throw RequestFailure(
+                error.isTransient ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
+        }
+    }
+
+    /// The origin's response, as it is sent on.
+    func response(_ response: UpstreamResponse, to request: RequestHead) -> Response {
+        let length = response.head.headerFields[.contentLength].flatMap { Int64($0) }
+        var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
+        passed.head.fields[.contentLength] = nil
+        passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
+        let reason: CacheStatus.Outcome.Reason = request.method == .head ? .miss : .method
+        passed.head.fields[.cacheStatus] =
+            CacheStatus(
+                outcome: .forwarded(reason, stored: false, status: response.head.status.code),
+                node: configuration.nodeName
+            ).text
+        if request.method == .head {
+            passed.head.fields[.contentLength] = length.map { String($0) }
+        } else {
+            passed.body = .upstream(response.body, count: length)
+        }
+        return passed
+    }
+
+    /// The URL, and those of the same origin that the response names as changed.
+    private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
+        var changed = [url]
+        for name in [HTTPField.Name.location, .contentLocation] {
+            // One that can't be read names nothing here.
+            guard let text = fields[name],
+                let other = try? OriginURL(URIReference(text).resolved(against: url.reference)),
+                other.isSameOrigin(as: url)
+            else { continue }
+            changed.append(other)
+        }
+        do {
+            try await cache.invalidate(changed.compactMap(\.url))
+        } catch {
+            configuration.logger.warning("what is stored of \(url.nameForMessages) may be outdated: \(error)")
+        }
+    }
+}
+#endif

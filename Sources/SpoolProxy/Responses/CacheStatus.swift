@@ -1,0 +1,71 @@
+#if Proxy
+import HTTPTypes
+import Spool
+
+/// The value of `Cache-Status`: what this cache did for a response (RFC 9211).
+struct CacheStatus: Sendable, Hashable {
+    /// What was done.
+    enum Outcome: Sendable, Hashable {
+        case hit
+        /// The origin was asked: for all of it, for some of it, or whether it still holds.
+        case forwarded(Reason, stored: Bool, status: Int?)
+        /// Not looked for in the cache at all.
+        case bypass
+
+        /// Why it was.
+        enum Reason: String, Sendable, Hashable {
+            case miss, partial, stale
+            case method, request
+        }
+    }
+
+    var outcome: Outcome
+    /// The node's name, in `detail`.
+    var node: String?
+
+    /// The field's value.
+    var text: String {
+        var text = "spool"
+        switch outcome {
+        case .hit: text += "; hit"
+        case .bypass: text += "; fwd=bypass"
+        case .forwarded(let reason, let stored, let status):
+            text += "; fwd=" + reason.rawValue
+            if let status { text += "; fwd-status=\(status)" }
+            if stored { text += "; stored" }
+        }
+        if let node { text += "; detail=" + Self.quoted(node) }
+        return text
+    }
+
+    /// A string of RFC 9651 §3.3.3, of what is ASCII in it.
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for byte in text.utf8 where byte >= 0x20 && byte < 0x7F {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { result += "\\" }
+            result.unicodeScalars.append(Unicode.Scalar(byte))
+        }
+        return result + "\""
+    }
+}
+
+extension HTTPField.Name {
+    /// What a cache did for a response (RFC 9211).
+    static let cacheStatus = HTTPField.Name("Cache-Status")!  // A token.
+    /// What a page may load, and do (CSP 3).
+    static let contentSecurityPolicy = HTTPField.Name("Content-Security-Policy")!  // A token.
+}
+
+extension CacheStatus.Outcome {
+    init(_ opened: OpenedResponse) {
+        switch opened.source {
+        case .hit: self = .hit
+        case .partial: self = .forwarded(.partial, stored: opened.response.isStored, status: nil)
+        case .revalidated: self = .forwarded(.stale, stored: opened.response.isStored, status: 304)
+        case .miss:
+            self = .forwarded(.miss, stored: opened.response.isStored, status: opened.response.status)
+        case .stale: self = .hit
+        }
+    }
+}
+#endif

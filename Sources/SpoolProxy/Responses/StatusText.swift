@@ -1,0 +1,19 @@
+#if Proxy
+/// The words beside a status code, which nobody reads but people (RFC 9110 §15).
+enum StatusText {
+    /// The words for a status; empty for one without a name.
+    static func of(_ status: Int) -> String { names[status] ?? "" }
+
+    private static let names: [Int: String] = [
+        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
+        205: "Reset Content", 206: "Partial Content", 300: "Multiple Choices", 301: "Moved Permanently", 302: "Found",
+        303: "See Other", 304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect",
+        400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        406: "Not Acceptable", 408: "Request Timeout", 410: "Gone", 411: "Length Required", 412: "Precondition Failed",
+        413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 417: "Expectation Failed",
+        421: "Misdirected Request", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+        500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+        504: "Gateway Timeout", 505: "HTTP Version Not Supported", 507: "Insufficient Storage", 508: "Loop Detected",
+    ]
+}
+#endif

@@ -1,0 +1,363 @@
+#if Proxy
+import HTTPTypes
+import NIOCore
+import Spool
+
+/// One client's connection: takes its requests one after the other, and sends their responses in order.
+///
+/// Lives on its channel's event loop. What comes while a response is under way waits, at most ``inboundLimit`` of it, and the
+/// client's socket is not read beyond that. Whatever goes wrong here ends this connection and nothing else.
+final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    /// What the connection is doing.
+    private enum State {
+        /// Waits for a request, or for the rest of its head. → responding, ending
+        case reading
+        /// A task responds; the request's body may still be coming. → reading, ending
+        case responding(Exchange)
+        /// The last response has gone; what still comes is read over until the client closes, so that it sees that response.
+        case ending
+    }
+
+    private struct Exchange {
+        var request: RequestHead
+        var body: RequestBodyReader
+        var bodyEnded: Bool
+        /// Where the body goes; nil: nowhere.
+        var sink: RequestBodyStream?
+        var dropped = 0
+        var task: Task<Void, Never>?
+        var isOver = false
+        var keeps = false
+    }
+
+    private let service: ProxyService
+    private let client: ProxyClient
+    private let table: ConnectionTable
+    private let progress = SendProgress()
+    private var state = State.reading
+    private var inbound = ByteBuffer()
+    private var parser: RequestParser
+    private var isReadHeld = false
+    private var context: ChannelHandlerContext?
+    private var deadline: NIODeadline?
+    private var progressSeen = 0
+    private var hasBegunHead = false
+    private var hot: HotMedia?
+    private var isAdvancing = false
+
+    /// Bytes that may wait while a response is under way.
+    private static let inboundLimit = 64 << 10
+    /// Bytes of a body that nobody wants that are read over, rather than close.
+    private static let unwantedBodyLimit = 256 << 10
+
+    init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
+        self.service = service
+        self.client = client
+        self.table = table
+        self.parser = RequestParser(limit: service.configuration.limits.headBytes)
+    }
+
+    // MARK: - The channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        table.insert(self)
+        setDeadline(service.configuration.limits.idleTime)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        table.remove(self)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .responding(let exchange) = state {
+            exchange.task?.cancel()
+            exchange.sink?.fail()
+        }
+        state = .ending
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        if case .ending = state { return }
+        if inbound.readableBytes == 0 {
+            inbound = bytes
+        } else {
+            // Else a client that sends without a pause has everything kept that it ever sent.
+            if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
+            inbound.writeBuffer(&bytes)
+        }
+        advance()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if case .responding = state, inbound.readableBytes >= Self.inboundLimit {
+            isReadHeld = true
+        } else {
+            context.read()
+        }
+    }
+
+    // MARK: - Requests
+
+    private func advance() {
+        // A response may have gone out before the call that sends it returns.
+        guard !isAdvancing else { return }
+        isAdvancing = true
+        defer { isAdvancing = false }
+        while true {
+            switch state {
+            case .ending: return
+            case .responding:
+                guard takeBody() else { return }
+            case .reading:
+                let isThere = inbound.readableBytes > 0
+                do {
+                    guard let head = try parser.next(in: &inbound) else {
+                        if isThere, !hasBegunHead { beginHead() }
+                        return releaseRead()
+                    }
+                    hasBegunHead = false
+                    begin(head)
+                } catch {
+                    return refuse(error)
+                }
+            }
+        }
+    }
+
+    /// The first bytes of a head are there: the rest has so long.
+    private func beginHead() {
+        hasBegunHead = true
+        setDeadline(service.configuration.limits.headTime)
+    }
+
+    private func begin(_ head: RequestHead) {
+        let body = RequestBodyReader(head.body)
+        var exchange = Exchange(request: head, body: body, bodyEnded: head.body == .none)
+        if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
+        deadline = nil
+        progressSeen = progress.count
+        state = .responding(exchange)
+        if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator) {
+            return send(hit, head, context)
+        }
+        if head.minorVersion >= 1, head.body != .none, head.fields["expect"]?.lowercased() == "100-continue" {
+            context?.writeAndFlush(
+                wrapOutboundOut(.byteBuffer(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))), promise: nil)
+        }
+        respond(to: head, sink: exchange.sink)
+    }
+
+    /// Responds at once, from memory.
+    private func send(_ hit: HotMedia.Hit, _ head: RequestHead, _ context: ChannelHandlerContext) {
+        let began = ContinuousClock.now
+        service.began()
+        setStallDeadline()
+        context.write(wrapOutboundOut(.byteBuffer(hit.head)), promise: nil)
+        let count = hit.slice.count
+        let sent = SentSlice(hit.slice, hit.descriptor)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenComplete { result in
+            sent.letGo()
+            var isSent = false
+            if case .success = result {
+                isSent = true
+                self.progress.sent(count)
+            }
+            self.service.ended(
+                head, status: hit.status, bytes: isSent ? count : 0, since: began, client: self.client)
+            self.responded(keeps: isSent)
+        }
+        context.writeAndFlush(wrapOutboundOut(sent.data), promise: written)
+    }
+
+    private func respond(to head: RequestHead, sink: RequestBodyStream?) {
+        guard let context else { return }
+        let (service, client, channel, progress) = (service, client, context.channel, progress)
+        let body = sink.map { $0.body }
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        setStallDeadline()
+        service.exchanges.began()
+        let task = Task(executorPreference: service.executor) {
+            let sender = ResponseSender(channel: channel, progress: progress)
+            let served = await service.serve(head, body: body, client: client, over: sender)
+            channel.eventLoop.execute {
+                me.value.hot = served.hot ?? me.value.hot
+                me.value.responded(keeps: served.keeps)
+                service.exchanges.ended()
+            }
+        }
+        update { $0.task = task }
+    }
+
+    private func update(_ change: (inout Exchange) -> Void) {
+        guard case .responding(var exchange) = state else { return }
+        state = .ending  // So that it is not copied.
+        change(&exchange)
+        state = .responding(exchange)
+    }
+
+    /// Takes what has come of the request's body.
+    ///
+    /// - Returns: Whether the exchange is over and the next request may be read.
+    private func takeBody() -> Bool {
+        guard case .responding(var exchange) = state else { return true }
+        do {
+            while !exchange.bodyEnded {
+                guard exchange.sink?.hasRoom ?? true else { break }
+                switch try exchange.body.next(in: &inbound) {
+                case .bytes(let bytes):
+                    exchange.dropped += exchange.sink == nil ? bytes.readableBytes : 0
+                    exchange.sink?.take(bytes)
+                    continue
+                case .end:
+                    exchange.bodyEnded = true
+                    exchange.sink?.end()
+                case .incomplete: break
+                }
+                break
+            }
+        } catch {
+            exchange.sink?.fail()
+            exchange.task?.cancel()
+            state = .responding(exchange)
+            close()
+            return false
+        }
+        state = .responding(exchange)
+        if exchange.isOver { return finish(exchange) }
+        releaseRead()
+        return false
+    }
+
+    /// The response has gone out.
+    private func responded(keeps: Bool) {
+        guard case .responding = state else { return }
+        update {
+            $0.isOver = true; $0.keeps = keeps; $0.sink?.fail(); $0.sink = nil
+        }
+        advance()
+    }
+
+    private func finish(_ exchange: Exchange) -> Bool {
+        guard exchange.keeps, !service.isStopping else {
+            end()
+            return false
+        }
+        guard exchange.bodyEnded else {
+            if exchange.dropped > Self.unwantedBodyLimit {
+                end()
+            } else {
+                progressSeen = progress.count
+                setDeadline(.seconds(10))
+                releaseRead()
+            }
+            return false
+        }
+        state = .reading
+        setDeadline(service.configuration.limits.idleTime)
+        return true
+    }
+
+    /// Where the request's body goes that somebody wants; it comes back here when there is room for more.
+    private func bodyStream() -> RequestBodyStream? {
+        context.map { context in
+            let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+            return RequestBodyStream { me.eventLoop.execute { me.value.advance() } }
+        }
+    }
+
+    private func releaseRead() {
+        // An idle connection holds no buffer.
+        if inbound.readableBytes == 0 { inbound = ByteBuffer() }
+        guard isReadHeld, inbound.readableBytes < Self.inboundLimit else { return }
+        isReadHeld = false
+        context?.read()
+    }
+
+    // MARK: - The end
+
+    /// Responds to what can't be read as a request, and ends the connection.
+    private func refuse(_ failure: RequestFailure) {
+        guard let context else { return }
+        var response = Response(failure)
+        response.closes = true
+        let request = RequestHead(
+            method: .get, target: "*", minorVersion: 1, fields: RequestFields(bytes: [], lines: []), body: .none,
+            keepsAlive: false)
+        let (head, _, _) = response.framed(for: request, keepsAlive: false, date: service.date.text)
+        var buffer = context.channel.allocator.buffer(capacity: 512)
+        head.encode(into: &buffer)
+        if case .bytes(var bytes) = response.body { buffer.writeBuffer(&bytes) }
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+        service.note(refused: failure, client: client)
+        end()
+    }
+
+    /// There are too many connections for this one.
+    func turnAway() {
+        refuse(RequestFailure(503, "too many connections are open", retryAfter: 5))
+    }
+
+    /// Sends no more; closes once the client has, or soon.
+    private func end() {
+        state = .ending
+        inbound.clear()
+        setDeadline(.seconds(2))
+        context?.close(mode: .output, promise: nil)
+        isReadHeld = false
+        context?.read()
+    }
+
+    private func close() {
+        state = .ending
+        context?.close(promise: nil)
+    }
+
+    // MARK: - Time
+
+    private func setDeadline(_ time: Duration?) {
+        deadline = time.map { .now() + TimeAmount($0) }
+    }
+
+    private func setStallDeadline() { setDeadline(client.isLoopback ? nil : service.configuration.limits.stallTime) }
+
+    /// Called about every second.
+    func check(now: NIODeadline) {
+        guard let deadline, now >= deadline else { return }
+        switch state {
+        case .reading:
+            if hasBegunHead {
+                refuse(RequestFailure(408, "the request's head took longer than it may"))
+            } else {
+                close()
+            }
+        case .responding:
+            if progress.count != progressSeen {
+                progressSeen = progress.count
+                setStallDeadline()
+            } else {
+                close()
+            }
+        case .ending: close()
+        }
+    }
+
+    /// The server stops: an idle connection ends now, a busy one after its response.
+    func stop() {
+        if case .reading = state { close() }
+    }
+
+    /// The server has waited long enough.
+    func abort() { close() }
+}
+#endif

@@ -1,0 +1,80 @@
+#if Proxy
+import HTTPTypes
+import NIOCore
+import Spool
+import SpoolStorage
+
+/// Sends one response over a connection, as fast as the client takes it.
+///
+/// What lies in a media file goes by `sendfile`; the rest through buffers. One piece is on its way while the next is got; a
+/// client that stops reading stops the reader, and with it the transfer.
+struct ResponseSender: Sendable {
+    let channel: any Channel
+    let progress: SendProgress
+
+    /// Sends head and body.
+    func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
+        var writer = PieceWriter(channel: channel, progress: progress, isChunked: framing == .chunked)
+        var buffer = channel.allocator.buffer(capacity: 512)
+        head.encode(into: &buffer)
+        writer.begin(buffer)
+        if framing == .none || framing == .length(0) { return await writer.end() }
+        if !response.isStored { writer.flush() }
+        do {
+            try await send(response.body, &writer)
+            return await writer.end()
+        } catch {
+            await writer.abandon()
+            return .cut("\(error)")
+        }
+    }
+
+    private func send(_ body: Response.Body, _ writer: inout PieceWriter) async throws {
+        switch body {
+        case .none: break
+        case .bytes(let bytes): try await writer.write(bytes)
+        case .media(let reader, let count): try await send(reader, count, &writer)
+        case .upstream(let body, let count): try await send(body, count, &writer)
+        case .parts(let parts, _):
+            for part in parts {
+                switch part {
+                case .text(let text): try await writer.write(ByteBuffer(string: text))
+                case .media(let reader, let count, let validator):
+                    guard try await reader.response().response.validator == validator else {
+                        throw WrongLength(description: "the version changed between two parts")
+                    }
+                    try await send(reader, count, &writer)
+                }
+            }
+        }
+    }
+
+    /// A body that is shorter or longer than its head says.
+    private struct WrongLength: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private func send(_ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter) async throws {
+        defer { reader.cancel() }
+        var left = count ?? .max
+        while left > 0, let chunk = try await reader.next() {
+            guard chunk.count <= left else { throw WrongLength(description: "more bytes came than were announced") }
+            left -= Int64(chunk.count)
+            try await writer.write(chunk)
+        }
+        if count != nil, left > 0 { throw WrongLength(description: "\(left) announced bytes did not come") }
+    }
+
+    private func send(_ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter) async throws {
+        var left = count ?? .max
+        for try await chunk in body {
+            let taken = Int(min(left, Int64(chunk.count)))
+            left -= Int64(taken)
+            let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0.prefix(taken)) }
+            try await writer.write(buffer)
+            if left == 0 { break }
+        }
+        if count != nil, left > 0 { throw WrongLength(description: "\(left) announced bytes did not come") }
+    }
+}
+#endif

@@ -1,0 +1,25 @@
+#if Proxy
+import NIOCore
+import SpoolStorage
+
+/// A slice of a media file while it is being sent: the descriptor is the slice's, and is let go, not closed, when it has
+/// gone out.
+final class SentSlice: Sendable {
+    private let slice: MediaSlice
+    private let handle: NIOFileHandle
+
+    init(_ slice: MediaSlice, _ descriptor: Int32) {
+        self.slice = slice
+        handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
+    }
+
+    /// What the channel writes.
+    var data: IOData {
+        let start = Int(slice.fileOffset)
+        return .fileRegion(FileRegion(fileHandle: handle, readerIndex: start, endIndex: start + slice.count))
+    }
+
+    /// Takes the descriptor back, so that the handle does not close it.
+    func letGo() { _ = try? handle.takeDescriptorOwnership() }  // It fails only for one that was taken before.
+}
+#endif

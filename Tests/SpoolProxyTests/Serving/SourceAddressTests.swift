@@ -1,0 +1,154 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// Addresses that an app hands to a player in place of a source's own.
+@Suite(.timeLimit(.minutes(5))) struct SourceAddressTests {
+    private static let playlist = """
+        #EXTM3U
+        #EXT-X-TARGETDURATION:2
+        #EXTINF:2,
+        /root.ts
+        #EXTINF:2,
+        near.ts
+        #EXT-X-ENDLIST
+
+        """
+
+    private static func target(_ url: URL) -> String {
+        String(url.absoluteString.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" })
+    }
+
+    private func resources() -> [String: OriginResource] {
+        let rules: [OriginRule] = [.always(.requiresField("Authorization", "Bearer 1", else: 401))]
+        var resources = [
+            "/a/l.m3u8": OriginResource(
+                .data(Data(Self.playlist.utf8)), contentType: "application/x-mpegurl", rules: rules)
+        ]
+        for path in ["/root.ts", "/a/near.ts"] {
+            resources[path] = OriginResource(.pattern(PatternBytes(length: 1000)), rules: rules)
+        }
+        return resources
+    }
+
+    @Test(arguments: [false, true])
+    func `Credentials reach the origin, for a playlist and what it names, though the player has none`(
+        isResolved: Bool
+    ) async throws {
+        try await OriginServer.run(resources()) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let url = origin.url("/a/l.m3u8")
+                let fields: HTTPFields = [.authorization: "Bearer 1"]
+                let source =
+                    isResolved
+                    ? MediaSource(url: url) { _ in ResolvedRequest(url: url, headerFields: fields) }
+                    : MediaSource(url: url, headerFields: fields)
+                let handed = try #require(server.url(for: source))
+                #expect(!handed.absoluteString.contains("Bearer"))
+                #expect(server.url(for: source) == handed)
+                let list = try await server.get(Self.target(handed))
+                #expect(list.status == 200)
+                let text = String(decoding: list.body, as: UTF8.self)
+                let root = try #require(text.split(separator: "\n").first { $0.hasSuffix("/root.ts") })
+                #expect(try await server.get(String(root)).status == 200)
+                let near = Self.target(handed.deletingLastPathComponent().appending(path: "near.ts"))
+                #expect(try await server.get(near).status == 200)
+                // The same address without the secret has no credentials.
+                let other = MediaSource(url: origin.url("/a/other.ts"))
+                #expect(try await server.get(Self.target(try #require(server.url(for: other)))).status != 200)
+                #expect(origin.log.exchanges.allSatisfy { $0.status != 401 })
+            }
+        }
+    }
+
+    @Test func `What is sent to one origin is not sent to another that a playlist names`() async throws {
+        try await OriginServer.run(["/far.ts": .pattern(1000)]) { other in
+            let text = "#EXTM3U\n#EXTINF:2,\n\(other.url("/far.ts").absoluteString)\n#EXT-X-ENDLIST\n"
+            let list = OriginResource(.data(Data(text.utf8)), contentType: "application/x-mpegurl")
+            try await OriginServer.run(["/l.m3u8": list]) { origin in
+                try await ProxyServer.run { server, _ in
+                    let source = MediaSource(
+                        url: origin.url("/l.m3u8"), headerFields: [.authorization: "Bearer 1", .cookie: "a=b"])
+                    let handed = try #require(server.url(for: source))
+                    let body = try await server.get(Self.target(handed)).body
+                    let far = try #require(String(decoding: body, as: UTF8.self).split(separator: "\n").dropLast().last)
+                    #expect(try await server.get(String(far)).status == 200)
+                    #expect(origin.log.exchanges.allSatisfy { $0.headerFields[.cookie] == "a=b" })
+                    #expect(other.log.exchanges.count == 1)
+                    #expect(other.log.exchanges.allSatisfy { $0.headerFields[.authorization] == nil })
+                    #expect(other.log.exchanges.allSatisfy { $0.headerFields[.cookie] == nil })
+                }
+            }
+        }
+    }
+
+    @Test func `A source that sends nothing needs no secret, and one of another scheme has no address`() async throws {
+        try await ProxyServer.run { server, _ in
+            let url = try #require(URL(string: "https://media.example/l.m3u8?a=b"))
+            #expect(server.url(for: MediaSource(url: url)) == server.url(for: url))
+            let own = try #require(URL(string: "myapp://42"))
+            #expect(server.url(for: MediaSource(url: own) { _ in ResolvedRequest(url: url) }) == nil)
+        }
+    }
+
+    @Test func `Of more sources than are kept, the one goes that was used longest ago`() async throws {
+        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let registry = SourceRegistry(cache, limit: 2)
+        let sources = try (0..<3).map { index in
+            MediaSource(
+                url: try #require(URL(string: "http://h/\(index)")), headerFields: [.authorization: "\(index)"])
+        }
+        let first = registry.prefix(for: sources[0])
+        let second = registry.prefix(for: sources[1])
+        #expect(try registry.find(first + "/http/h/0")?.target == "/http/h/0")
+        _ = registry.prefix(for: sources[2])
+        #expect(try registry.find(first + "/http/h/0")?.prefix == first)
+        let failure = #expect(throws: RequestFailure.self) { try registry.find(second + "/http/h/1") }
+        #expect(failure?.status == 404)
+        #expect(try registry.find("/http/h/1") == nil)
+        #expect(SourceRegistry.shown(Substring(first + "/http/h/0")) == "/http/h/0")
+        await cache.close()
+    }
+
+    @Test func `A server whose listening socket was taken away listens again before it hands out an address`()
+        async throws
+    {
+        try await OriginServer.run(["/a": .pattern(1000)]) { origin in
+            try await ProxyServer.run { server, _ in
+                let source = MediaSource(url: origin.url("/a"))
+                let port = try #require(server.port)
+                #expect(server.state == .running(port: port))
+                #expect(server.url(for: source)?.port == port)
+                Self.takeAway(port)
+                let handed = try #require(server.url(for: source))
+                #expect(server.state == .running(port: try #require(handed.port)))
+                #expect(try await server.get(Self.target(handed)).status == 200)
+                await server.stop()
+                #expect(server.state == .stopped)
+                #expect(server.url(for: source) == nil)
+            }
+        }
+    }
+
+    /// Does to the listening socket at a port what a system does to a suspended app's.
+    private static func takeAway(_ port: Int) {
+        for descriptor in Int32(0)..<4096 {
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isSocket = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
+            }
+            var listens: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            guard isSocket, Int(UInt16(bigEndian: address.sin_port)) == port,
+                getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0, listens != 0
+            else { continue }
+            #expect(shutdown(descriptor, Int32(SHUT_RDWR)) == 0)
+        }
+    }
+}
