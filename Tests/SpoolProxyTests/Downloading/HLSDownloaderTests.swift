@@ -1,0 +1,248 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolHTTP
+import SpoolOrigin
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolProxy
+
+/// Streams brought whole from a real origin.
+@Suite(.timeLimit(.minutes(5))) struct HLSDownloaderTests {
+    private static let two = Data(
+        """
+        #EXTM3U
+        #EXT-X-TARGETDURATION:2
+        #EXTINF:2,
+        one.ts
+        #EXTINF:2,
+        two.ts
+        #EXT-X-ENDLIST
+
+        """.utf8)
+
+    private static func list(_ text: String) -> OriginResource {
+        OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+    }
+
+    private static func withCache(_ body: (MediaCache) async throws -> Void) async throws {
+        var settings = MediaCache.Configuration()
+        settings.retry.retries = 0
+        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+        do {
+            try await body(cache)
+            await cache.close()
+        } catch {
+            await cache.close()
+            throw error
+        }
+    }
+
+    @Test(arguments: HLSSample.Form.allCases)
+    func `A stream that was brought whole plays without its origin, each byte having come once`(
+        form: HLSSample.Form
+    ) async throws {
+        let sample = try await HLSSample(form)
+        try await OriginServer.run(try sample.resources()) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, cache in
+                let url = origin.url("/media.m3u8")
+                let reports = Mutex<[HLSDownloader.Progress]>([])
+                let summary = try await HLSDownloader(MediaSource(url: url), in: cache).run { progress in
+                    reports.withLock { $0.append(progress) }
+                }
+                #expect(summary.variant == url)
+                #expect(summary.progress.segmentCount == 6 && summary.progress.storedSegments == 6)
+                #expect(reports.withLock { $0.last } == summary.progress)
+                #expect(reports.withLock { $0.allSatisfy { $0.bytes <= summary.progress.bytes } })
+                try await origin.log.untilQuiet()
+                let paths = Set(origin.log.exchanges.map(\.path))
+                for path in paths { #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path)) }
+                #expect(origin.log.bytesSent() == summary.progress.bytes)
+
+                let asked = origin.log.exchanges.count
+                let again = try await HLSDownloader(MediaSource(url: url), in: cache).run()
+                #expect(again == summary)
+                #expect(origin.log.exchanges.count == asked)
+
+                await origin.stop()
+                let address = try #require(server.url(for: url)).absoluteString
+                let frames = try await sample.frames()
+                #expect(try await FFmpegProcess.frames(of: address) == frames)
+            }
+        }
+    }
+
+    @Test func `The chosen variant comes with its sounds, and the others do not`() async throws {
+        let master = Self.list(
+            """
+            #EXTM3U
+            #EXT-X-SESSION-KEY:METHOD=AES-128,URI="session.key"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x",URI="sound/l.m3u8"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="b",NAME="y",URI="other/l.m3u8"
+            #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=1280x720,AUDIO="b"
+            high/l.m3u8
+            #EXT-X-STREAM-INF:BANDWIDTH=500000,RESOLUTION=640x360,AUDIO="a"
+            low/l.m3u8
+
+            """)
+        var resources = ["/m.m3u8": master, "/session.key": OriginResource.pattern(16)]
+        for folder in ["high", "low", "sound", "other"] {
+            resources["/\(folder)/l.m3u8"] = OriginResource(.data(Self.two))
+            for name in ["one", "two"] { resources["/\(folder)/\(name).ts"] = .pattern(100_000) }
+        }
+        try await OriginServer.run(resources) { origin in
+            for (selection, folders) in [
+                (HLSVariantSelection.highest, ["high", "other"]), (.lowest, ["low", "sound"]),
+                (.bandwidth(atMost: 600_000), ["low", "sound"]),
+                (.resolution(atMost: HLSResolution(width: 1920, height: 1080)), ["high", "other"]),
+            ] {
+                try await Self.withCache { cache in
+                    origin.log.clear()
+                    let source = MediaSource(url: origin.url("/m.m3u8"))
+                    let summary = try await HLSDownloader(source, in: cache, variant: selection).run()
+                    #expect(summary.variant == origin.url("/\(folders[0])/l.m3u8"))
+                    #expect(summary.progress.segmentCount == 4)
+                    let wanted = folders.flatMap { ["/\($0)/l.m3u8", "/\($0)/one.ts", "/\($0)/two.ts"] }
+                    #expect(Set(origin.log.exchanges.map(\.path)) == Set(wanted + ["/m.m3u8", "/session.key"]))
+                }
+            }
+        }
+    }
+
+    @Test func `A download that was refused something names it, and goes on where it stopped`() async throws {
+        let refused = OriginResource(.pattern(PatternBytes(length: 50_000)), rules: [.always(.status(403))])
+        try await OriginServer.run([
+            "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(300_000), "/two.ts": refused,
+        ]) { origin in
+            try await Self.withCache { cache in
+                let download = HLSDownloader(
+                    MediaSource(url: origin.url("/l.m3u8?token=secret")), in: cache, concurrency: 1)
+                let error = try await #require(throws: CacheError.self) { try await download.run() }
+                #expect(error.code == .originRefused && error.httpStatus == 403)
+                #expect(error.message.contains("/two.ts") && !error.message.contains("secret"))
+                origin.update("/two.ts") { $0.rules = [] }
+                let summary = try await download.run()
+                #expect(summary.progress.storedSegments == 2)
+                #expect(summary.progress.bytes == Int64(Self.two.count) + 350_000)
+                #expect(origin.log.bytesSent("/one.ts") == 300_000)
+            }
+        }
+    }
+
+    @Test func `A live stream is an error, and is not kept`() async throws {
+        let live = Self.list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\none.ts\n")
+        try await OriginServer.run(["/live.m3u8": live, "/one.ts": .pattern(1000)]) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/live.m3u8"))
+                let error = try await #require(throws: CacheError.self) {
+                    try await HLSDownloader(source, in: cache).run()
+                }
+                #expect(error.code == .invalidArgument && error.message.contains("live"))
+                #expect(origin.log.exchanges("/one.ts").isEmpty)
+                #expect(try await cache.storedResources().isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: ["<html></html>", "", "#EXTM3U\nsong.mp3\n", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"])
+    func `What is no stream is an error that names it`(text: String) async throws {
+        try await OriginServer.run(["/l.m3u8": Self.list(text)]) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/l.m3u8"))
+                let error = try await #require(throws: CacheError.self) {
+                    try await HLSDownloader(source, in: cache).run()
+                }
+                #expect(error.message.contains("/l.m3u8"))
+            }
+        }
+    }
+
+    @Test func `A segment that is shorter than its byte range is an error`() async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n#EXT-X-BYTERANGE:2000@0\na.ts\n#EXT-X-ENDLIST\n"
+        try await OriginServer.run(["/l.m3u8": Self.list(text), "/a.ts": .pattern(1500)]) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/l.m3u8"))
+                let error = try await #require(throws: CacheError.self) {
+                    try await HLSDownloader(source, in: cache).run()
+                }
+                #expect(error.code == .malformedResponse)
+                #expect(error.message.contains("ends at byte 1500"))
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `What a source sends goes to its own origin, and to no other`(isResolved: Bool) async throws {
+        try await OriginServer.run(["/far.ts": .pattern(1000)]) { other in
+            let list = Self.list(
+                """
+                #EXTM3U
+                #EXT-X-TARGETDURATION:2
+                #EXTINF:2,
+                near.ts
+                #EXTINF:2,
+                \(other.url("/far.ts").absoluteString)
+                #EXT-X-ENDLIST
+
+                """)
+            try await OriginServer.run(["/l.m3u8": list, "/near.ts": .pattern(1000)]) { origin in
+                try await Self.withCache { cache in
+                    let url = origin.url("/l.m3u8")
+                    let fields: HTTPFields = [.authorization: "Bearer 1"]
+                    let asked = Mutex(0)
+                    let resolved = MediaSource(url: url) { _ in
+                        asked.withLock { $0 += 1 }
+                        return ResolvedRequest(url: url, headerFields: fields)
+                    }
+                    let source = isResolved ? resolved : MediaSource(url: url, headerFields: fields)
+                    try await HLSDownloader(source, in: cache).run()
+                    #expect(origin.log.exchanges.count == 2)
+                    #expect(origin.log.exchanges.allSatisfy { $0.headerFields[.authorization] == "Bearer 1" })
+                    #expect(other.log.exchanges.count == 1)
+                    #expect(other.log.exchanges.allSatisfy { $0.headerFields[.authorization] == nil })
+                    #expect(asked.withLock { $0 } == (isResolved ? 1 : 0))
+                }
+            }
+        }
+    }
+
+    @Test func `A cache without room for the whole stream is an error`() async throws {
+        try await OriginServer.run([
+            "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(900_000), "/two.ts": .pattern(900_000),
+        ]) { origin in
+            var settings = MediaCache.Configuration()
+            settings.capacity = .bytes(1 << 20)
+            let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+            let source = MediaSource(url: origin.url("/l.m3u8"))
+            let error = await #expect(throws: CacheError.self) {
+                try await HLSDownloader(source, in: cache, concurrency: 1).run()
+            }
+            #expect(error?.code == .capacityExceeded)
+            await cache.close()
+        }
+    }
+
+    @Test func `A cancelled download ends, and keeps what has landed`() async throws {
+        let slow = OriginResource(.pattern(PatternBytes(length: 300_000)), rules: [.always(.stall(after: 100_000))])
+        try await OriginServer.run([
+            "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(300_000), "/two.ts": slow,
+        ]) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/l.m3u8"))
+                let (stored, continuation) = AsyncStream<Void>.makeStream()
+                let task = Task {
+                    try await HLSDownloader(source, in: cache).run { progress in
+                        if progress.storedSegments == 1 { continuation.finish() }
+                    }
+                }
+                for await _ in stored {}
+                task.cancel()
+                await #expect(throws: CancellationError.self) { try await task.value }
+                let kept = try await cache.media(for: origin.url("/one.ts")).storedRanges
+                #expect(kept.contains(0..<300_000))
+            }
+        }
+    }
+}
