@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolProxy
 
 /// `spool get`: fetch a media file, or part of it, through the cache.
 struct GetCommand: AsyncParsableCommand {
@@ -8,7 +9,8 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Fetch a media file, or part of it, through the cache.",
         discussion: "What the cache has is not fetched again, also after an interruption. Without --output the bytes "
-            + "are fetched into the cache only.")
+            + "are fetched into the cache only. With --hls, all "
+            + "that the stream's playlists name is fetched, and “spool serve” plays it without its origin.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -22,7 +24,18 @@ struct GetCommand: AsyncParsableCommand {
         help: ArgumentHelp("The bytes to get: 0-99, 100- or -500, as in HTTP.", valueName: "a-b"))
     var range: RangeArgument?
 
+    @Flag(help: "Fetch a whole HLS stream, for offline play: the URL is its playlist.") var hls = false
+    @Option(
+        help: ArgumentHelp(
+            "The variant of the stream: highest, lowest, or the best of at most so many bits a second, or so many pixels.",
+            valueName: "highest|lowest|BANDWIDTH|WIDTHxHEIGHT"))
+    var variant: VariantArgument?
+
     func validate() throws {
+        if hls, output != nil || range != nil {
+            throw ValidationError("--hls fetches into the cache, and all of a stream: give no --output and no --range")
+        }
+        if variant != nil, !hls { throw ValidationError("--variant is for --hls") }
         if options.json, output == "-" { throw ValidationError("--json and --output - both want standard output") }
         if output?.isEmpty ?? false {
             throw ValidationError("--output is empty: give a file, or - for standard output")
@@ -31,6 +44,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let source = try await fetching.source(url.url)
+        if hls { return try await getStream(source) }
         let range = range?.range ?? .all
         let upstream = fetching.upstream()
         let cache: MediaCache
@@ -56,6 +70,19 @@ struct GetCommand: AsyncParsableCommand {
         }
         await warnings.end()
         try await report(outcome, of: source, counts: media.statistics)
+    }
+
+    private func getStream(_ source: MediaSource) async throws {
+        let (outcome, warnings, cache) = try await options.withCache(
+            capacity: fetching.room.capacity, upstream: fetching.upstream()
+        ) { cache in
+            let warnings = Warnings(of: cache)
+            let download = HLSDownloader(source, in: cache, variant: variant?.selection ?? .highest)
+            return (try await StreamFetch(download, of: source).run(), warnings, cache)
+        }
+        await warnings.end()
+        let report = StreamReport(outcome, of: source, counts: cache.statistics)
+        if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 
     /// Opened when there is a cache: only then is it known what lies in its directory.
