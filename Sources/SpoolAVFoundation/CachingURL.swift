@@ -51,6 +51,12 @@ enum CachingURL {
     /// Endings of playlists: HLS (RFC 8216 §4) and DASH.
     static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
 
+    /// Whether it is known for an HLS playlist before anybody has asked for it: by its type, or else by its ending.
+    static func isHLS(_ url: URL, mimeType: String?) -> Bool {
+        if let mimeType { return UniformType.isPlaylist(mimeType: mimeType) }
+        return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())
+    }
+
     private static func isHTTP(_ url: URL) -> Bool {
         ["http", "https"].contains(url.scheme?.lowercased())
     }

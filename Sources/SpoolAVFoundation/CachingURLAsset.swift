@@ -10,9 +10,12 @@ public import Spool
 /// `AVURLAsset` of the same URL would: files and other schemes than `http` and `https`, unless a `MediaSource` with a
 /// resolver says where their bytes are, and playlists (`.m3u8`), whose segments AVFoundation never asks a loader for.
 ///
-/// A playlist without that ending, and on Apple platforms a stream without a length, are found out when they are loaded,
-/// and the player is sent to ``originalURL``, or where a resolver found it, without the header fields that a
-/// `MediaSource` would have added to the request.
+/// With a ``server``, HLS plays through the cache, too: the player is handed the server's URL for it. A URL is known for HLS
+/// by its ending (`.m3u8`, `.m3u`), or by `AVURLAssetOverrideMIMETypeKey` with `application/vnd.apple.mpegurl`.
+///
+/// A playlist without either, and on Apple platforms a stream without a length, are found out when they are loaded,
+/// and the player is sent to the server's URL for a playlist if there is a server. Else it is sent to ``originalURL``, or
+/// where a resolver found it, without the header fields that a `MediaSource` would have added to the request.
 ///
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)
@@ -32,6 +35,9 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public let cacheKey: CacheKey?
     /// Serves the player's loading requests; nil when the asset plays plainly.
     public let loader: CachingResourceLoader?
+    /// The server that it plays through; nil where a ``loader`` serves it, and when it plays plainly.
+    public let server: (any MediaServer)?
+    private let source: MediaSource?
     private let cache: MediaCache?
     private let options: [String: Any]?
 
@@ -47,30 +53,45 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// - Parameters:
     ///   - source: where the bytes come from. One with a resolver is cached whatever the scheme of its `url` is.
     ///   - cache: where they are kept.
+    ///   - server: what HLS plays through, over the same cache: a `ProxyServer` of `SpoolProxy`. Nil, and one that is not
+    ///     running: HLS plays plainly, uncached.
     ///   - options: `AVURLAsset…Key`s. Those that concern HTTP (cookies, cellular access) have no effect on what goes
     ///     through the cache, since its upstream makes the requests. `AVURLAssetOverrideMIMETypeKey` goes before what
     ///     the origin says and before what the first bytes look like.
-    public init(caching source: MediaSource, in cache: MediaCache, options: [String: Any]? = nil) {
+    public init(
+        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil,
+        options: [String: Any]? = nil
+    ) {
         originalURL = source.url
+        self.source = source
         self.cache = cache
         self.options = options
-        if let cachingURL = CachingURL.caching(source) {
-            let loader = CachingResourceLoader(
-                caching: source, in: cache, mimeType: options?[Self.overrideMIMETypeKey] as? String)
+        let mimeType = options?[Self.overrideMIMETypeKey] as? String
+        if let server, CachingURL.isHLS(source.url, mimeType: mimeType), let url = server.url(for: source) {
+            self.server = server
+            loader = nil
+            cacheKey = nil
+            super.init(url: url, options: options)
+        } else if let cachingURL = CachingURL.caching(source) {
+            self.server = nil
+            let loader = CachingResourceLoader(caching: source, in: cache, server: server, mimeType: mimeType)
             self.loader = loader
             cacheKey = loader.media.key
             super.init(url: cachingURL, options: options)
             resourceLoader.setDelegate(loader, queue: loader.queue)
         } else {
+            self.server = nil
             loader = nil
             cacheKey = nil
             super.init(url: source.url, options: options)
         }
     }
 
-    /// An asset of the media file at a URL.
-    public convenience init(caching url: URL, in cache: MediaCache, options: [String: Any]? = nil) {
-        self.init(caching: MediaSource(url: url), in: cache, options: options)
+    /// An asset of the media file, or the stream, at a URL.
+    public convenience init(
+        caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil, options: [String: Any]? = nil
+    ) {
+        self.init(caching: MediaSource(url: url), in: cache, server: server, options: options)
     }
 
     /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
@@ -82,6 +103,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         loader = nil
         cacheKey = nil
         cache = nil
+        server = nil
+        source = nil
         self.options = options
         super.init(url: originalURL, options: options)
     }
@@ -99,8 +122,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// Another asset of the same media, which has not failed yet; nil for one that plays plainly.
     func fresh() -> CachingURLAsset? {
-        guard let cache, let media else { return nil }
-        return CachingURLAsset(caching: media.source, in: cache, options: options)
+        guard let cache, let source, loader != nil || server != nil else { return nil }
+        return CachingURLAsset(caching: source, in: cache, server: server ?? loader?.server, options: options)
     }
 
     /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.
@@ -118,11 +141,13 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
 extension AVURLAsset {
     /// An asset that plays through the cache where that is possible, and a plain one where it is not.
+    ///
+    /// - Parameter server: What HLS plays through; without one, it plays plainly.
     public static func caching(
-        _ url: URL, in cache: MediaCache, options: [String: Any]? = nil
+        _ url: URL, in cache: MediaCache, server: (any MediaServer)? = nil, options: [String: Any]? = nil
     ) -> AVURLAsset {
-        guard CachingURLAsset.canCache(url) else { return AVURLAsset(url: url, options: options) }
-        return CachingURLAsset(caching: url, in: cache, options: options)
+        let asset = CachingURLAsset(caching: url, in: cache, server: server, options: options)
+        return asset.loader != nil || asset.server != nil ? asset : AVURLAsset(url: url, options: options)
     }
 }
 #endif

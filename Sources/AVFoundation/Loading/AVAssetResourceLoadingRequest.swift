@@ -45,9 +45,11 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Says that everything was handed over. With less than was asked for, the player takes the resource to end
     /// there.
     open func finishLoading() {
-        record.finish(
-            with: redirect == nil ? nil : URLError(.unsupportedURL), isRedirect: redirect != nil,
-            information: contentInformationRequest?.information)
+        // No redirect is followed here; the error says where it would have led.
+        let error = redirect.map { redirect in
+            URLError(.unsupportedURL, userInfo: redirect.url.map { [NSURLErrorFailingURLErrorKey: $0] } ?? [:])
+        }
+        record.finish(with: error, isRedirect: redirect != nil, information: contentInformationRequest?.information)
     }
 
     /// Says that loading failed; with nil, like ``finishLoading()``.

@@ -11,7 +11,9 @@ struct ResourceDescription: Sendable, Hashable {
     var types: [String]
     /// Whether every byte is in the cache, so that all can be handed over at once.
     var isComplete: Bool
-    /// Whether the player has to go to the origin itself.
+    /// Whether it is an HLS playlist, by its type.
+    var isPlaylist = false
+    /// Whether the player has to go to the origin itself, or to a server.
     var mustPlayPlainly: Bool
 
     /// The type to tell the player; nil if it allows some and none of them fits.
@@ -32,8 +34,9 @@ extension ResourceDescription {
         length = information.length
         isComplete = Self.isComplete(media, length: information.length)
         let declared = mimeType ?? information.mimeType
+        isPlaylist = UniformType.isPlaylist(mimeType: declared)
         mustPlayPlainly =
-            UniformType.isPlaylist(mimeType: declared) || information.length == nil && unknownLength == .redirect
+            isPlaylist || information.length == nil && unknownLength == .redirect
         types = UniformType.candidates(mimeType: declared, pathExtension: media.source.url.pathExtension)
         // What the app says is not doubted.
         guard !mustPlayPlainly, mimeType == nil || types.isEmpty else { return }

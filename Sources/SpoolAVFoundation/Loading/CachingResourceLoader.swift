@@ -45,21 +45,29 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var pace = DeliveryPace()
     private let clock: LoadingClock
     private let mimeType: String?
+    /// What playlists are played through.
+    let server: (any MediaServer)?
     private var path: NetworkPath?
 
     /// A loader of a media file in a cache. Costs nothing until the player asks.
     ///
-    /// - Parameter mimeType: the media type to go by, whatever the origin says and the first bytes look like.
-    public convenience init(caching source: MediaSource, in cache: MediaCache, mimeType: String? = nil) {
-        self.init(caching: source, in: cache, unknownLength: .platform, mimeType: mimeType)
+    /// - Parameters:
+    ///   - server: where the player is sent if the media turns out to be an HLS playlist; nil: to the origin.
+    ///   - mimeType: the media type to go by, whatever the origin says and the first bytes look like.
+    public convenience init(
+        caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, mimeType: String? = nil
+    ) {
+        self.init(caching: source, in: cache, unknownLength: .platform, server: server, mimeType: mimeType)
     }
 
     init(
-        caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy, mimeType: String? = nil,
+        caching source: MediaSource, in cache: MediaCache, unknownLength: UnknownLengthPolicy,
+        server: (any MediaServer)? = nil, mimeType: String? = nil,
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)
         self.unknownLength = unknownLength
+        self.server = server
         self.mimeType = mimeType
         self.clock = clock
         super.init()
@@ -298,7 +306,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
             case .finish:
                 request.request.finishLoading()
             case .redirect:
-                request.redirect(to: media.resolvedURL, resource)
+                let served = resource?.isPlaylist == true ? server?.url(for: media.source) : nil
+                request.redirect(to: served ?? media.resolvedURL, resource)
             case .fail:
                 request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))
             case .failIncomplete:

@@ -27,12 +27,13 @@ extension AVPlayer {
     ///
     /// For an item that has failed, which is for good: a player gives up a loading request that brings nothing for some
     /// time (about 20 s, or two minutes, as is reported), even if the network comes back later. What has landed
-    /// is in the cache and is not fetched again.
+    /// is in the cache and is not fetched again. HLS through a server gets a new URL, in case the system has taken the
+    /// server's socket away while the app was suspended.
     ///
     /// - Returns: Whether the new item stands where the former stood. False also if the current item plays
     ///   without a cache.
     @MainActor @discardableResult public func replaceCurrentItemWithFresh() async -> Bool {
-        guard let item = currentItem, let asset = item.cachingAsset?.fresh() else { return false }
+        guard let item = currentItem, let asset = (item.asset as? CachingURLAsset)?.fresh() else { return false }
         let recovery = StallRecovery.existing(of: self)
         let (time, rate) = (item.currentTime(), recovery?.intendedRate ?? self.rate)
         let isMeantToPlay = recovery?.isMeantToPlay ?? (self.rate != 0)

@@ -1,0 +1,135 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// HLS in the stand-in's player, through a server of the app's.
+@Suite("HLS through a server", .timeLimit(.minutes(10)), .serialized)
+@MainActor
+struct StreamTests {
+    /// A stream of two segments of real media, whose origin wants a token.
+    private func resources(type: String = "application/vnd.apple.mpegurl") async throws -> [String: OriginResource] {
+        let rules: [OriginRule] = [.always(.requiresField("Authorization", "Bearer 1", else: 401))]
+        let segment = try await SampleMedia.ts.file(seconds: 4)
+        let text = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:4
+            #EXTINF:4,
+            1.ts
+            #EXT-X-DISCONTINUITY
+            #EXTINF:4,
+            /deep/2.ts
+            #EXT-X-ENDLIST
+
+            """
+        return [
+            "/a/list.m3u8": OriginResource(.data(Data(text.utf8)), contentType: type, rules: rules),
+            "/a/1.ts": OriginResource(.file(segment), contentType: "video/mp2t", rules: rules),
+            "/deep/2.ts": OriginResource(.file(segment), contentType: "video/mp2t", rules: rules),
+        ]
+    }
+
+    private func server(_ cache: MediaCache) async throws -> ProxyServer {
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.threads = 1
+        let server = try ProxyServer(cache: cache, configuration: configuration)
+        try await server.start()
+        return server
+    }
+
+    @Test("A stream that needs a token plays to its end, and again without its origin")
+    func twice() async throws {
+        let origin = try await OriginServer.start(try await resources())
+        let folder = try ScratchFolder()
+        let url = origin.url("/a/list.m3u8")
+        let source = MediaSource(url: url, headerFields: [.authorization: "Bearer 1"])
+        for isFirst in [true, false] {
+            let cache = try await folder.cache(HTTPUpstream.standard())
+            let server = try await server(cache)
+            let item = AVPlayerItem(caching: source, in: cache, server: server)
+            let asset = try #require(item.asset as? CachingURLAsset)
+            #expect(asset.server === server && asset.loader == nil && asset.originalURL == url)
+            #expect(asset.url.port == server.port)
+            let play = HeadlessPlay(item)
+            await play.load()
+            #expect(play.item.status == .readyToPlay)
+            #expect(abs(play.item.duration.seconds - 8) < 0.5)
+            #expect(await play.playToEnd())
+            if isFirst {
+                for path in ["/a/list.m3u8", "/a/1.ts", "/deep/2.ts"] {
+                    #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path))
+                }
+                #expect(origin.log.exchanges.allSatisfy { $0.status != 401 })
+                await origin.stop()
+            } else {
+                #expect(cache.statistics.bytesFromOrigin == 0)
+            }
+            await server.stop()
+            await cache.close()
+        }
+    }
+
+    @Test("Media that is not HLS does not go through the server, and without one HLS plays as it is")
+    func others() async throws {
+        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let server = try await server(cache)
+        let (film, list) = (address("film.mp4"), address("list.M3U8"))
+        #expect(AVPlayerItem(caching: film, in: cache, server: server).cachingAsset?.server == nil)
+        #expect((AVPlayerItem(caching: list, in: cache).asset as? AVURLAsset)?.url == list)
+        #expect(AVURLAsset.caching(list, in: cache).url == list)
+        #expect(AVURLAsset.caching(list, in: cache, server: server).url == server.url(for: list))
+        // Its type says more than its ending, both ways.
+        let type = AVURLAssetOverrideMIMETypeKey
+        let stream = CachingURLAsset(
+            caching: film, in: cache, server: server, options: [type: "application/vnd.apple.mpegurl"])
+        #expect(stream.server != nil && stream.url == server.url(for: film))
+        await server.stop()
+        #expect((AVPlayerItem(caching: list, in: cache, server: server).asset as? AVURLAsset)?.url == list)
+        await cache.close()
+    }
+
+    @Test("A fresh item of a stream asks the server for another URL")
+    func fresh() async throws {
+        let origin = try await OriginServer.start(try await resources())
+        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let server = try await server(cache)
+        let source = MediaSource(
+            url: origin.url("/a/list.m3u8"), headerFields: [.authorization: "Bearer 1"])
+        let play = HeadlessPlay(AVPlayerItem(caching: source, in: cache, server: server))
+        await play.load()
+        #expect(await play.player.replaceCurrentItemWithFresh())
+        let fresh = try #require(play.player.currentItem)
+        #expect(fresh !== play.item && (fresh.asset as? CachingURLAsset)?.server === server)
+        play.player.replaceCurrentItem(with: nil)
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("A stream that shows by its type only sends the player to the server")
+    func foundOut() async throws {
+        let origin = try await OriginServer.start(["/stream": try #require(try await resources()["/a/list.m3u8"])])
+        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let server = try await server(cache)
+        let source = MediaSource(url: origin.url("/stream"), headerFields: [.authorization: "Bearer 1"])
+        let item = AVPlayerItem(caching: source, in: cache, server: server)
+        let asset = try #require(item.cachingAsset)
+        let ending = await ResourceLoaderDriver(asset).requestContentInformation().ending()
+        // The stand-in follows no redirect and says so.
+        guard case .failed(let error) = ending else { return #expect(Bool(false), "it ended otherwise") }
+        let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
+        #expect(url != nil && url == server.url(for: source))
+        #expect(asset.contractViolations == [])
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+}
+#endif
