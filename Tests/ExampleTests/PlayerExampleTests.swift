@@ -3,6 +3,7 @@ import AVFoundation
 import Foundation
 import SpoolAVFoundation
 import SpoolOrigin
+import SpoolProxy
 import SpoolTesting
 import Testing
 
@@ -52,6 +53,24 @@ struct PlayerExampleTests {
         }
         let offline = queue(of: urls, in: cache)
         try await play(offline, offline.items().last)
+        await cache.close()
+    }
+
+    @Test("A stream that was downloaded plays by a server in the app when its origin is gone")
+    func stream() async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n#EXT-X-ENDLIST\n"
+        let segment = OriginResource(.data(try await SampleMedia.ts.bytes(seconds: 2)), contentType: "video/mp2t")
+        let list = OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        let cache = MediaCache(directory: URL(fileURLWithPath: scratch.path).appending(path: "media"))
+        let server = try await server(over: cache)
+        let url = try await OriginServer.run(["/list.m3u8": list, "/1.ts": segment]) { origin in
+            let url = origin.url("/list.m3u8")
+            try await download(url, to: cache) { #expect((0...1).contains($0)) }
+            return url
+        }
+        let player = player(for: url, in: cache, by: server)
+        try await play(player, player.currentItem)
+        await server.stop()
         await cache.close()
     }
 }
