@@ -1,0 +1,138 @@
+import Foundation
+import HTTPTypes
+import NIOPosix
+import SpoolTesting
+import Testing
+
+/// Requests drawn from a grammar of good and bad ones, over real sockets, against `spool serve` before a real origin.
+///
+/// `SPOOL_PROXY_REQUESTS` says how many are drawn, `SPOOL_PROXY_SEED` from which seed.
+@Suite(.serialized, .timeLimit(.minutes(60))) struct HostileRequestTests {
+    private static let environment = ProcessInfo.processInfo.environment
+    private static let count = environment["SPOOL_PROXY_REQUESTS"].flatMap { Int($0) } ?? 3000
+    private static let seed = environment["SPOOL_PROXY_SEED"].flatMap { UInt64($0) } ?? 1
+
+    /// How the server is started.
+    enum Form: String, CaseIterable, Sendable {
+        case forward, token, reverse
+    }
+
+    private static func origin() throws -> [String: OriginResource] {
+        var resources: [String: OriginResource] = [:]
+        for media in HostileMedia.all {
+            let date = Date(timeIntervalSince1970: 1_604_397_600)
+            var resource = OriginResource(
+                .pattern(media.pattern), etag: media.tag, lastModified: date, contentType: "video/mp4")
+            resource.headerFields[.cacheControl] = "max-age=86400"
+            resources[media.path] = resource
+        }
+        return resources
+    }
+
+    @Test(arguments: Form.allCases)
+    func `Every response to a drawn request is the one that a strict client expects`(form: Form) async throws {
+        let scratch = try ScratchDirectory()
+        try await OriginServer.run(try Self.origin()) { origin in
+            let token = "s3cret-token"
+            let arguments: [String] =
+                switch form {
+                case .forward: []
+                case .token: ["--token", token]
+                case .reverse: ["--origin", "http://127.0.0.1:\(origin.port)/"]
+                }
+            let server = try await ServerProcess.start(arguments, cache: scratch.file("cache"))
+            defer { server.kill() }
+            let target = HostileTarget(
+                port: server.port, originPort: origin.port, token: form == .token ? token : nil,
+                isReverse: form == .reverse)
+            try await warm(target)
+            let half = Self.count / Form.allCases.count / 2
+            let first = await run(half, from: Self.seed &* 1_000_003, target)
+            let (sockets, memory) = (try await sockets(of: server, target, atMost: nil), server.memory)
+            let second = await run(half, from: Self.seed &* 1_000_003 &+ 1 << 40, target)
+            for problem in (first.problems + second.problems).prefix(10) { Issue.record("\(problem)") }
+            #expect(server.isRunning)
+            let socketsAtEnd = try await self.sockets(of: server, target, atMost: sockets + 16)
+            #expect(socketsAtEnd <= sockets + 16)
+            #expect(server.memory <= memory + 64 << 10)
+            print(
+                "hostile \(form.rawValue): \(first.requests + second.requests) requests, \(first.responses + second.responses) responses, \(sockets) then \(socketsAtEnd) sockets, \(memory) then \(server.memory) KiB"
+            )
+            let end = await server.stop()
+            #expect(end.status == 0, "\(end.text)")
+            let verified = try await ServerProcess.spool.run(["verify", "--cache", scratch.file("cache")])
+            #expect(verified.status == 0, "\(verified.text)")
+        }
+    }
+
+    @Test func `A connection keeps nothing of the requests that it has responded to`() async throws {
+        let scratch = try ScratchDirectory()
+        let server = try await ServerProcess.start([], cache: scratch.file("cache"))
+        defer { server.kill() }
+        // Never at its end where what is read at once ends.
+        let field = "X-Long: \(String(repeating: "v", count: 31_000))\r\n"
+        let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\(field)"
+        let last = request + "Connection: close\r\n\r\n"
+        let all = String(repeating: request + "\r\n", count: 400) + last
+        _ = try await RawConnection.exchange(last, port: server.port)
+        let memory = server.memory
+        let bytes = try await RawConnection.exchange(all, port: server.port)
+        let count = String(decoding: bytes, as: UTF8.self).components(separatedBy: "HTTP/1.1 200 OK\r\n").count - 1
+        #expect(count == 401)
+        #expect(server.memory < memory + 8 << 10)
+        #expect(await server.stop().status == 0)
+    }
+
+    /// Asks for all media, so that a condition or a `HEAD` is the cache's to respond to.
+    private func warm(_ target: HostileTarget) async throws {
+        let origin = target.isReverse ? "" : "/http/127.0.0.1:\(target.originPort)"
+        let prefix = target.token.map { "/~" + $0 } ?? ""
+        for media in HostileMedia.all {
+            let response = try await RawConnection.exchange(
+                "GET \(prefix)\(origin)\(media.path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                port: target.port)
+            try #require(response.starts(with: Array("HTTP/1.1 200 OK\r\n".utf8)))
+        }
+    }
+
+    /// Sockets of the server, asked again with each response until there are few enough: it lets go of connections a
+    /// little after their clients have.
+    private func sockets(of server: ServerProcess, _ target: HostileTarget, atMost limit: Int?) async throws -> Int {
+        var lowest = Int.max
+        for _ in 0..<200 {
+            let farewell = String(decoding: HostileRequest.farewell(for: target).bytes, as: UTF8.self)
+            _ = try await RawConnection.exchange(farewell, port: target.port)
+            lowest = min(lowest, server.socketCount)
+            if let limit, lowest <= limit { break }
+        }
+        return lowest
+    }
+
+    private struct Found: Sendable {
+        var requests = 0
+        var responses = 0
+        var problems: [String] = []
+    }
+
+    /// Runs sessions, eight at a time, until so many requests have been drawn.
+    private func run(_ count: Int, from seed: UInt64, _ target: HostileTarget) async -> Found {
+        var found = Found()
+        var next = seed
+        await withTaskGroup(of: HostileSession.Outcome.self) { group in
+            func add() {
+                guard found.requests < count, found.problems.count < 10 else { return }
+                let session = HostileSession(seed: next, for: target)
+                next &+= 1
+                found.requests += session.requests.count
+                group.addTask { await session.run(on: .singleton) }
+            }
+            for _ in 0..<8 { add() }
+            while let outcome = await group.next() {
+                found.responses += outcome.responses
+                if let problem = outcome.problem { found.problems.append(problem) }
+                add()
+            }
+        }
+        return found
+    }
+}
