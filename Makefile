@@ -2,7 +2,8 @@
 #
 #   make demo              play media twice through the cache and see which bytes came from where
 #   make demo MEDIA=…      the same with a file or a URL of yours
-#   make test              all tests
+#   make test              all tests; plays with mpv, ffmpeg and Chromium, where they can be had
+#   make test-players      what plays through the proxy, with VLC and GStreamer, too
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
 #   make lint              format, warnings, public symbols, and what an app resolves
@@ -13,7 +14,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test soak sanitize lint api build release clean setup setup-media setup-tests
+.PHONY: demo test test-players soak sanitize lint api build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
@@ -30,10 +31,15 @@ demo: setup-media
 	@.build/debug/spool demo $${MEDIA:+"$$MEDIA"}
 
 test: setup-tests
+	@scripts/setup --optional mpv chromium chromium-driver
 	@echo "— building and running the tests"
 	@mkdir -p .build
 	@SWIFT_DETERMINISTIC_HASHING=1 swift test 2>&1 | tee .build/test.log || \
 		{ echo "— what failed, once more"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
+
+test-players: setup-tests setup-players
+	@echo "— playing through the proxy with every player"
+	@SPOOL_PLAYERS=all SWIFT_DETERMINISTIC_HASHING=1 swift test --filter PlayerTests
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
@@ -77,3 +83,8 @@ setup-media:
 
 setup-tests:
 	@scripts/setup $(LIBRARIES) ffmpeg nginx openssl
+
+setup-players:
+	@scripts/setup --optional mpv chromium chromium-driver vlc-bin vlc-plugin-base gstreamer1.0-tools \
+		gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly \
+		gstreamer1.0-libav python3-gi gir1.2-gstreamer-1.0

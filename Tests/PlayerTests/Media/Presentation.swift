@@ -1,0 +1,79 @@
+import Foundation
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+/// Media in one of the forms that players ask for over HTTP, made by ffmpeg when a test first asks for it.
+enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case mp4 = "an MP4 file"
+    case mp4MoovAtEnd = "an MP4 file with its index at the end"
+    case mp3 = "an MP3 file"
+    case webm = "a WebM file"
+    case hlsTransportStream = "HLS of transport streams"
+    case hlsByteRanges = "HLS of byte ranges of one MP4 file"
+    case hlsEncrypted = "HLS with AES-128"
+    case dash = "DASH"
+
+    /// How long each is.
+    static let seconds = 12
+
+    var testDescription: String { rawValue }
+
+    /// What is opened, and all files by their names.
+    struct Files: Sendable {
+        var entry: String
+        var folder: URL
+
+        /// The files as resources of an origin, which may be kept for an hour.
+        func resources() throws -> [String: OriginResource] {
+            var resources: [String: OriginResource] = [:]
+            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+                var resource = OriginResource(
+                    .file(folder.appendingPathComponent(name)), etag: "\"\(name)\"", contentType: Self.mediaType(name))
+                resource.headerFields[.cacheControl] = "max-age=3600"
+                resources["/" + name] = resource
+            }
+            return resources
+        }
+
+        private static func mediaType(_ name: String) -> String {
+            switch name.split(separator: ".").last {
+            case "mp4", "m4s": "video/mp4"
+            case "mp3": "audio/mpeg"
+            case "webm": "video/webm"
+            case "ts": "video/mp2t"
+            case "m3u8": "application/vnd.apple.mpegurl"
+            case "mpd": "application/dash+xml"
+            default: "application/octet-stream"
+            }
+        }
+    }
+
+    /// The files, made now if they are not there yet.
+    func files() async throws -> Files { try await PresentationFolder.shared.files(of: self) }
+}
+
+extension Presentation {
+    /// What ffmpeg is told to make of an MP4 file; nil for what is one file.
+    var recipe: (entry: String, arguments: [String])? {
+        let hls = ["-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod"]
+        return switch self {
+        case .mp4, .mp4MoovAtEnd, .mp3, .webm: nil
+        case .hlsTransportStream: ("stream.m3u8", hls)
+        case .hlsByteRanges: ("stream.m3u8", hls + ["-hls_segment_type", "fmp4", "-hls_flags", "single_file"])
+        case .hlsEncrypted: ("stream.m3u8", hls + ["-hls_key_info_file", "key.info"])
+        case .dash: ("stream.mpd", ["-f", "dash", "-seg_duration", "4", "-use_template", "1", "-use_timeline", "1"])
+        }
+    }
+
+    /// The media that are one file.
+    var file: SampleMedia? {
+        switch self {
+        case .mp4: .mp4
+        case .mp4MoovAtEnd: .mp4MoovAtEnd
+        case .mp3: .mp3
+        case .webm: .webm
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import Spool
+import SpoolHTTP
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// A proxy over a cache of its own, and an origin behind it.
+enum PlayerStage {
+    /// Lends `body` a running server with an empty cache.
+    static func run<R>(_ body: (ProxyServer) async throws -> R) async throws -> R {
+        var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
+        configuration.port = 0
+        configuration.corsOrigins = ["*"]
+        let scratch = try ScratchDirectory()
+        configuration.accessLog = URL(fileURLWithPath: scratch.file("access.log"))
+        settings.freshness = .http
+        configuration.prepare(&settings)
+        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+        let server = try ProxyServer(cache: cache, configuration: configuration)
+        try await server.start()
+        do {
+            let result = try await body(server)
+            await server.stop()
+            await cache.close()
+            return result
+        } catch {
+            await server.stop()
+            await cache.close()
+            let log = try String(contentsOfFile: scratch.file("access.log"), encoding: .utf8)
+            throw Tool.Failed(description: "\(error)\n\(log)")
+        }
+    }
+
+    /// Plays a presentation through a server twice, the second time without its origin.
+    static func playTwice(
+        _ presentation: Presentation, on player: some MediaPlayer, seeks: [Double] = [8, 2, 0]
+    ) async throws {
+        let files = try await presentation.files()
+        // At last to the beginning, so that each byte is played the first time.
+        let plan = PlayPlan(seeks: seeks, duration: Double(Presentation.seconds))
+        try await OriginServer.run(try files.resources()) { origin in
+            try await run { server in
+                let url = try #require(server.url(for: origin.url(files.entry)))
+                try await player.play(url, plan)
+                await origin.stop()
+                do {
+                    try await player.play(url, plan)
+                } catch {
+                    throw Tool.Failed(description: "without the origin: \(error)")
+                }
+            }
+        }
+    }
+}

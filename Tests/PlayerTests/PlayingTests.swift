@@ -1,0 +1,56 @@
+import SpoolOrigin
+import SpoolProxy
+import Testing
+
+/// Real players play real media through a real server, twice, the second time without the origin.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct PlayingTests {
+    @Test(.enabled(if: Players.mpv != nil, "mpv is not installed"), arguments: Presentation.allCases)
+    func `mpv plays with seeks, and again without the origin`(presentation: Presentation) async throws {
+        // FFmpeg's demuxer, which mpv seeks with, loses its place in byte ranges that it has to ask for again, straight from
+        // a slow nginx, too ("partial file").
+        let seeks = presentation == .hlsByteRanges ? [] : [8, 2, 0.0]
+        try await PlayerStage.playTwice(presentation, on: try #require(Players.mpv), seeks: seeks)
+    }
+
+    @Test(.enabled(if: Players.ffmpeg != nil, "ffmpeg is not installed"), arguments: Presentation.allCases)
+    func `ffmpeg reads with seeks, and again without the origin`(presentation: Presentation) async throws {
+        try await PlayerStage.playTwice(presentation, on: try #require(Players.ffmpeg))
+    }
+
+    @Test(
+        .enabled(if: Players.chromium != nil, "Chromium and chromedriver are not installed"),
+        arguments: Presentation.allCases.filter { $0 != .dash })
+    func `Chromium plays with seeks, and again without the origin`(presentation: Presentation) async throws {
+        try await PlayerStage.playTwice(presentation, on: try #require(Players.chromium))
+    }
+
+    @Test(
+        .enabled(if: Players.areAllWanted, "VLC plays in make test-players"),
+        .enabled(if: Players.vlc != nil, "VLC is not installed"), arguments: Presentation.allCases)
+    func `VLC plays with seeks, and again without the origin`(presentation: Presentation) async throws {
+        try await PlayerStage.playTwice(presentation, on: try #require(Players.vlc))
+    }
+
+    @Test(
+        .enabled(if: Players.areAllWanted, "GStreamer plays in make test-players"),
+        .enabled(if: Players.gstreamer != nil, "GStreamer is not installed"), arguments: Presentation.allCases)
+    func `GStreamer plays with seeks, and again without the origin`(presentation: Presentation) async throws {
+        try await PlayerStage.playTwice(presentation, on: try #require(Players.gstreamer))
+    }
+
+    @Test(.enabled(if: Players.ffmpeg != nil, "ffmpeg is not installed"), arguments: Presentation.allCases)
+    func `ffmpeg reads the same packets through the server as from the origin`(presentation: Presentation) async throws
+    {
+        let ffmpeg = try #require(Players.ffmpeg)
+        let files = try await presentation.files()
+        try await OriginServer.run(try files.resources()) { origin in
+            try await PlayerStage.run { server in
+                let url = try #require(server.url(for: origin.url(files.entry)))
+                for second in [0, 7.0] {
+                    let direct = try await ffmpeg.digest(origin.url(files.entry), from: second)
+                    #expect(try await ffmpeg.digest(url, from: second) == direct)
+                }
+            }
+        }
+    }
+}
