@@ -1,6 +1,7 @@
 import ArgumentParser
 import Spool
 import SpoolHTTP
+import SpoolProxy
 
 /// How a command that failed ends: its lines on standard error, and its exit status.
 struct ErrorReport {
@@ -23,6 +24,7 @@ struct ErrorReport {
         case let error as CacheError:
             lines = [[error.message, error.advice].compactMap(\.self).joined(separator: "; ")]
         case let error as UpstreamError: lines = [error.message]
+        case let error as ProxyError: lines = [error.description]
         case is CancellationError: lines = ["interrupted; what has landed is kept"]
         default:
             status = SpoolCommand.exitCode(for: error).rawValue

@@ -12,6 +12,7 @@ struct SpoolCommand: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self, UnpinCommand.self,
             RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
+            ServeCommand.self, URLCommand.self,
         ])
 
     // Here as well as in each command, so that they may stand before the verb or after it.
@@ -24,6 +25,7 @@ struct SpoolCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         do {
             let arguments = try TypedArguments.all()
+            LentCommand.use { await exitCode(of: $0) }
             Foundation.exit(await Interruption.exitCode { await exitCode(of: arguments) })
         } catch {
             Foundation.exit(exitCode(reporting: error, arguments: []))
@@ -41,6 +43,12 @@ struct SpoolCommand: AsyncParsableCommand {
                 try command.run()
             }
             return 0
+        } catch let server as HoldingServer {
+            do {
+                return try await server.run(arguments)
+            } catch {
+                return exitCode(reporting: error, arguments: arguments)
+            }
         } catch {
             do {
                 // Help and the version come as errors, too.

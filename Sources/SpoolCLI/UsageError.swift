@@ -11,7 +11,7 @@ struct UsageError {
     ///   - message: What the parser says of it.
     ///   - arguments: What was typed.
     init(_ message: String, arguments: [String]) {
-        let verb = Verbs.verb(in: arguments)
+        let verb = CommandWords.all(in: arguments).first
         let sentence = Verbs.correction(of: arguments) ?? Self.sentence(message, arguments)
         let help =
             verb.flatMap { $0 != "help" && Verbs.all.contains($0) ? "spool \($0) --help" : nil } ?? "spool --help"

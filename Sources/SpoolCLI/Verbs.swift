@@ -12,28 +12,10 @@ enum Verbs {
         "release": "unpin",
     ]
 
-    /// The first word that is neither an option nor an option's value; nil if there is none.
-    static func verb(in arguments: [String]) -> String? { words(in: arguments).first }
-
-    private static func words(in arguments: [String]) -> [String] {
-        var words: [String] = []
-        var isValue = false
-        for argument in arguments {
-            if isValue {
-                isValue = false
-            } else if argument == "--cache" {
-                isValue = true
-            } else if !argument.hasPrefix("-") {
-                words.append(argument)
-            }
-        }
-        return words
-    }
-
     /// What to type instead of a word that stands where a verb should, also after `help`, and is none; nil if there is
     /// no such word.
     static func correction(of arguments: [String]) -> String? {
-        let words = words(in: arguments).prefix(2)
+        let words = CommandWords.all(in: arguments).prefix(2)
         return (words.first == "help" ? words.last : words.first).flatMap { correction(of: $0) }
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Spool
 
 /// Options of every command: which cache, and the form of the output.
 struct CacheOptions: ParsableArguments {
@@ -16,6 +17,9 @@ struct CacheOptions: ParsableArguments {
 
     @Flag(help: "Write a log to standard error.")
     var verbose = false
+
+    /// A cache that is open in this process, for a command that is run for another one.
+    @TaskLocal static var lent: MediaCache?
 
     /// The cache's directory.
     var directory: URL {

@@ -1,4 +1,5 @@
 import Spool
+import SpoolProxy
 
 extension CacheOptions {
     func setPinned(_ isPinned: Bool, _ media: MediaURL) async throws {

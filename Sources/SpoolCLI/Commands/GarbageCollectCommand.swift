@@ -1,5 +1,6 @@
 import ArgumentParser
 import Spool
+import SpoolProxy
 
 /// `spool gc`: make room now.
 struct GarbageCollectCommand: AsyncParsableCommand {

@@ -60,7 +60,11 @@ struct GetCommand: AsyncParsableCommand {
                 counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
                 return try await report(outcome, of: source, counts: counts)
             }
-            cache = try await options.openWhenFree(upstream)
+            do {
+                cache = try await options.openWhenFree(upstream)
+            } catch let server as HoldingServer {
+                cache = try await options.open(beside: server)
+            }
         }
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
             let warnings = Warnings(of: cache)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolProxy
 
 /// `spool info`: what the cache holds of one resource.
 struct InfoCommand: AsyncParsableCommand {

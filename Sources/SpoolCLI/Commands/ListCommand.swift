@@ -2,6 +2,7 @@ import ArgumentParser
 import ByteRanges
 import Foundation
 import Spool
+import SpoolProxy
 
 /// `spool ls`: what the cache holds.
 struct ListCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ByteRanges
 import Foundation
 import Spool
+import SpoolProxy
 
 /// The bytes that `get` delivered, and where they came from.
 struct FetchReport: Encodable, Sendable {

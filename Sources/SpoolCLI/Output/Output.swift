@@ -7,7 +7,10 @@ import Spool
 /// seen; see ``Swift/StringProtocol/shown``.
 enum Output {
     /// Whether a person watches standard error.
-    static var isWatched: Bool { isatty(STDERR_FILENO) == 1 }
+    static var isWatched: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
+
+    /// What takes the place of standard output and error, for a command that is run for another process.
+    @TaskLocal static var captured: CapturedOutput?
 
     /// Whether a line at standard error can be drawn anew: not on a terminal that knows no more than a printer.
     static var canDraw: Bool { isWatched && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
@@ -72,6 +75,7 @@ enum Output {
     ///
     /// - Returns: The system's error; 0 if all was written.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        if let captured, captured.take(bytes, for: descriptor) { return 0 }
         var bytes = bytes[...]
         while !bytes.isEmpty {
             let written = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, bytes.count)

@@ -36,7 +36,9 @@ struct Play: Sendable {
         guard CachingURLAsset.canCache(source.url) else {
             return PlayReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)
         }
-        var (report, media, warnings) = try await options.withCache(capacity: capacity, upstream: upstream) { cache in
+        var (report, media, warnings) = try await options.withCacheOrServer(
+            capacity: capacity, upstream: upstream
+        ) { cache in
             let warnings = Warnings(of: cache, heard: heard)
             let asset = CachingURLAsset(caching: source, in: cache)
             var report = PlayReport(try await play(asset, media: asset.media), of: source.url)

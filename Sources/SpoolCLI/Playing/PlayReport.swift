@@ -2,6 +2,7 @@ import AVFoundation
 import ByteRanges
 import Foundation
 import Spool
+import SpoolProxy
 
 /// How a play went: how it ended, where the bytes came from, and what the player asked for.
 struct PlayReport: Encodable, Sendable {

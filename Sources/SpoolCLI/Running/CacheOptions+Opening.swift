@@ -16,7 +16,25 @@ extension CacheOptions {
         capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
     ) async throws -> R {
-        try await use(try await openWhenFree(upstream), capacity: capacity, body)
+        if let lent = Self.lent { return try await body(lent) }
+        return try await use(try await openWhenFree(upstream), capacity: capacity, body)
+    }
+
+    /// As ``withCache(capacity:upstream:_:)``, for what only reads: while a server has the directory, beside it, and what is
+    /// not stored comes through the server.
+    func withCacheOrServer<R: Sendable>(
+        capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil, _ body: (MediaCache) async throws -> R
+    ) async throws -> R {
+        do {
+            return try await withCache(capacity: capacity, upstream: upstream, body)
+        } catch let server as HoldingServer {
+            return try await use(try await open(beside: server), body)
+        }
+    }
+
+    /// A cache that reads what is stored, and gets the rest through the server that has the directory.
+    func open(beside server: HoldingServer) async throws -> MediaCache {
+        try await openNow(server.upstream()) { $0.isReadOnly = true }
     }
 
     /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.
@@ -77,15 +95,22 @@ extension CacheOptions {
     /// Opens the cache.
     ///
     /// - Throws: `CacheError`: `.directoryInUse` when another process has the directory.
-    func openNow(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
+    ///
+    /// - Parameter configure: What else the cache is told.
+    func openNow(
+        _ upstream: (any Upstream)? = nil, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
+    ) async throws -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.logger = logger
         configuration.capacity = .remembered
+        configure(&configuration)
         return try await MediaCache.opened(
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }
 
     /// Opens the cache; while another process has the directory, says at once which, and waits up to ten seconds.
+    ///
+    /// - Throws: ``HoldingServer`` where that process is a server, which can be asked.
     func openWhenFree(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
         let upstream = upstream ?? HTTPUpstream.standard()
         let deadline = ContinuousClock.now + .seconds(10)
@@ -94,6 +119,7 @@ extension CacheOptions {
             do {
                 return try await openNow(upstream)
             } catch let error as CacheError where error.code == .directoryInUse && ContinuousClock.now < deadline {
+                if let server = HoldingServer(of: directory) { throw server }
                 if !hasSaidSo { Output.remark("waiting for up to ten seconds: \(error.message)") }
                 hasSaidSo = true
                 try await Task.sleep(for: .milliseconds(50))

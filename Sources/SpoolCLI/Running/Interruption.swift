@@ -5,7 +5,10 @@ import Synchronization
 /// Ends a command well when it is told to stop: what runs is cancelled, and the cache closed, before the process exits.
 enum Interruption {
     /// How long the end may take, in seconds: beyond it something outside holds it up, such as a pipe that nobody reads.
-    private static let patience = 5.0
+    private static let patience = Mutex(5.0)
+
+    /// Lets the end take so long from now on, for what has others' work to end.
+    static func allow(seconds: Double) { patience.withLock { $0 = seconds } }
 
     /// Runs `body`; `SIGINT`, `SIGTERM` and `SIGHUP` cancel it, but for those that whoever started the process had it
     /// ignore, as `nohup` does. A second signal ends the process at once.
@@ -22,7 +25,9 @@ enum Interruption {
                     return former == nil
                 }
                 guard isFirst else { _exit(code(for: number)) }
-                DispatchQueue.global().asyncAfter(deadline: .now() + patience) { _exit(code(for: number)) }
+                DispatchQueue.global().asyncAfter(deadline: .now() + patience.withLock { $0 }) {
+                    _exit(code(for: number))
+                }
                 task.cancel()
             }
             source.resume()

@@ -53,7 +53,7 @@ public struct HLSDownloader: Sendable {
     public init(
         _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest, concurrency: Int = 4
     ) {
-        presentation = PresentationSource(source, in: cache)
+        presentation = PresentationSource(source, now: cache.now)
         self.cache = cache
         selection = variant
         width = max(1, concurrency)

@@ -1,0 +1,54 @@
+import ArgumentParser
+import Foundation
+import Spool
+import SpoolHTTP
+import SpoolProxy
+
+/// `spool serve`: the cache for any player, over HTTP on this machine.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serve media through the cache to any player, over HTTP.",
+        discussion: "“spool url URL” prints the address to hand to a player. With --origin, the server stands for that "
+            + "origin: its paths are the origin's.")
+
+    @OptionGroup var options: CacheOptions
+    @OptionGroup var fetching: FetchOptions
+    @OptionGroup var doors: ServingOptions
+    @Option(help: ArgumentHelp("When what is stored may be used without asking.", valueName: "policy"))
+    var freshness = Freshness.http
+
+    /// The policies, as they are typed.
+    enum Freshness: String, ExpressibleByArgument, CaseIterable, Sendable {
+        case http, immutable, revalidate
+
+        var policy: FreshnessPolicy {
+            switch self {
+            case .http: .http
+            case .immutable: .immutable
+            case .revalidate: .revalidate
+            }
+        }
+    }
+
+    func run() async throws {
+        var configuration = try doors.configuration()
+        DescriptorLimit.raise()
+        let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))
+        let cache = try await options.openNow(upstream) { cache in
+            cache.freshness = freshness.policy
+            configuration.prepare(&cache)
+        }
+        let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
+        configuration.control = (secret, LentCommand.runner(on: cache))
+        try await options.use(cache, capacity: fetching.room.capacity) { [configuration] cache in
+            let server = try ProxyServer(cache: cache, configuration: configuration)
+            try await server.start()
+            try await HoldingServer.announce(server, in: cache)
+            try Output.line("listening on \(server.listeningAddress)")
+            Interruption.allow(seconds: 15)
+            await Forever.wait()
+            await server.stop(within: .seconds(10))
+        }
+    }
+}

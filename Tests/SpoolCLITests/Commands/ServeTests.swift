@@ -1,0 +1,102 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// `spool serve`, as scripts use it, and what other commands do meanwhile.
+@Suite(.timeLimit(.minutes(5))) struct ServeTests {
+    private static let pattern = PatternBytes(length: 700_000)
+
+    private static var film: OriginResource { OriginResource(.pattern(pattern), contentType: "video/mp4") }
+
+    /// Lends a server in a process of its own to `body`, with the first line that it printed, and ends it by a signal.
+    private static func serving(
+        _ spool: SpoolProcess, _ options: String = "", _ body: (String) async throws -> Void
+    ) async throws -> SpoolProcess.Result {
+        let executable = SpoolProcess.executable.path
+        let running = try spool.startShell("exec '\(executable)' serve --listen 127.0.0.1:0 \(options) > listening")
+        var line = ""
+        while !line.hasSuffix("\n") {
+            try Task.checkCancellation()
+            _ = try await spool.shell("true")
+            line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // Not yet.
+        }
+        try await body(String(line.dropLast()))
+        running.send(SIGTERM)
+        return await running.end()
+    }
+
+    private static func get(_ url: String) async throws -> (status: Int, body: Data) {
+        let (body, response) = try await URLSession.shared.data(from: try #require(URL(string: url)))
+        return ((response as? HTTPURLResponse)?.statusCode ?? 0, body)
+    }
+
+    @Test func `A server says where it listens, serves any player, and ends well when it is told to`() async throws {
+        try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
+            let ended = try await Self.serving(spool, "--freshness immutable --access-log log") { line in
+                #expect(line.hasPrefix("listening on http://127.0.0.1:"))
+                let address = line.dropFirst("listening on ".count)
+                let target = "\(address)/http/127.0.0.1:\(origin.port)/film.mp4"
+                let first = try await Self.get(target)
+                #expect(first.status == 200)
+                #expect(first.body == Data(OriginContent.pattern(Self.pattern).bytes(0..<700_000)))
+                #expect(try await Self.get(target).body == first.body)
+                #expect(origin.log.bytesSent("/film.mp4") == 700_000)
+                #expect(try await Self.get("\(address)/.spool/health").status == 200)
+            }
+            #expect(ended.status == 0)
+            #expect(ended.errors.isEmpty)
+            let log = try String(contentsOf: spool.file("log"), encoding: .utf8).split(separator: "\n")
+            #expect(log.count == 3)
+            #expect(log.allSatisfy { $0.hasPrefix("{") && $0.contains("\"status\":200") })
+        }
+    }
+
+    @Test func `Commands ask the server that has the directory`() async throws {
+        try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
+            let url = origin.url("/film.mp4").absoluteString
+            let ended = try await Self.serving(spool, "--freshness immutable") { _ in
+                let got = try await spool.run("get", url, "--output", "copy")
+                #expect(got.status == 0)
+                #expect(
+                    try Data(contentsOf: spool.file("copy"))
+                        == Data(OriginContent.pattern(Self.pattern).bytes(0..<700_000)))
+                let pinned = try await spool.run("pin", url, "--json")
+                #expect(pinned.status == 0)
+                #expect(try pinned.json(MediaOutput.self).pinned)
+                #expect(try await spool.run("verify").text == "11 blocks checked, 0 bad, 0 dropped\n")
+                let missing = try await spool.run("rm", url + "x")
+                #expect(missing.status == 1)
+                #expect(missing.complaints.count == 1)
+                #expect(try await spool.run("rm", url).status == 0)
+                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 0 bytes are kept\n")
+                #expect(try await spool.run("ls").text.isEmpty)
+                let wrong = try await spool.run("gc", "--to", "x")
+                #expect(wrong.status == 64)
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
+    @Test func `What a server would not be for is refused with a sentence`() async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        for (options, sentence) in [
+            (["--listen", "0.0.0.0:0"], "a token is needed"), (["--no-token"], "needs an origin"),
+            (["--allow-host", "a b"], "is not a pattern of hosts"), (["--token", ""], "keeps nobody out"),
+        ] {
+            let result = try await spool.run(["serve"] + options)
+            #expect(result.status == 1)
+            #expect(result.errors.contains(sentence))
+        }
+        #expect(try await spool.run("serve", "--listen", "nowhere").status == 64)
+        let address = try await spool.run("url", "https://a.example:8443/b%20c?d=e")
+        #expect(address.text == "http://127.0.0.1:8787/https/a.example:8443/b%20c?d=e\n")
+        #expect(
+            try await spool.run("url", "http://[::1]/", "--listen", "[::1]:1").text
+                == "http://[::1]:1/http/%5B::1%5D/\n")
+    }
+}
