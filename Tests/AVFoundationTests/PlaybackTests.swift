@@ -155,9 +155,10 @@ struct PlaybackTests {
         await playing.load()
         playing.player.play()
         let hasArrived = await withCheckedContinuation { continuation in
-            playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
-            // As if libmpv had got there when the seek was on its way.
+            // As if libmpv had got there when the seek was on its way: the player, which hears of it on this actor, has begun
+            // the seek by then, and that can't have arrived before.
             playing.player.playback?.send.yield(.ended)
+            playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
         }
         #expect(hasArrived && playing.player.rate == 1)
         #expect(await playing.playToEnd())
