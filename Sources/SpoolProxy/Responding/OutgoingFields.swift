@@ -1,4 +1,5 @@
 #if Proxy
+import HTTPRanges
 import HTTPTypes
 
 /// Which fields of a client's request are sent on to an origin.
@@ -16,11 +17,8 @@ enum OutgoingFields {
 
     /// For the server's own origin: all that is meant for it, but what the cache asks for by itself.
     static func reverse(_ fields: HTTPFields, withoutAuthorization: Bool) -> HTTPFields {
-        let named = connectionOptions(fields)
         var sent = HTTPFields()
-        for field in fields {
-            let name = field.name.canonicalName
-            if ownFields.contains(name) || hopByHop.contains(name) || named.contains(name) { continue }
+        for field in EndToEndFields.of(fields) where !ownFields.contains(field.name.canonicalName) {
             if field.name == .authorization, withoutAuthorization { continue }
             sent.append(field)
         }
@@ -37,17 +35,7 @@ enum OutgoingFields {
         }
     }
 
-    private static func connectionOptions(_ fields: HTTPFields) -> Set<String> {
-        Set(
-            fields[values: .connection].flatMap { $0.lowercased().split(separator: ",") }
-                .map { $0.filter { $0 != " " && $0 != "\t" } })
-    }
-
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
-    private static let hopByHop: Set<String> = [
-        "connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer",
-        "transfer-encoding", "upgrade", "http2-settings",
-    ]
     private static let conditions: Set<String> = [
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]
