@@ -142,8 +142,7 @@ struct MediaResponder: Sendable {
         _ opened: OpenedResponse
     ) -> Response {
         var response = Response(plan.head)
-        let outcome = CacheStatus.Outcome(opened)
-        response.head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: configuration.nodeName).text
+        response.note(CacheStatus.Outcome(opened), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = opened.source == .hit
         response.origin = (media, opened.response)
@@ -171,8 +170,7 @@ struct MediaResponder: Sendable {
     ) -> Response {
         let plan = ResponsePlan(for: request, manifest.response, now: date.second, boundary: Self.boundary())
         var response = Response(plan.head)
-        let outcome = CacheStatus.Outcome(opened)
-        response.head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: configuration.nodeName).text
+        response.note(CacheStatus.Outcome(opened), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = true
         switch plan.content {
@@ -220,10 +218,7 @@ struct MediaResponder: Sendable {
     private func failed(_ error: CacheError, _ request: RequestHead) -> Response {
         if let said = error.response, said.isWhole || request.method == .head, Self.mayHandOn(said.status) {
             var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
-            response.head.fields[.cacheStatus] =
-                CacheStatus(
-                    outcome: .forwarded(.miss, stored: false, status: said.status), node: configuration.nodeName
-                ).text
+            response.note(.forwarded(.miss, stored: false, status: said.status), by: configuration.nodeName)
             return response
         }
         switch error.code {

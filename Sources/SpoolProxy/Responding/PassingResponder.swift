@@ -52,11 +52,8 @@ struct PassingResponder: Sendable {
         passed.head.fields[.contentLength] = nil
         passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         let reason: CacheStatus.Outcome.Reason = request.method == .head ? .miss : .method
-        passed.head.fields[.cacheStatus] =
-            CacheStatus(
-                outcome: .forwarded(reason, stored: false, status: response.head.status.code),
-                node: configuration.nodeName
-            ).text
+        passed.note(
+            .forwarded(reason, stored: false, status: response.head.status.code), by: configuration.nodeName)
         if request.method == .head {
             passed.head.fields[.contentLength] = length.map { String($0) }
         } else {

@@ -49,6 +49,13 @@ struct CacheStatus: Sendable, Hashable {
     }
 }
 
+extension Response {
+    /// Says what the cache did for it.
+    mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
+        head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
+    }
+}
+
 extension HTTPField.Name {
     /// What a cache did for a response (RFC 9211).
     static let cacheStatus = HTTPField.Name("Cache-Status")!  // A token.

@@ -64,8 +64,7 @@ final class ProxyService: Sendable {
             status: head.status,
             bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - began,
             cacheStatus: head.fields[.cacheStatus], outcome: outcome)
-        metrics.ended(entry)
-        log?.write(entry)
+        record(entry)
         if case .cut(let reason) = outcome {
             configuration.logger.debug("a response was cut: \(reason)")
             return Served(keeps: false)
@@ -103,6 +102,10 @@ final class ProxyService: Sendable {
             client: client.text, method: "GET", path: log == nil ? "" : responder.shownPath(of: request),
             status: status,
             bytes: bytes, duration: ContinuousClock.now - began, cacheStatus: "spool; hit", outcome: .complete)
+        record(entry)
+    }
+
+    private func record(_ entry: AccessLog.Entry) {
         metrics.ended(entry)
         log?.write(entry)
     }
@@ -113,8 +116,7 @@ final class ProxyService: Sendable {
             client: client.text, method: "-", path: "-", status: failure.status, bytes: 0, duration: .zero,
             cacheStatus: nil, outcome: .complete)
         metrics.began()
-        metrics.ended(entry)
-        log?.write(entry)
+        record(entry)
     }
 }
 #endif
