@@ -296,5 +296,8 @@ private struct PlayLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         world.log.add(who, world.withoutRoot("\(event.message)"))
+        guard "\(event.message)".hasPrefix("the origin's bytes changed"), let address = event.metadata?["resource"]
+        else { return }
+        world.origin.noteChange(seenOf: URL(string: "\(address)")?.path ?? "")
     }
 }

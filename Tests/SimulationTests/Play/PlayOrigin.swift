@@ -75,6 +75,12 @@ final class PlayOrigin: Sendable {
         state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() }
     }
 
+    /// A cache has seen that the media has changed, and gives up what it had asked for of the older version.
+    func noteChange(seenOf path: String) {
+        let now = clock.now.offset
+        state.withLock { $0.retries.noteChange(of: path, now: now) }
+    }
+
     func setDown(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
 
     /// Fails no more.
@@ -112,8 +118,12 @@ final class PlayOrigin: Sendable {
             return .serving(media.variant(of: media.versions[state.current[path] ?? 0], for: viewer))
         }
         switch mood {
-        case .unreachable: throw UpstreamError(.unreachable, "no connection to \(path)")
-        case .busy(let after): return response(503, after.map { [.retryAfter: "\($0)"] } ?? [:], request, nil)
+        case .unreachable:
+            log.add("origin", "\(path) can't be reached for \(lower)")
+            throw UpstreamError(.unreachable, "no connection to \(path)")
+        case .busy(let after):
+            log.add("origin", "\(path) is busy for \(after ?? 0) s, at \(lower)")
+            return response(503, after.map { [.retryAfter: "\($0)"] } ?? [:], request, nil)
         case .serving(let pattern):
             return serve(media, pattern, request, viewer, sentBefore[pattern] ?? ByteRangeSet(), life)
         }

@@ -17,10 +17,13 @@ struct RetryCheck: Sendable {
         /// Whether the origin itself asked for it.
         var isWanted: Bool
         var early = 0
+        var said: Duration
     }
 
     /// The first delay of a cache, less its jitter.
     private static let shortest = Duration.milliseconds(150)
+    /// What is said within this time to a request that is being given up, nobody may hear.
+    private static let crossing = Duration.milliseconds(1)
 
     private var rests: [Place: Rest] = [:]
     private var readers: [String: Int] = [:]
@@ -55,9 +58,14 @@ struct RetryCheck: Sendable {
         rests = rests.filter { $0.value.isWanted || !isRemoving($0.key.resource) }
     }
 
+    private func isRemoving(_ resource: String) -> Bool { removing.contains(Self.path(of: resource)) }
+
     /// A resource's name begins with its path.
-    private func isRemoving(_ resource: String) -> Bool {
-        removing.contains(String(resource.prefix { $0 != " " }))
+    private static func path(of resource: String) -> String { String(resource.prefix { $0 != " " }) }
+
+    /// What was asked for of an older version is given up: what the origin said to it just now was not heard.
+    mutating func noteChange(of path: String, now: Duration) {
+        rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
 
     /// For how long the resource has had no reader.
@@ -74,9 +82,10 @@ struct RetryCheck: Sendable {
     {
         guard isAlone(resource), retryAfter > .zero || !isRemoving(resource) else { return }
         let place = Place(resource: resource, life: life, block: offset / 65_536)
-        var rest = rests[place] ?? Rest(until: .zero, isWanted: false)
+        var rest = rests[place] ?? Rest(until: .zero, isWanted: false, said: now)
         rest.until = max(rest.until, now + max(retryAfter, Self.shortest))
         rest.isWanted = retryAfter > .zero
+        rest.said = now
         rests[place] = rest
     }
 

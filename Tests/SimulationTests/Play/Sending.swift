@@ -17,6 +17,8 @@ final class Sending: Sendable {
     private let sentBefore: ByteRangeSet
     /// Bytes of its last piece that another body, asked for no earlier than it, has sent before.
     private let overtaken = Mutex<Int64>(0)
+    /// Whether whoever takes it has come to its end, and so has had all of it.
+    private let isEnded = Mutex(false)
 
     /// - Parameter mayComeAgain: Whether all that it sends may be sent once more.
     init(
@@ -37,7 +39,8 @@ final class Sending: Sendable {
         // The piece that was handed out last may have come to nothing.
         let rest = rest.withLock { $0 }
         let inHand =
-            mayComeAgain ? rest.lowerBound : rest.isEmpty ? overtaken.withLock { $0 } : largest.withLock { $0 }
+            mayComeAgain
+            ? rest.lowerBound : isEnded.withLock { $0 } ? overtaken.withLock { $0 } : largest.withLock { $0 }
         origin.state.withLock { state in
             state.inFlight -= 1
             state.inHand += inHand
@@ -50,7 +53,10 @@ final class Sending: Sendable {
         if life.isDead { throw UpstreamError(.failed, "the process has been killed") }
         if Task.isCancelled { throw UpstreamError(.cancelled, "the body was given up") }
         let rest = rest.withLock { $0 }
-        guard !rest.isEmpty else { return nil }
+        guard !rest.isEmpty else {
+            isEnded.withLock { $0 = true }
+            return nil
+        }
         enum Fate { case cut, stalled, sent(Range<Int64>) }
         let now = origin.clock.now.offset
         let fate: Fate = origin.state.withLock { state in
