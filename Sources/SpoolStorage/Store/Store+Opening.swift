@@ -78,6 +78,7 @@ extension Store {
         pullBackUses(to: nextUse())
         prepareFile()
         warmUp()
+        evictExcess()
         sweep()
     }
 
