@@ -1,6 +1,7 @@
 import ByteRanges
 import Foundation
 import SpoolStorage
+import SpoolTesting
 import Testing
 
 @Suite("Reading beside the process that has the directory", .timeLimit(.minutes(10)))
