@@ -2,7 +2,8 @@
 import Foundation
 import Synchronization
 
-/// A small HTTP/1.1 server of one file, with ranges, behind a line of so many bytes a second that all connections share.
+/// A small HTTP/1.1 server of one file, with ranges, behind a line of so many bytes a second that all connections share,
+/// and so far away.
 ///
 /// Counts the bytes of bodies that its sockets have taken, also those that nobody reads any more. One thread for each
 /// connection; loopback only.
@@ -12,11 +13,14 @@ final class LimitedOrigin: Sendable {
     private let listener: Int32
     private let body: Data
     private let line: Line
+    private let roundTrip: TimeInterval
     private let connections = Mutex<Set<Int32>>([])
 
+    /// - Parameter roundTrip: Seconds from a request to the head of its response.
     /// - Throws: ``BenchmarkError`` when no port can be had.
-    init(_ body: Data, path: String, bytesPerSecond: Double) throws {
+    init(_ body: Data, path: String, bytesPerSecond: Double, roundTrip: TimeInterval = 0) throws {
         self.body = body
+        self.roundTrip = roundTrip
         line = Line(bytesPerSecond: bytesPerSecond)
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -96,6 +100,7 @@ final class LimitedOrigin: Sendable {
         if range != nil { head += "Content-Range: bytes \(start)-\(end - 1)/\(body.count)\r\n" }
         head +=
             "Content-Length: \(end - start)\r\nContent-Type: video/mp4\r\nAccept-Ranges: bytes\r\nETag: \"1\"\r\n\r\n"
+        if roundTrip > 0 { Thread.sleep(forTimeInterval: roundTrip) }
         guard send(Data(head.utf8), to: connection) else { return false }
         for position in stride(from: start, to: end, by: 8 << 10) {
             let piece = body[position..<min(position + (8 << 10), end)]
