@@ -6,6 +6,9 @@ package struct LinkEstimate: Sendable, Hashable {
     package private(set) var bytesPerSecond: Double?
     /// Seconds from a request to its head, smoothed.
     package private(set) var roundTrip: Double?
+    /// The shortest of the last ones, in seconds: the line's part of them. Without the first one of all, which opened the
+    /// connection.
+    private var shortestRoundTrip: Double?
 
     /// Nothing has been measured yet.
     package init() {}
@@ -20,12 +23,19 @@ package struct LinkEstimate: Sendable, Hashable {
     /// A head came so many seconds after its request was sent.
     package mutating func note(roundTrip seconds: Double) {
         guard seconds.isFinite, seconds >= 0 else { return }
+        if roundTrip != nil { shortestRoundTrip = min(shortestRoundTrip.map { $0 * 1.05 } ?? seconds, seconds) }
         roundTrip = roundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
     }
 
     /// Bytes that the line brings in `duration`; nil before the first measurement.
     func bytes(in duration: Duration) -> Int64? {
         bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
+    }
+
+    /// What two round trips bring of what a player takes at most, 64 Mbit/s: with so much under way it need not wait for
+    /// each request to go there and back.
+    var underWay: Int64 {
+        Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }
 
     /// Bytes that the line brings during `count` round trips.

@@ -20,9 +20,10 @@ extension OpenResource {
     /// - Parameters:
     ///   - opening: The number of the opening by its player.
     ///   - use: How it may use what is stored; nil: as is found here.
+    ///   - ahead: How far is read ahead of it at first.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
-        use: StoredFreshness.Use? = nil, mayKeep: Bool = true
+        use: StoredFreshness.Use? = nil, mayKeep: Bool = true, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition) {
         noteUse()
         // First, so that nothing is asked for while a player of another resource waits.
@@ -34,7 +35,8 @@ extension OpenResource {
             var actions: [Scheduler.StateMachine.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
-                at: start, end: end, priority: priority, usesStored: use == .stale || use == .staleMeanwhile, now: now)
+                at: start, end: end, priority: priority, usesStored: use == .stale || use == .staleMeanwhile,
+                ahead: ahead, now: now)
             var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
             place.mayKeep = mayKeep
             switch use {

@@ -15,6 +15,16 @@ struct RateMeter {
         active += now - mark
         mark = now
         guard bytes >= 256 << 10 || active >= .milliseconds(250) else { return nil }
+        return take()
+    }
+
+    /// The body is over: what came since the last sample, unless it is so little that its time is the machine's, not the
+    /// line's.
+    mutating func rest() -> (bytes: Int64, seconds: Double)? {
+        bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
+    }
+
+    private mutating func take() -> (bytes: Int64, seconds: Double) {
         defer {
             bytes = 0
             active = .zero

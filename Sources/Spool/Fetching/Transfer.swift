@@ -243,6 +243,7 @@ struct Transfer {
                 guard try await land(chunk, skip: skip, count: count, at: offset, connection) else { return .ended }
             }
             if machine.position == landing.end {
+                if let sample = meter.rest() { note(origin.note(bytes: sample.bytes, seconds: sample.seconds)) }
                 // Taking the end of the body gives the connection back.
                 _ = try? await body.next()  // One that fails here has brought everything all the same.
                 return .ended

@@ -52,11 +52,13 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let demand: FreshnessDemand
     /// How it may use what is stored, whatever that says; nil: as that says.
     private let use: StoredFreshness.Use?
+    private let ahead: ReadAheadStart
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
-        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil
+        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) {
+        self.ahead = ahead
         self.demand = demand
         self.use = use
         self.media = media
@@ -392,7 +394,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
         try media.check(demand, start..<Swift.max(start, end ?? .max), in: resource)
         let (id, place) = media.openReader(
-            at: start, end: end, priority: priority, demand: demand, use: use, in: resource)
+            at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
         let open = Open(id: id, resource: resource, place: place, position: start)
         let isOpen = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }

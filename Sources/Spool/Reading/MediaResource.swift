@@ -58,13 +58,13 @@ public final class MediaResource: Sendable {
     /// A place in the resource for a reader.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
-        use: StoredFreshness.Use? = nil, in resource: OpenResource
+        use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
     ) -> (id: ReaderID, position: ReaderPosition) {
         let use = use ?? resource.use(opening, demand)
         if use == .staleMeanwhile { revalidate(resource) }
         return resource.openReader(
             at: start, end: end, priority: priority, credentials: credentials, opening: opening, use: use,
-            mayKeep: !demand.noStore)
+            mayKeep: !demand.noStore, ahead: ahead)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking.

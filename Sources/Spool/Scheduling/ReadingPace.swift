@@ -1,3 +1,5 @@
+import SpoolStorage
+
 /// How fast one reader takes bytes, and so how far ahead of it reading pays.
 ///
 /// A player fills its buffer at full speed and then takes what it plays; one that leaves has paid for what was read
@@ -8,6 +10,7 @@ struct ReadingPace {
     private(set) var bytesPerSecond: Double
     /// Bytes taken since the reader was opened.
     private(set) var taken: Int64 = 0
+    private let start: ReadAheadStart
     private var last: Duration
 
     /// Seconds over which the pace is smoothed, and for which is read ahead.
@@ -15,10 +18,14 @@ struct ReadingPace {
     private static let horizon = 2.0
     /// The window of a reader that takes little, or nothing for a while.
     private static let smallest: Int64 = 512 << 10
+    /// A careful reader's first window, and what it has to take before it is read ahead of for its pace's sake.
+    private static let firstTaste: Int64 = 256 << 10
+    private static let trial: Int64 = 512 << 10
 
     /// A reader that begins is held for one that needs two seconds for its first window of `initial` bytes.
-    init(initial: Int64, now: Duration) {
+    init(initial: Int64, start: ReadAheadStart = .full, now: Duration) {
         bytesPerSecond = Double(initial) / Self.horizon
+        self.start = start
         last = now
     }
 
@@ -32,8 +39,19 @@ struct ReadingPace {
     }
 
     /// Bytes beyond the reader's position that may land before it asks for them.
-    func window(initial: Int64, limit: Int64) -> Int64 {
+    ///
+    /// - Parameters:
+    ///   - initial: Of a first request.
+    ///   - line: What the line has to have under way so that a player does not wait for each request's round trip; counts
+    ///     up to what the reader has taken.
+    func window(initial: Int64, limit: Int64, line: Int64 = 0) -> Int64 {
         let soon = Int64(min(bytesPerSecond * Self.horizon, 1e15))
-        return min(max(min(soon, max(initial, taken / 8)), Self.smallest), limit)
+        switch start {
+        case .full: return min(max(min(soon, max(initial, taken / 8)), Self.smallest), limit)
+        case .careful:
+            let earned = max(taken - Self.trial, 0) / 8
+            let taste = min(Self.firstTaste, initial) - taken
+            return min(max(min(max(soon, Self.smallest), earned), taste, min(line, taken), Block.size), limit)
+        }
     }
 }

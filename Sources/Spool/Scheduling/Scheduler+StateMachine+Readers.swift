@@ -52,15 +52,19 @@ extension Scheduler.StateMachine {
 extension Scheduler.StateMachine {
     /// A reader wants `start ..< end`; nil end: to the end of the resource.
     ///
-    /// - Parameter usesStored: Whether it takes what is stored although others wait for the origin's word.
+    /// - Parameters:
+    ///   - usesStored: Whether it takes what is stored although others wait for the origin's word.
+    ///   - ahead: How far is read ahead of it at first.
     package mutating func openReader(
-        at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, now: Duration
+        at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, ahead: ReadAheadStart = .full,
+        now: Duration
     ) -> (ReaderID, [Action]) {
         let id = ReaderID(number: next())
         let start = max(start, 0)
         readers[id] = ReaderState(
             start: start, position: start, end: end.map { max($0, start) }, priority: priority,
-            pace: ReadingPace(initial: policy.firstRequest, now: now), mayUseStored: usesStored || !needsValidation)
+            pace: ReadingPace(initial: policy.firstRequest, start: ahead, now: now),
+            mayUseStored: usesStored || !needsValidation)
         renewDemand(of: id)
         enqueue(id)
         return (id, plan())
@@ -156,7 +160,8 @@ extension Scheduler.StateMachine {
     /// Bytes beyond the reader's position that may land before it asks for them; all that it may, for a preload.
     func window(of reader: ReaderState) -> Int64 {
         guard reader.priority == .playback else { return min(policy.window, window) }
-        return reader.pace.window(initial: policy.firstRequest, limit: min(policy.window, window))
+        return reader.pace.window(
+            initial: policy.firstRequest, limit: min(policy.window, window), line: link.underWay)
     }
 
     // MARK: - Waiting

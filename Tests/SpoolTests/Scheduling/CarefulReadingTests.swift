@@ -1,0 +1,93 @@
+import ByteRanges
+import Testing
+
+@testable import Spool
+
+/// Readers that may leave when they have enough: what is asked for beyond what they have taken.
+@Suite(.timeLimit(.minutes(1)))
+struct CarefulReadingTests {
+    @Test("Who may leave has 256 KiB asked for, then its own block, and an eighth when it has taken a megabyte")
+    func growth() {
+        var play = CarefulPlay()
+        #expect(play.requested == 256 * kib)
+        while play.taken < mib {
+            play.take(64 * kib)
+            #expect(play.requested <= max(256 * kib, play.taken + 64 * kib))
+        }
+        while play.taken < 64 * mib {
+            play.take(64 * kib)
+            #expect(play.requested - play.taken <= play.taken / 8)
+        }
+        #expect(play.requested - play.taken > 3 * mib)
+    }
+
+    @Test(
+        "A seek into the middle of a block costs no more than the blocks that it touches", arguments: [12_345, 65_535])
+    func seek(start: Int64) {
+        var play = CarefulPlay(at: start)
+        while play.taken < 600_000 { play.take(60_000) }
+        #expect(play.requested <= Block.end(at: start + play.taken))
+    }
+
+    @Test("On a far line as much is under way as two round trips bring, up to what was taken")
+    func farLine() {
+        var play = CarefulPlay()
+        for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }
+        play.bench.machine.link.note(bytes: 4_000_000, seconds: 1)
+        play.take(128 * kib)
+        #expect(play.requested == 256 * kib)
+        while play.taken < 512 * kib {
+            play.take(64 * kib)
+            #expect(play.requested - play.taken <= 400_000)
+        }
+        #expect(play.requested - play.taken >= 192 * kib)
+    }
+
+    @Test("The first response, which opened the connection, says nothing of the line, and one slow response little")
+    func roundTrips() {
+        var link = LinkEstimate()
+        link.note(roundTrip: 5)
+        #expect(link.underWay == 0)
+        link.note(roundTrip: 0.001)
+        link.note(roundTrip: 5)
+        #expect((16_000...17_000).contains(link.underWay))
+        link.note(bytes: 1_000_000, seconds: 1)
+        #expect(link.underWay < 2200)
+    }
+}
+
+/// A careful reader whose origin responds at once.
+private struct CarefulPlay {
+    let bench: SchedulerBench
+    private let reader: ReaderID
+    private let start: Int64
+    private(set) var taken: Int64 = 0
+
+    init(at start: Int64 = 0) {
+        bench = SchedulerBench()
+        self.start = start
+        let (id, actions) = bench.machine.openReader(
+            at: start, end: nil, priority: .playback, ahead: .careful, now: .zero)
+        reader = id
+        bench.perform(actions)
+        bench.read(reader)
+        land()
+    }
+
+    /// The end of all that has been asked for.
+    var requested: Int64 { bench.landed.bounds?.upperBound ?? 0 }
+
+    mutating func take(_ count: Int64) {
+        var left = count
+        while left > 0, let found = bench.found(reader, limit: left) {
+            taken += found.upperBound - found.lowerBound
+            left -= found.upperBound - found.lowerBound
+            bench.now += .milliseconds(1)
+            bench.advance(reader, to: start + taken)
+            bench.read(reader)
+            land()
+        }
+    }
+
+    private func land() { while let id = bench.liveIDs.first { bench.finish(id) } }
+}
