@@ -92,7 +92,9 @@ struct MediaResponder: Sendable {
     }
 
     private func reader(of media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand) -> MediaReader {
-        media.reader(range, chunkSize: 256 << 10, handsOutSlices: true, demand: demand)
+        // Who names no end may leave before it; what is asked for with its end is taken for wanted.
+        let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
+        return media.reader(range, chunkSize: 256 << 10, handsOutSlices: true, demand: demand, ahead: ahead)
     }
 
     /// The origin's own response to a `HEAD`, where what is stored can't be used as it is; nil: it can.

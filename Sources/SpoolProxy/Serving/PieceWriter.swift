@@ -3,17 +3,43 @@ import NIOCore
 import Spool
 import SpoolStorage
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Writes the pieces of one response, at most two at a time on their way, in chunks where the client counts by them.
+///
+/// What is brought from the origin for this client goes at its pace: what comes next is asked for when the piece before has
+/// gone to its machine, rather than into this one's socket, until it has taken a megabyte; then while the last piece goes.
 struct PieceWriter {
     private let channel: any Channel
     private let progress: SendProgress
     private let isChunked: Bool
+    private let isPaced: Bool
     private var pending: EventLoopFuture<Void>?
+    private var written = 0
 
-    init(channel: any Channel, progress: SendProgress, isChunked: Bool) {
+    /// Bytes of a paced response after which two pieces may be on their way.
+    private static let trial = 1 << 20
+    /// How much of a paced response may wait in the socket until the client's side has room.
+    private static let unsent = 4 << 10
+
+    /// - Parameter isPaced: Whether the bytes come from the origin as the client takes them.
+    init(channel: any Channel, progress: SendProgress, isChunked: Bool, isPaced: Bool = false) {
         self.channel = channel
         self.progress = progress
         self.isChunked = isChunked
+        self.isPaced = isPaced
+        if isPaced { limitUnsent(Self.unsent) }
+    }
+
+    /// Where the system refuses, more lies in its socket.
+    private func limitUnsent(_ count: Int) {
+        channel.setOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: count).whenComplete { _ in }
     }
 
     /// Writes the head, to go out with the first piece.
@@ -23,30 +49,43 @@ struct PieceWriter {
 
     mutating func write(_ bytes: ByteBuffer) async throws {
         guard bytes.readableBytes > 0 else { return }
-        try await piece(.byteBuffer(bytes), count: bytes.readableBytes, holding: nil)
+        try await piece(count: bytes.readableBytes, holding: nil) { range in
+            var part = bytes
+            part.moveReaderIndex(forwardBy: range.lowerBound)
+            return .byteBuffer(part.readSlice(length: range.count) ?? part)
+        }
     }
 
     mutating func write(_ chunk: MediaChunk) async throws {
         if let slice = chunk.slice, let descriptor = slice.fileDescriptor {
             let sent = SentSlice(slice, descriptor)
-            try await piece(sent.data, count: slice.count, holding: sent)
+            try await piece(count: slice.count, holding: sent) { sent.data($0) }
         } else {
             try await write(chunk.withUnsafeBytes { ByteBuffer(bytes: $0) })
         }
     }
 
-    private mutating func piece(_ data: IOData, count: Int, holding slice: SentSlice?) async throws {
+    private mutating func piece(
+        count: Int, holding slice: SentSlice?, _ data: (Range<Int>) -> IOData
+    ) async throws {
         let former = pending
         if isChunked { channel.write(IOData.byteBuffer(chunkHead(count)), promise: nil) }
-        let written = channel.write(data)
+        var rest = 0..<count
+        if isPaced, count > Self.unsent {
+            // The socket takes all of a piece at once, sent or not, but the next one only when it has sent that.
+            channel.write(data(0..<count - Self.unsent), promise: nil)
+            rest = count - Self.unsent..<count
+        }
+        let last = channel.write(data(rest))
         if isChunked { channel.write(IOData.byteBuffer(ByteBuffer(staticString: "\r\n")), promise: nil) }
         channel.flush()
-        written.whenComplete { [progress] result in
+        last.whenComplete { [progress] result in
             slice?.letGo()
             if case .success = result { progress.sent(count) }
         }
-        pending = written
-        try await former?.get()
+        pending = last
+        written += count
+        try await (isPaced && written < Self.trial ? last : former)?.get()
     }
 
     private func chunkHead(_ count: Int) -> ByteBuffer { ByteBuffer(string: String(count, radix: 16) + "\r\n") }
@@ -55,6 +94,7 @@ struct PieceWriter {
     mutating func end() async -> SendOutcome {
         if isChunked { pending = channel.write(IOData.byteBuffer(ByteBuffer(staticString: "0\r\n\r\n"))) }
         channel.flush()
+        if isPaced { limitUnsent(0) }
         do {
             try await pending?.get()
             return .complete

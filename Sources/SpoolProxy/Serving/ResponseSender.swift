@@ -14,7 +14,10 @@ struct ResponseSender: Sendable {
 
     /// Sends head and body.
     func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
-        var writer = PieceWriter(channel: channel, progress: progress, isChunked: framing == .chunked)
+        var isPaced = false
+        if !response.isStored, case .media = response.body { isPaced = true }
+        var writer = PieceWriter(
+            channel: channel, progress: progress, isChunked: framing == .chunked, isPaced: isPaced)
         var buffer = channel.allocator.buffer(capacity: 512)
         head.encode(into: &buffer)
         writer.begin(buffer)

@@ -14,9 +14,13 @@ final class SentSlice: Sendable {
     }
 
     /// What the channel writes.
-    var data: IOData {
+    var data: IOData { data(0..<slice.count) }
+
+    /// A part of it, counted from the slice's beginning.
+    func data(_ part: Range<Int>) -> IOData {
         let start = Int(slice.fileOffset)
-        return .fileRegion(FileRegion(fileHandle: handle, readerIndex: start, endIndex: start + slice.count))
+        return .fileRegion(
+            FileRegion(fileHandle: handle, readerIndex: start + part.lowerBound, endIndex: start + part.upperBound))
     }
 
     /// Takes the descriptor back, so that the handle does not close it.

@@ -1,0 +1,65 @@
+import NIOCore
+import NIOPosix
+import Spool
+import SpoolOrigin
+import Testing
+
+@testable import SpoolProxy
+
+/// Clients that ask for everything and close the connection when they have enough.
+@Suite(.timeLimit(.minutes(1))) struct LeavingClientTests {
+    private static let pattern = PatternBytes(length: 30_000_000)
+
+    /// Takes a response until it has so many bytes, and closes the connection.
+    private func leave(_ server: ProxyServer, _ target: String, after count: Int) async throws -> [UInt8] {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.socketOption(.so_rcvbuf), value: 16 << 10)
+            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4096))
+            .channelOption(.maxMessagesPerRead, value: 1)
+            .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                        wrappingChannelSynchronously: channel,
+                        configuration: .init(backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2)))
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(string: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            var received: [UInt8] = []
+            for try await buffer in inbound {
+                received += buffer.readableBytesView
+                if received.count >= count { break }
+            }
+            return received
+        }
+    }
+
+    @Test func `A client that leaves costs its origin a first request, whatever the sockets would have held`()
+        async throws
+    {
+        try await OriginServer.run(["/film.mp4": OriginResource(.pattern(Self.pattern))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let received = try await leave(server, "/http/127.0.0.1:\(origin.port)/film.mp4", after: 60_000)
+                #expect(received.count >= 60_000)
+            }
+            try await origin.log.untilQuiet()
+            #expect(origin.log.bytesSent("/film.mp4") == 256 << 10)
+        }
+    }
+
+    @Test func `A response from the cache follows one from the origin on the same connection`() async throws {
+        try await OriginServer.run(["/film.mp4": OriginResource(.pattern(PatternBytes(length: 3_000_000)))]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/film.mp4"
+                let request = "GET \(target) HTTP/1.1\r\nHost: localhost\r\n"
+                var bytes = try await server.exchange(request + "\r\n" + request + "Connection: close\r\n\r\n")[...]
+                let first = try #require(RawResponse(&bytes))
+                let second = try #require(RawResponse(&bytes))
+                #expect(first.body == OriginContent.pattern(PatternBytes(length: 3_000_000)).bytes(0..<3_000_000))
+                #expect(second.body == first.body)
+                #expect(second.field("cache-status") == "spool; hit")
+            }
+            #expect(origin.log.bytesSent("/film.mp4") == 3_000_000)
+        }
+    }
+}
