@@ -58,6 +58,11 @@ extension HostileDraft {
             if isHeld { result.status = 304 }
             isHeld = false
         case 2: fields.append(("If-None-Match", random.pick(["\"other\"", "\"a\", \"b\""])))
+        case 5:
+            // Two lines are one list.
+            fields += [("If-None-Match", "\"other\""), ("if-none-match", "W/" + media.tag)]
+            if isHeld { result.status = 304 }
+            isHeld = false
         case 3:
             fields.append(("If-Modified-Since", random.pick([Self.date, "Wed, 04 Nov 2020 10:00:00 GMT"])))
             if isHeld { result.status = 304 }

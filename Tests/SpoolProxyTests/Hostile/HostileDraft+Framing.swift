@@ -6,6 +6,9 @@ extension HostileDraft {
     static let smuggled = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     mutating func drawBody(_ random: inout SplitMix) {
+        if target.isReverse, refusals.isEmpty, ["POST", "PUT", "DELETE", "PATCH"].contains(method), random.chance(2) {
+            return drawPassedBody(&random)
+        }
         let text = Array((random.chance(2) ? Self.smuggled : String(repeating: "b", count: random.below(2000))).utf8)
         switch random.below(40) {
         case 0, 1:
@@ -26,6 +29,23 @@ extension HostileDraft {
             fields += [("Content-Length", "5"), ("Content-Length", random.pick(["5", "6"]))]
             body = text
             refusals.insert(400)
+        case 9 where !isTame:
+            fields.append(
+                random.pick([
+                    ("Transfer-Encoding ", "chunked"), ("Content-Length ", "5"), ("Transfer-Encoding\t", "chunked"),
+                    ("Content-Length", "5, 5"), (" Content-Length", "5"), ("Content-Length\r\n", "5"),
+                    ("Content-Length", "5\r"), ("Transfer-Encoding", "chunked\r\n gzip"), ("\u{0}Content-Length", "5"),
+                ]))
+            body = text
+            refusals.insert(400)
+        case 10 where !isTame:
+            fields += [("Transfer-Encoding", "chunked"), ("transfer-encoding", random.pick(["chunked", "identity"]))]
+            body = text
+            refusals.formUnion([501, 400])
+        case 11:
+            // Not the names that they seem to be.
+            fields.append(
+                random.pick([("Content_Length", "5"), ("X-Content-Length", "5"), ("Transfer-Encodin", "chunked")]))
         case 6 where !isTame:
             fields += [("Transfer-Encoding", "chunked"), ("Content-Length", "\(text.count)")]
             if random.chance(2) { fields.swapAt(fields.count - 1, fields.count - 2) }

@@ -6,10 +6,12 @@ import Testing
 
 /// Requests drawn from a grammar of good and bad ones, over real sockets, against `spool serve` before a real origin.
 ///
-/// `SPOOL_PROXY_REQUESTS` says how many are drawn, `SPOOL_PROXY_SEED` from which seed.
+/// `SPOOL_PROXY_REQUESTS` says how many are drawn, `SPOOL_PROXY_SEED` from which seed, `SPOOL_PROXY_CONNECTIONS` how many
+/// connections there are at once.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct HostileRequestTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["SPOOL_PROXY_REQUESTS"].flatMap { Int($0) } ?? 3000
+    private static let connections = environment["SPOOL_PROXY_CONNECTIONS"].flatMap { Int($0) } ?? 8
     private static let seed = environment["SPOOL_PROXY_SEED"].flatMap { UInt64($0) } ?? 1
 
     /// How the server is started.
@@ -48,15 +50,19 @@ import Testing
             try await warm(target)
             let half = Self.count / Form.allCases.count / 2
             let first = await run(half, from: Self.seed &* 1_000_003, target)
+            let heard = try await problems(heardBy: origin, target)
             let (sockets, memory) = (try await sockets(of: server, target, atMost: nil), server.memory)
+            let files = server.fileCount
             let second = await run(half, from: Self.seed &* 1_000_003 &+ 1 << 40, target)
-            for problem in (first.problems + second.problems).prefix(10) { Issue.record("\(problem)") }
+            let all = try await first.problems + second.problems + heard + problems(heardBy: origin, target)
+            for problem in all.prefix(10) { Issue.record("\(problem)") }
             #expect(server.isRunning)
             let socketsAtEnd = try await self.sockets(of: server, target, atMost: sockets + 16)
             #expect(socketsAtEnd <= sockets + 16)
             #expect(server.memory <= memory + 64 << 10)
+            #expect(server.fileCount <= files + 64)
             print(
-                "hostile \(form.rawValue): \(first.requests + second.requests) requests, \(first.responses + second.responses) responses, \(sockets) then \(socketsAtEnd) sockets, \(memory) then \(server.memory) KiB"
+                "hostile \(form.rawValue): \(first.requests + second.requests) requests, \(first.responses + second.responses) responses, \(sockets) then \(socketsAtEnd) sockets, \(files) then \(server.fileCount) files, \(memory) then \(server.memory) KiB"
             )
             let end = await server.stop()
             #expect(end.status == 0, "\(end.text)")
@@ -95,6 +101,14 @@ import Testing
         }
     }
 
+    /// What the origin heard that nobody sent; forgets what it heard.
+    private func problems(heardBy origin: OriginServer, _ target: HostileTarget) async throws -> [String] {
+        try await origin.log.untilQuiet()
+        let heard = origin.log.exchanges
+        origin.log.clear()
+        return heard.compactMap { HostileDraft.problem(of: $0, target) }
+    }
+
     /// Sockets of the server, asked again with each response until there are few enough: it lets go of connections a
     /// little after their clients have.
     private func sockets(of server: ServerProcess, _ target: HostileTarget, atMost limit: Int?) async throws -> Int {
@@ -114,7 +128,7 @@ import Testing
         var problems: [String] = []
     }
 
-    /// Runs sessions, eight at a time, until so many requests have been drawn.
+    /// Runs sessions, some at a time, until so many requests have been drawn.
     private func run(_ count: Int, from seed: UInt64, _ target: HostileTarget) async -> Found {
         var found = Found()
         var next = seed
@@ -126,7 +140,7 @@ import Testing
                 found.requests += session.requests.count
                 group.addTask { await session.run(on: .singleton) }
             }
-            for _ in 0..<8 { add() }
+            for _ in 0..<Self.connections { add() }
             while let outcome = await group.next() {
                 found.responses += outcome.responses
                 if let problem = outcome.problem { found.problems.append(problem) }

@@ -41,15 +41,18 @@ struct ServerProcess: Sendable {
     func kill() { run.end() }
 
     /// Sockets that are open; 0 where the system does not tell.
-    var socketCount: Int {
+    var socketCount: Int { descriptors.count { $0.hasPrefix("socket:") } }
+
+    /// Files, and what else has a path, that are open; 0 where the system does not tell.
+    var fileCount: Int { descriptors.count { $0.hasPrefix("/") } }
+
+    /// What is open.
+    private var descriptors: [String] {
         let folder = "/proc/\(run.identifier)/fd"
         // Only Linux has the folder.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.count { name in
-            // One that has been closed meanwhile is none.
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/" + name))?.hasPrefix("socket:")
-                ?? false
-        }
+        // One that has been closed meanwhile is none.
+        return names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/" + $0) }
     }
 
     /// Resident memory in KiB; 0 where the system does not tell.
