@@ -251,15 +251,9 @@ extension OpenResource {
         if isNews { generation.update(nil, cacheability.freshness) }
     }
 
-    /// What is stored may be used although the origin can't be asked (RFC 9111 §4.2.4).
-    func useStale() {
-        guard state.withLock({ !($0.freshness?.mustRevalidate ?? false) }) else { return }
-        scheduler.feed { state in
-            guard state.lease != nil, state.machine.needsValidation else { return [] }
-            state.noteSource(.stale)
-            return state.machine.validated()
-        }
-        wakeWaitingForHead()
+    /// Whether what is stored may be used although the origin can't be asked.
+    var mayUseStale: Bool {
+        state.withLock { $0.freshness?.mayBeStaleAfterError(at: now) ?? true }
     }
 
     /// The whole resource's length has been told, or its body has ended there.

@@ -37,7 +37,7 @@ struct ResponseCacheability: Sendable {
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: Int64(responseDate.timeIntervalSince1970), initialAge: freshness.initialAge,
             head: StoredHead(response, from: url, isOfSite: isOfSite),
-            staleWhileRevalidate: control.staleWhileRevalidate)
+            staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
         self.saysControl = fields.contains(.cacheControl)
         self.saysExpires = fields.contains(.expires)
         self.saysVary = fields.contains(.vary)
@@ -88,6 +88,7 @@ extension StoredFreshness {
         mustRevalidate =
             control.mustRevalidate || control.proxyRevalidate || control.noCache || control.sharedMaxAge != nil
         staleWhileRevalidate = control.staleWhileRevalidate
+        staleIfError = control.staleIfError
         isLifetimeControlled = control.noCache || control.sharedMaxAge != nil || control.maxAge != nil
         let (left, underflow) = (lifetime ?? 0).subtractingReportingOverflow(initialAge)
         let (until, overflow) = now.addingReportingOverflow(underflow ? 0 : max(left, 0))

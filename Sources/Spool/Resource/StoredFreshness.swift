@@ -25,6 +25,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var head: StoredHead?
     /// Seconds for which it may be used stale while the origin is asked (RFC 5861 §3).
     var staleWhileRevalidate: Int64?
+    /// Seconds for which it may be used stale where the origin fails (RFC 5861 §4); nil: as long as it is stored.
+    var staleIfError: Int64?
 
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
@@ -59,6 +61,14 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     private func mayBeStaleMeanwhile(at now: Int64) -> Bool {
         guard !mustRevalidate, let staleWhileRevalidate, now >= receivedAt ?? .min else { return false }
         let (until, overflow) = freshUntil.addingReportingOverflow(staleWhileRevalidate)
+        return overflow || now < until
+    }
+
+    /// Whether it may be used although it is stale and the origin can't be asked (RFC 9111 §4.2.4).
+    func mayBeStaleAfterError(at now: Int64) -> Bool {
+        guard !mustRevalidate else { return false }
+        guard let staleIfError else { return true }
+        let (until, overflow) = freshUntil.addingReportingOverflow(staleIfError)
         return overflow || now < until
     }
 

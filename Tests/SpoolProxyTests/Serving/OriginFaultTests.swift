@@ -1,0 +1,43 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// What a client is told of an origin that does not do as it should, or does something that media servers seldom do.
+@Suite(.timeLimit(.minutes(5))) struct OriginFaultTests {
+    private static func target(_ origin: OriginServer, _ path: String) -> String {
+        "/http/127.0.0.1:\(origin.port)\(path)"
+    }
+
+    /// Lends a server that stands for an origin.
+    private func reverse(_ origin: OriginServer, _ body: (ProxyServer) async throws -> Void) async throws {
+        var configuration = ProxyConfiguration()
+        configuration.origin = origin.url("/")
+        try await ProxyServer.run(configuration) { server, _ in try await body(server) }
+    }
+
+    @Test(arguments: [(nil, 200), (60, 200), (0, 503)] as [(Int?, Int)])
+    func `What is stale is used where the origin fails, for as long as it says`(window: Int?, status: Int) async throws
+    {
+        let fails = OriginRule(1..<Int.max, revise: { $0.status = 503 })
+        var resource = OriginResource.pattern(1000)
+        resource.rules = [fails]
+        resource.headerFields[.cacheControl] = "max-age=0" + (window.map { ", stale-if-error=\($0)" } ?? "")
+        let film = resource
+        try await OriginServer.run(["/film": film]) { origin in
+            try await reverse(origin) { server in
+                #expect(try await server.get("/film").status == 200)
+                // Who waits must not hear of the failure first.
+                for _ in 0..<40 {
+                    let response = try await server.get("/film")
+                    #expect(response.status == status)
+                    if status == 200 { #expect(response.body == film.content.bytes(0..<1000)) }
+                }
+            }
+        }
+    }
+}
