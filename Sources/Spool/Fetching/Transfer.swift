@@ -111,6 +111,8 @@ struct Transfer {
             return .restart
         case .unsatisfiable(let length):
             if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
+            // An empty file has no part that could bring its head.
+            if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
             // A 416 that can't be true.

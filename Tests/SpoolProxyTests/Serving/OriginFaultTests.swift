@@ -20,6 +20,23 @@ import Testing
         try await ProxyServer.run(configuration) { server, _ in try await body(server) }
     }
 
+    @Test func `An empty file has its tag, also where the origin takes no range of it`() async throws {
+        let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
+        try await OriginServer.run(["/empty": empty]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                for _ in 0..<2 {
+                    let response = try await server.get(Self.target(origin, "/empty"))
+                    #expect(response.status == 200)
+                    #expect(response.field("etag") == "\"empty\"")
+                    #expect(response.field("content-type") == "video/mp4")
+                    #expect(response.field("content-length") == "0")
+                }
+                #expect(origin.log.exchanges.count == 2)
+                #expect(try await server.get(Self.target(origin, "/empty"), "Range: bytes=0-\r\n").status == 416)
+            }
+        }
+    }
+
     @Test(arguments: [(nil, 200), (60, 200), (0, 503)] as [(Int?, Int)])
     func `What is stale is used where the origin fails, for as long as it says`(window: Int?, status: Int) async throws
     {
