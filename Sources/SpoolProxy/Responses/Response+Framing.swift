@@ -39,6 +39,8 @@ extension Response {
                 head.fields[.contentLength] = String(count)
             }
             framing = .none
+            // RFC 9110 §8.6.
+            if head.status == 204 { head.fields[.contentLength] = nil }
         } else {
             head.fields[.contentLength] = nil
             switch framing {
