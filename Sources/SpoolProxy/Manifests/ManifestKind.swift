@@ -32,5 +32,19 @@ package enum ManifestKind: Hashable, Sendable {
         default: return nil
         }
     }
+
+    /// Whether a body that begins with these bytes, of which more may come, can be a manifest.
+    static func isPossible(prefix: [UInt8]) -> Bool {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if mark.starts(with: prefix) { return true }
+        let bytes = prefix.starts(with: mark) ? prefix.dropFirst(3) : prefix[...]
+        let tag = Array("#EXTM3U".utf8)
+        if bytes.starts(with: tag) || tag.starts(with: bytes) || bytes.allSatisfy(XMLScanner.isSpace) { return true }
+        return switch XMLScanner.rootName(bytes) {
+        case .name(let name): name.elementsEqual("MPD".utf8)
+        case .cut: true
+        case .none: false
+        }
+    }
 }
 #endif

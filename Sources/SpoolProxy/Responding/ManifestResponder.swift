@@ -60,8 +60,12 @@ struct ManifestResponder: Sendable {
 
     private func look(_ media: MediaResource, _ response: StoredResponse) async throws -> ManifestKind? {
         var prefix: [UInt8] = []
-        for try await chunk in media.reader(.bytes(0..<Int64(ManifestKind.prefixLength))) {
+        let reader = media.reader(.bytes(0..<Int64(ManifestKind.prefixLength)))
+        defer { reader.cancel() }
+        while let chunk = try await reader.next() {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
+            // Mostly the first bytes tell, and nobody waits for more: they may never come.
+            guard ManifestKind.isPossible(prefix: prefix) else { return nil }
         }
         return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
     }

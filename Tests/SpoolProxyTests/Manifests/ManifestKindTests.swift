@@ -27,4 +27,14 @@ import Testing
         #expect(ManifestKind(prefix: document, contentType: "text/xml") == nil)
         #expect(ManifestKind(prefix: document, contentType: "application/dash+xml; charset=utf-8") == .dash)
     }
+
+    @Test(arguments: [
+        ("", true), ("#EXT", true), ("#EXTM3U\n", true), ("\u{FEFF}#E", true), ("\u{FEFF}", true), (" \n", true),
+        ("<", true),
+        ("<?xml version", true), ("<!-- <html>", true), ("<MPD ", true), ("<dash:MPD>", true), ("#EXTM4", false),
+        ("# a", false), ("<html>", false), ("ID3", false), ("\u{0}", false), ("<!DOCTYPE", false), ("{", false),
+    ])
+    func `The first of the first bytes tell that a body is no manifest`(text: String, isPossible: Bool) {
+        #expect(ManifestKind.isPossible(prefix: Array(text.utf8)) == isPossible)
+    }
 }

@@ -35,6 +35,21 @@ import Testing
         }
     }
 
+    @Test func `What is no manifest is served as it comes, whatever its type`() async throws {
+        let stalling = OriginResource.pattern(2000, .stall(after: 100))
+        var resource = stalling
+        resource.contentType = "application/octet-stream"
+        let film = resource
+        try await OriginServer.run(["/film": film]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let response = try await server.get(Self.target(origin, "/film"), "Range: bytes=0-9\r\n")
+                #expect(response.status == 206)
+                #expect(response.body == film.content.bytes(0..<10))
+                origin.release()
+            }
+        }
+    }
+
     @Test func `An empty file has its tag, also where the origin takes no range of it`() async throws {
         let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
         try await OriginServer.run(["/empty": empty]) { origin in
