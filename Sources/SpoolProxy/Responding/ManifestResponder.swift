@@ -110,9 +110,10 @@ struct ManifestResponder: Sendable {
         }
         switch kind {
         case .hls:
-            let playlist = try HLSPlaylist(parsing: bytes, at: found)
             let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
-            return (text, playlist.lifetime)
+            // Faults in it are the player's to find, who may take no notice of them; but then nobody knows how long it is right.
+            let playlist = try? HLSPlaylist(parsing: bytes, at: found)
+            return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
