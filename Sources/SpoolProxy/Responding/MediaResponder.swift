@@ -234,6 +234,10 @@ struct MediaResponder: Sendable {
         case .malformedResponse, .resourceChanged:
             return Response(RequestFailure(502, "\(error)"))
         case .originUnavailable:
+            // What time does not cure is not told as if it did (RFC 9110 §15.6.3).
+            if let cause = error.underlying as? UpstreamError, !cause.isTransient {
+                return Response(RequestFailure(502, "\(error)"))
+            }
             return Response(RequestFailure(504, "\(error)", retryAfter: 1))
         default:
             return Response(RequestFailure(500, "\(error)"))

@@ -40,8 +40,10 @@ struct PassingResponder: Sendable {
         do {
             return try await cache.upstream.open(asked)
         } catch let error as UpstreamError {
+            // One that closes the connection has responded in time, and not as it should.
+            let isLate = error.isTransient && error.code != .connectionLost
             throw RequestFailure(
-                error.isTransient ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
+                isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
         }
     }
 

@@ -50,6 +50,28 @@ import Testing
         }
     }
 
+    @Test func `A redirect that can't be followed is the origin's fault, and no matter of time`() async throws {
+        try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .redirect(to: "/a")]) { origin in
+            try await ProxyServer.run { server, _ in
+                let response = try await server.get(Self.target(origin, "/a"))
+                #expect(response.status == 502)
+                #expect(response.field("retry-after") == nil)
+            }
+        }
+    }
+
+    @Test func `An origin that closes the connection is no late one`() async throws {
+        var resource = OriginResource(.data(Data()))
+        resource.raw = OriginResource.RawResponse([], closes: true)
+        let closing = resource
+        try await OriginServer.run(["/a": closing]) { origin in
+            try await reverse(origin) { server in
+                let response = try await server.get("/a", method: "POST")
+                #expect(response.status == 502)
+            }
+        }
+    }
+
     @Test func `An empty file has its tag, also where the origin takes no range of it`() async throws {
         let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
         try await OriginServer.run(["/empty": empty]) { origin in
