@@ -44,6 +44,12 @@ struct MediaResponder: Sendable {
                     return response(to: request, manifest, opened)
                 }
             } catch let error as CacheError {
+                if let said = error.response, !said.isWhole, request.method == .get, !demand.onlyIfCached,
+                    Self.mayHandOn(said.status)
+                {
+                    // Too long to be kept in memory, and so asked for once more.
+                    return try await passing.respond(to: request, call, body: nil)
+                }
                 return failed(error, request)
             }
             let plan = ResponsePlan(for: request, opened.response, now: date.second, boundary: Self.boundary())

@@ -53,7 +53,12 @@ struct PassingResponder: Sendable {
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
         passed.head.fields[.contentLength] = nil
         passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
-        let reason: CacheStatus.Outcome.Reason = request.method == .head ? .miss : .method
+        let reason: CacheStatus.Outcome.Reason =
+            switch request.method {
+            case .head: .miss
+            case .get: .bypass
+            case .options, .other: .method
+            }
         passed.note(
             .forwarded(reason, stored: false, status: response.head.status.code), by: configuration.nodeName)
         if request.method == .head {

@@ -15,7 +15,7 @@ struct CacheStatus: Sendable, Hashable {
         /// Why it was.
         enum Reason: String, Sendable, Hashable {
             case miss, partial, stale
-            case method, request
+            case method, request, bypass
         }
     }
 

@@ -72,6 +72,21 @@ import Testing
         }
     }
 
+    @Test func `An error's long body is handed on whole`() async throws {
+        let rule = OriginRule(0..<Int.max, revise: { $0.status = 404 })
+        let content = OriginContent.pattern(PatternBytes(length: 200_000))
+        let page = OriginResource(content, etag: nil, contentType: "text/html", rules: [rule])
+        try await OriginServer.run(["/page": page]) { origin in
+            try await ProxyServer.run { server, _ in
+                let response = try await server.get(Self.target(origin, "/page"))
+                #expect(response.status == 404)
+                #expect(response.field("content-type") == "text/html")
+                #expect(response.body == content.bytes(0..<200_000))
+                #expect(response.field("cache-status") == "spool; fwd=bypass; fwd-status=404")
+            }
+        }
+    }
+
     @Test func `An empty file has its tag, also where the origin takes no range of it`() async throws {
         let empty = OriginResource(.data(Data()), etag: "\"empty\"", contentType: "video/mp4")
         try await OriginServer.run(["/empty": empty]) { origin in
