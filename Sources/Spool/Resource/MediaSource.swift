@@ -93,6 +93,9 @@ public struct MediaSource: Sendable {
     /// Whether requests for it need nothing but its URL, and it has no name of its own.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
+    /// What a request for it is sent with, past the cache.
+    package func resolved() async throws -> ResolvedRequest { try await resolve(.first) }
+
     /// Whether both send the same for the same URL, under the same name.
     package func isSame(as other: MediaSource) -> Bool {
         url == other.url && key == other.key && resolver == other.resolver && headerFields == other.headerFields

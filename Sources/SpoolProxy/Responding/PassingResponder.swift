@@ -27,13 +27,17 @@ struct PassingResponder: Sendable {
     func pass(
         _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
     ) async throws -> UpstreamResponse {
-        var fields = call.fields
+        var (url, fields) = (try call.foundationURL, call.fields)
+        if call.presentation != nil {
+            let resolved = try await call.source.resolved()
+            (url, fields) = (resolved.url, resolved.headerFields)
+        }
         OutgoingFields.addConditions(of: request.fields.all, to: &fields, isHead: request.method == .head)
         for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
             for value in request.fields.all[values: name] { fields.append(HTTPField(name: name, value: value)) }
         }
         if case .length(let length) = request.body { fields[.contentLength] = String(length) }
-        var asked = UpstreamRequest(url: try call.foundationURL, headerFields: fields)
+        var asked = UpstreamRequest(url: url, headerFields: fields)
         asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
         asked.followsRedirects = !call.isReverse
         if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }

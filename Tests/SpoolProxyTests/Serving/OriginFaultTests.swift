@@ -124,4 +124,21 @@ import Testing
             }
         }
     }
+
+    @Test func `HEAD for what is not stored is asked with the source's own fields`() async throws {
+        let film = OriginResource.pattern(1000, .requiresField("Authorization", "Bearer 1", else: 401))
+        try await OriginServer.run(["/film": film]) { origin in
+            try await ProxyServer.run { server, _ in
+                let url = origin.url("/film")
+                let fields: HTTPFields = [.authorization: "Bearer 1"]
+                for source in [
+                    MediaSource(url: url, headerFields: fields),
+                    MediaSource(url: url) { _ in ResolvedRequest(url: url, headerFields: fields) },
+                ] {
+                    let handed = try #require(server.url(for: source))
+                    #expect(try await server.get(handed.path, method: "HEAD").status == 200)
+                }
+            }
+        }
+    }
 }
