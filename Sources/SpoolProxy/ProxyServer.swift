@@ -176,13 +176,15 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     /// The address to hand to a player in place of a media file's own, token included; nil for one that is not of `http` or
-    /// `https`, and while the server does not listen.
+    /// `https`, or not of the origin that the server stands for, and while the server does not listen.
     public func url(for url: URL) -> URL? {
         self.url(for: url, prefix: "")
     }
 
     func url(for url: URL, prefix: String) -> URL? {
         guard let address, let origin = try? OriginURL(url) else { return nil }  // Then it is not for a server.
+        // Paths are the server's own origin's then, and mean nothing of another one's.
+        if let own = configuration.origin.flatMap({ try? OriginURL($0) }), !origin.isSameOrigin(as: own) { return nil }
         let path = configuration.origin == nil ? ForwardAddress.requestTarget(for: origin) : origin.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
         return URL(string: address.absoluteString.dropLast() + token + prefix + path)

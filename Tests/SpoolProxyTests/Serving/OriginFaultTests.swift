@@ -141,4 +141,15 @@ import Testing
             }
         }
     }
+
+    @Test func `A server that stands for one origin has no address for another's files`() async throws {
+        try await OriginServer.run([:]) { origin in
+            try await reverse(origin) { server in
+                #expect(server.url(for: origin.url("/a"))?.path == "/a")
+                let other = try #require(URL(string: "http://other.example/a"))
+                #expect(server.url(for: other) == nil)
+                #expect(server.url(for: MediaSource(url: other, headerFields: [.authorization: "a"])) == nil)
+            }
+        }
+    }
 }
