@@ -1,9 +1,9 @@
 #if Proxy
 /// Rewrites an MPD so that a client that got it from the proxy asks the proxy for what it names.
 ///
-/// Rewritten are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, times' sources in `UTCTiming`, and the URLs and URL
-/// templates of `SegmentTemplate`, `SegmentURL` and their like, where they have to be; everything else stays byte for byte.
-/// What `ContentProtection` holds is left alone.
+/// Rewritten are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, and the URLs and URL templates of `SegmentTemplate`,
+/// `SegmentURL` and their like, where they have to be; everything else stays byte for byte. What `ContentProtection` holds
+/// is left alone, and so are the clocks in `UTCTiming`: what a cache says of the time is what was true once.
 package enum DASHRewriting {
     /// The most bytes that a rewritten MPD may have.
     package static let maximumBytes = 4 * DASHManifest.maximumBytes
@@ -151,10 +151,6 @@ private struct DASHWalk {
                 try rewrite(XMLText.trimmed(value), false, base)
             } else if attribute.contains(UInt8(ascii: ":")), attribute.localName.elementsEqual("href".utf8) {
                 try rewrite(XMLText.trimmed(value), false, document)
-            } else if name == "UTCTiming", attribute.elementsEqual("value".utf8) {
-                for part in value.split(whereSeparator: XMLScanner.isSpace) where part.starts(with: "http".utf8) {
-                    try rewrite(part, false, document)
-                }
             }
         }
     }

@@ -48,14 +48,12 @@ import Testing
 
         """
 
-    @Test func `An MPD by ffmpeg stays as it is but for the source of its time`() throws {
-        let timed = Self.ffmpeg.replacing("http://time.example/now", with: "/~TOKEN/http/time.example/now")
-        #expect(try rewrite(Self.ffmpeg) == timed)
+    @Test func `An MPD by ffmpeg stays as it is, with its clock`() throws {
+        #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
     }
 
     @Test func `After a redirect an MPD without a BaseURL gets one, and relative references stay`() throws {
         let expected = Self.ffmpeg
-            .replacing("http://time.example/now", with: "/~TOKEN/http/time.example/now")
             .replacing(
                 "<Period id", with: "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd?x=1&amp;y</BaseURL><Period id")
         #expect(
@@ -103,8 +101,6 @@ import Testing
             .replacing("http://s.example/1", with: "/~TOKEN/http/s.example/1")
             .replacing("\"/2\"", with: "\"/~TOKEN/https/cdn.example/2\"")
             .replacing("\"/4\"", with: "\"/~TOKEN/https/cdn.example/4\"")
-            .replacing("http://t/1", with: "/~TOKEN/http/t/1")
-            .replacing("https://t/2", with: "/~TOKEN/https/t/2")
         #expect(try rewrite(text) == expected)
         let manifest = try DASHManifest(parsing: Array(text.utf8))
         #expect(manifest.isDynamic && manifest.minimumUpdatePeriod == 62.5 && manifest.lifetime == .none)
