@@ -101,7 +101,7 @@ package struct URIReference: Hashable, Sendable {
     /// A path without its segments `.` and `..`; none climbs above the root (RFC 3986 §5.2.4).
     package static func removingDotSegments(_ path: Substring) -> Substring {
         let slash = UInt8(ascii: "/")
-        guard path.utf8.contains(UInt8(ascii: ".")) else { return path }
+        guard path.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return path }
         var input = path.utf8[...]
         let isAbsolute = input.first == slash
         if isAbsolute { input = input.dropFirst() }
@@ -109,13 +109,12 @@ package struct URIReference: Hashable, Sendable {
         var endsInDirectory = false
         for segment in input.split(separator: slash, omittingEmptySubsequences: false) {
             endsInDirectory = false
-            if segment.elementsEqual("..".utf8) {
+            switch DotSegment(segment) {
+            case .parent:
                 if !kept.isEmpty { kept.removeLast() }
                 endsInDirectory = true
-            } else if segment.elementsEqual(".".utf8) {
-                endsInDirectory = true
-            } else {
-                kept.append(segment)
+            case .current: endsInDirectory = true
+            case nil: kept.append(segment)
             }
         }
         var text = isAbsolute ? "/" : ""
@@ -126,6 +125,32 @@ package struct URIReference: Hashable, Sendable {
         }
         if endsInDirectory, !kept.isEmpty { text += "/" }
         return text[...]
+    }
+}
+
+/// A segment of a path that means a directory: `.` and `..`, their dots percent-encoded or not, which is the same
+/// (RFC 3986 §6.2.2.2), and the same to browsers.
+enum DotSegment {
+    case current, parent
+
+    init?(_ segment: Substring.UTF8View.SubSequence) {
+        guard !segment.isEmpty, segment.count <= 6 else { return nil }
+        var (rest, dots) = (segment, 0)
+        while let first = rest.first {
+            if first == UInt8(ascii: ".") {
+                rest = rest.dropFirst()
+            } else if rest.starts(with: "%2e".utf8) || rest.starts(with: "%2E".utf8) {
+                rest = rest.dropFirst(3)
+            } else {
+                return nil
+            }
+            dots += 1
+        }
+        switch dots {
+        case 1: self = .current
+        case 2: self = .parent
+        default: return nil
+        }
     }
 }
 

@@ -117,11 +117,12 @@ package struct ReferenceRewriter {
     private func climbs(_ path: Substring) -> Bool {
         var depth = ends.count - 1
         for segment in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-            if segment.elementsEqual("..".utf8) {
+            switch DotSegment(segment) {
+            case .parent:
                 depth -= 1
                 if depth < 0 { return true }
-            } else if !segment.elementsEqual(".".utf8) {
-                depth += 1
+            case .current: break
+            case nil: depth += 1
             }
         }
         return false
@@ -132,14 +133,13 @@ package struct ReferenceRewriter {
         var depth = ends.count - 1
         var kept: [Substring.UTF8View.SubSequence] = []
         var segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        if let last = segments.last, last.elementsEqual(".".utf8) || last.elementsEqual("..".utf8) {
-            segments.append(last.prefix(0))
-        }
+        if let last = segments.last, DotSegment(last) != nil { segments.append(last.prefix(0)) }
         for segment in segments.dropLast() {
-            if segment.elementsEqual("..".utf8) {
+            switch DotSegment(segment) {
+            case .parent:
                 if !kept.isEmpty { kept.removeLast() } else if depth > 0 { depth -= 1 }
-            } else if !segment.elementsEqual(".".utf8) {
-                kept.append(segment)
+            case .current: break
+            case nil: kept.append(segment)
             }
         }
         var text = String(directory[..<ends[depth]])

@@ -29,6 +29,16 @@ import Testing
         #expect(URIReference(text).text == text)
     }
 
+    @Test(arguments: [
+        ("%2e%2E/g", "http://a/b/g"), (".%2e/.%2E", "http://a/"), ("%2e/g", "http://a/b/c/g"), ("%2e", "http://a/b/c/"),
+        ("/x/%2e%2e/g", "http://a/g"), ("%2e%2e%2e", "http://a/b/c/%2e%2e%2e"), ("%2f%2e%2e", "http://a/b/c/%2f%2e%2e"),
+        ("%2", "http://a/b/c/%2"), ("%2e%2eg", "http://a/b/c/%2e%2eg"),
+    ])
+    func `A dot is one also where it is percent-encoded`(reference: String, expected: String) {
+        let base = URIReference("http://a/b/c/d;p?q")
+        #expect(URIReference(reference).resolved(against: base).text == expected)
+    }
+
     @Test func `Empty segments are segments`() {
         #expect(URIReference.removingDotSegments("/a//../b") == "/a/b")
         #expect(URIReference.removingDotSegments("//..") == "/")

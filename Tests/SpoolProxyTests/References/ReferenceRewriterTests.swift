@@ -16,6 +16,7 @@ import Testing
         ("http://[2001:DB8::1]:80/a", "/~TOKEN/http/%5B2001:db8::1%5D:80/a"),
         ("../../../a.ts", "/~TOKEN/https/origin.example/a.ts"),
         ("x/../../../../a.ts?y", "/~TOKEN/https/origin.example/a.ts?y"),
+        ("%2e%2e/%2E./.%2e/a.ts", "/~TOKEN/https/origin.example/a.ts"),
         ("//user:pass@cdn.example/a.ts", "https://user:pass@cdn.example/a.ts"),
     ])
     func `A reference that would miss the origin is written as a path of the proxy`(
