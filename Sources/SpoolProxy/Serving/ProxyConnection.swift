@@ -75,11 +75,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if case .responding(let exchange) = state {
-            exchange.task?.cancel()
-            exchange.sink?.fail()
-        }
-        state = .ending
+        leaveExchange()
         context.fireChannelInactive()
     }
 
@@ -119,10 +115,10 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             case .responding:
                 guard takeBody() else { return }
             case .reading:
-                let isThere = inbound.readableBytes > 0
                 do {
                     guard let head = try parser.next(in: &inbound) else {
-                        if isThere, !hasBegunHead { beginHead() }
+                        // Not by an empty line, which the parser has taken.
+                        if inbound.readableBytes > 0, !hasBegunHead { beginHead() }
                         return releaseRead()
                     }
                     hasBegunHead = false
@@ -319,8 +315,17 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func close() {
-        state = .ending
+        leaveExchange()
         context?.close(promise: nil)
+    }
+
+    /// Nobody is there for a response any more: what makes it stops, also where it waits for the client's body.
+    private func leaveExchange() {
+        if case .responding(let exchange) = state {
+            exchange.task?.cancel()
+            exchange.sink?.fail()
+        }
+        state = .ending
     }
 
     // MARK: - Time

@@ -1,0 +1,44 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// How a server stops that has something under way.
+@Suite(.timeLimit(.minutes(1))) struct ServerStopTests {
+    /// An origin that never responds.
+    private struct SilentUpstream: Upstream {
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            try await Task.sleep(for: .seconds(3600))
+            throw UpstreamError(.timedOut, "never")
+        }
+    }
+
+    @Test func `A server stops although the body of a request has not come`() async throws {
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.threads = 1
+        configuration.origin = URL(string: "http://origin.example/")
+        let cache = MediaCache.temporary(upstream: SilentUpstream())
+        let server = try ProxyServer(cache: cache, configuration: configuration)
+        try await server.start()
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        try await channel.executeThenClose { inbound, outbound in
+            let fields = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n"
+            try await outbound.write(ByteBuffer(string: "POST /a HTTP/1.1\r\n\(fields)\r\nabc"))
+            var iterator = inbound.makeAsyncIterator()
+            // It is being responded to.
+            #expect(try await iterator.next().map { String(buffer: $0) }?.hasPrefix("HTTP/1.1 100 ") == true)
+            await server.stop(within: .zero)
+        }
+        await cache.close()
+    }
+}
