@@ -19,6 +19,8 @@ struct HotMedia: Sendable {
     private let response: StoredResponse
     private let length: Int64
     private let usesFreshness: Bool
+    /// Whether who asks with an `Origin` goes the long way: the response, or what is said about it, depends on that.
+    private let readsOrigin: Bool
     /// The fields that each response has.
     private let fields: [UInt8]
 
@@ -32,6 +34,7 @@ struct HotMedia: Sendable {
         _ request: RequestHead, _ media: MediaResource, _ response: StoredResponse, head: ResponseHead,
         freshness: FreshnessPolicy, readsOrigin: Bool, node: String?
     ) {
+        let readsOrigin = readsOrigin || Vary(fields: response.fields).names.contains("origin")
         guard request.method == .get, Self.isPlain(request, readsOrigin: readsOrigin), freshness != .revalidate,
             head.status == 200 || head.status == 206, let length = response.length,
             Self.isForAll(response), let mark = media.mark(of: response)
@@ -47,6 +50,7 @@ struct HotMedia: Sendable {
         self.response = response
         self.length = length
         usesFreshness = freshness == .http
+        self.readsOrigin = readsOrigin
         var buffer = ByteBuffer()
         ResponseHead.encode(constant, into: &buffer)
         fields = Array(buffer.readableBytesView)
@@ -61,7 +65,7 @@ struct HotMedia: Sendable {
     }
 
     /// The response to a request, if it can be had at once.
-    func hit(_ request: RequestHead, date: DateText, allocator: ByteBufferAllocator, readsOrigin: Bool) -> Hit? {
+    func hit(_ request: RequestHead, date: DateText, allocator: ByteBufferAllocator) -> Hit? {
         guard request.method == .get, request.keepsAlive, request.body == .none, request.minorVersion == 1,
             request.target == target, request.host == host, Self.isPlain(request, readsOrigin: readsOrigin)
         else { return nil }
@@ -109,6 +113,7 @@ struct HotMedia: Sendable {
 
     private static let special: [StaticString] = [
         "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "authorization", "cookie",
+        "proxy-authorization",
         "cache-control", "pragma", "expect", "via", "cdn-loop", "upgrade",
     ]
 

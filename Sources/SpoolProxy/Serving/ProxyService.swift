@@ -88,7 +88,7 @@ final class ProxyService: Sendable {
     /// What can be sent where the request came, on its event loop.
     func hit(_ request: RequestHead, of hot: HotMedia, allocator: ByteBufferAllocator) -> HotMedia.Hit? {
         guard !isStopping else { return nil }
-        return hot.hit(request, date: date, allocator: allocator, readsOrigin: readsOrigin)
+        return hot.hit(request, date: date, allocator: allocator)
     }
 
     /// A response was begun in the short way.

@@ -1,0 +1,59 @@
+import Foundation
+import HTTPTypes
+import NIOCore
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// What the short way must leave to the long one.
+@Suite(.timeLimit(.minutes(5))) struct HotMediaTests {
+    /// Requests for a path over one connection, and its end; one field each, or none.
+    private func responses(
+        _ server: ProxyServer, _ target: String, _ fields: [String]
+    ) async throws -> [RawResponse] {
+        let requests = fields.enumerated().map { index, field in
+            let last = index == fields.count - 1 ? "Connection: close\r\n" : ""
+            return "GET \(target) HTTP/1.1\r\nHost: localhost\r\n" + (field.isEmpty ? "" : field + "\r\n") + last
+                + "\r\n"
+        }
+        var bytes = try await server.exchange(requests.joined())[...]
+        return try fields.map { _ in try #require(RawResponse(&bytes)) }
+    }
+
+    private static func film(_ fields: HTTPFields) -> OriginResource {
+        var film = OriginResource.pattern(1000)
+        film.headerFields = fields
+        return film
+    }
+
+    @Test func `Who has no token gets nothing over a connection on which somebody had it`() async throws {
+        try await OriginServer.run(["/film": Self.film([.cacheControl: "max-age=1000"])]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.token = "a-token-of-some-length"
+            try await ProxyServer.run(configuration) { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/film"
+                let field = "Proxy-Authorization: Bearer a-token-of-some-length"
+                // The last one can't go the short way, as it ends the connection.
+                let all = try await responses(server, target, [field, field, field, "", "", field])
+                #expect(all.map(\.status) == [200, 200, 200, 401, 401, 200])
+            }
+        }
+    }
+
+    @Test func `A response that varies by Origin is not sent to another one`() async throws {
+        let fields: HTTPFields = [.cacheControl: "max-age=1000", .vary: "Origin"]
+        try await OriginServer.run(["/film": Self.film(fields)]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration) { server, _ in
+                let sent = ["", "", "Origin: http://a.example", "Origin: http://b.example", "", ""]
+                let all = try await responses(server, "/film", sent)
+                #expect(all.map(\.status) == [200, 200, 200, 200, 200, 200])
+                let asked = origin.log.exchanges.map { $0.headerFields[.origin] }
+                #expect(asked == [nil, "http://a.example", "http://b.example"])
+            }
+        }
+    }
+}
