@@ -49,7 +49,8 @@ final class RequestBodyStream: Sendable {
     /// No more comes, or nobody wants it.
     func fail() {
         let waiter = state.withLock { state in
-            if !state.isEnded { state.isFailed = true }
+            // What is thrown away must not be taken for the end.
+            if !state.isEnded || !state.pieces.isEmpty { state.isFailed = true }
             state.pieces = []
             state.bytes = 0
             return state.waiter.take()
