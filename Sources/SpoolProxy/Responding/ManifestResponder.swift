@@ -29,14 +29,15 @@ struct ManifestResponder: Sendable {
         of media: MediaResource, _ response: StoredResponse, for request: RequestHead, _ call: OriginCall
     ) async throws -> Manifest? {
         guard response.status == 200, Self.mayBeManifest(response) else { return nil }
-        let name = media.key.hash + (response.validator.entityTag?.text ?? response.validator.lastModified ?? "")
+        // What is found of a version that nothing tells from the next is not noted.
+        let name = (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
         let kind: ManifestKind?
-        if let known = kinds[name] {
+        if let name, let known = kinds[name] {
             kind = known
         } else {
             guard Self.isWorthALook(request, response) else { return nil }
             kind = try await look(media, response)
-            kinds.note(kind, of: name)
+            if let name { kinds.note(kind, of: name) }
         }
         guard let kind else { return nil }
         return try await rewritten(kind, media, call)
