@@ -11,6 +11,8 @@ func open<Chunk>(
     _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration,
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {
+    var configuration = configuration
+    if let hold = request.longestHold { configuration.headTimeout = max(configuration.headTimeout, hold) }
     var walk = try RedirectWalk(request, configuration)
     while true {
         let url = walk.request.url

@@ -47,7 +47,18 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - Parameter cache: What it serves from; it stays the caller's, to be closed after ``stop(within:)``.
     /// - Throws: ``ProxyError`` with code `configuration`: a token is missing, a value is not possible, the log can't be
     ///   written.
-    public init(cache: MediaCache, configuration: ProxyConfiguration = ProxyConfiguration()) throws(ProxyError) {
+    public convenience init(
+        cache: MediaCache, configuration: ProxyConfiguration = ProxyConfiguration()
+    ) throws(ProxyError) {
+        try self.init(cache: cache, configuration: configuration, clock: ContinuousClock())
+    }
+
+    /// As ``init(cache:configuration:)``.
+    ///
+    /// - Parameter clock: What responses are waited for by.
+    init(
+        cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>
+    ) throws(ProxyError) {
         try configuration.validate()
         self.cache = cache
         self.configuration = configuration
@@ -65,8 +76,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.sources = sources
         let passing = PassingResponder(cache: cache, configuration: configuration)
         let media = MediaResponder(
-            cache: cache, configuration: configuration, date: date, clock: ContinuousClock(), passing: passing,
-            manifests: ManifestResponder(cache: cache, kinds: kinds, date: date))
+            cache: cache, configuration: configuration, date: date, clock: clock, passing: passing,
+            manifests: ManifestResponder(cache: cache, kinds: kinds, holds: ResponseHolds(), date: date))
         let origins = OriginRules(
             allowedHosts: configuration.allowedHosts, mark: mark, ownPort: configuration.ownPort)
         func service(

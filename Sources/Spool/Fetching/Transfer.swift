@@ -83,8 +83,12 @@ struct Transfer {
         resource.serving.count { $0.originRequests += 1 }
         let asked = clock.elapsed()
         let requestDate = clock.now()
+        let isHeld = request.longestHold != nil
+        // Others may use the line while nothing comes over this one.
+        if isHeld { connection.pause() }
         let response = try await context.upstream.open(request)
-        note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
+        connection.resume()
+        if !isHeld { note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         let cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now(),
@@ -128,6 +132,7 @@ struct Transfer {
     ) -> UpstreamRequest {
         var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
         request.followsRedirects = context.configuration.followsRedirects
+        request.longestHold = start.credentials.source.responseHold
         request.headerFields[.acceptEncoding] = "identity"
         if let upper = start.upper {
             request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)

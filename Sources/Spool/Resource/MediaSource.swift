@@ -34,10 +34,14 @@ public struct MediaSource: Sendable {
     /// The resource, as a player sees it.
     public let url: URL
     /// The name under which the app wants it kept; nil: the one that the cache's key policy makes of ``url``.
-    public let key: CacheKey?
+    public package(set) var key: CacheKey?
     /// What is sent along from the first request on, where that is known beforehand.
     let headerFields: HTTPFields
     let resolve: @Sendable (Reason) async throws -> ResolvedRequest
+    /// How long its origin may hold a response back on purpose, until what is asked for exists, as for a blocking reload of
+    /// HLS (RFC 8216bis §6.2.5.2); nil: it never does. A held response tells nothing of the line, and its connection counts
+    /// for none while it waits.
+    package var responseHold: Duration?
     /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
     let resolver: UUID?
 

@@ -33,6 +33,8 @@ public struct UpstreamRequest: Sendable {
     package var body: UpstreamBody?
     /// Whether a redirect is followed, of `GET` and `HEAD`; if not, it is the response.
     package var followsRedirects = true
+    /// How long the head of the response may take at least, where its origin is known to hold it back; nil: as ever.
+    package var longestHold: Duration?
 
     /// Creates a request for `url` with `headerFields`.
     public init(url: URL, headerFields: HTTPFields = [:]) {

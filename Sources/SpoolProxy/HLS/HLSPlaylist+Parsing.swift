@@ -98,9 +98,14 @@ struct HLSParser {
         case "-X-MAP": try readMap(HLSAttributeList(value))
         case "-X-KEY": try readKey(HLSAttributeList(value))
         case "-X-MEDIA-SEQUENCE", "-X-PLAYLIST-TYPE", "-X-DISCONTINUITY-SEQUENCE", "-X-I-FRAMES-ONLY": isMedia = true
-        case "-X-PART", "-X-PART-INF", "-X-PRELOAD-HINT", "-X-RENDITION-REPORT":
+        case "-X-PART", "-X-PART-INF", "-X-RENDITION-REPORT":
             isMedia = true
             playlist.isLowLatency = true
+        case "-X-PRELOAD-HINT":
+            isMedia = true
+            playlist.isLowLatency = true
+            if let uri = try string("URI", of: HLSAttributeList(value)) { playlist.preloadHints.append(uri) }
+            try checkCount()
         case "-X-SERVER-CONTROL":
             isMedia = true
             if HLSAttributeList(value).symbol("CAN-BLOCK-RELOAD") == "YES" { playlist.isLowLatency = true }
@@ -247,7 +252,7 @@ struct HLSParser {
     private func checkCount() throws(ManifestError) {
         let count =
             playlist.segments.count + playlist.variants.count + playlist.renditions.count + playlist.iFrameStreams.count
-            + playlist.sessionKeys.count
+            + playlist.sessionKeys.count + playlist.preloadHints.count
         guard count <= limit else {
             throw ManifestError(.tooLarge, "a playlist lists more than \(limit) things")
         }

@@ -38,6 +38,8 @@ package struct HLSPlaylist: Hashable, Sendable {
     package internal(set) var isEnded = false
     /// Whether it has what only low latency needs: parts, hints, blocking reload.
     package internal(set) var isLowLatency = false
+    /// Parts and sections that will exist soon and may be asked for already (`EXT-X-PRELOAD-HINT`).
+    package internal(set) var preloadHints: [String] = []
     /// Whether it leaves out segments that an earlier one had (`EXT-X-SKIP`).
     package internal(set) var isDelta = false
 

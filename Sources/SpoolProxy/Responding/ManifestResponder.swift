@@ -19,6 +19,7 @@ struct ManifestResponder: Sendable {
 
     let cache: MediaCache
     let kinds: ManifestKinds
+    let holds: ResponseHolds
     let date: DateText
 
     /// The manifest that a media file is; nil if it is none.
@@ -83,8 +84,10 @@ struct ManifestResponder: Sendable {
         }
         let lifetime: ManifestLifetime
         do throws(ManifestError) {
-            (bytes, lifetime) = try Self.rewrite(kind, bytes, call, finalURL: response.url)
+            (bytes, lifetime) = try rewrite(kind, bytes, call, finalURL: response.url)
         } catch {
+            // One that was cut while it was written must not stay. Where the disk refuses, it goes once it is stale.
+            _ = try? await media.remove()
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(lifetime, of: media, response)
@@ -99,7 +102,7 @@ struct ManifestResponder: Sendable {
     /// Rewrites a manifest.
     ///
     /// - Parameter finalURL: Where it was found, after redirects; nil: where it was asked for.
-    static func rewrite(
+    func rewrite(
         _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, finalURL: URL?
     ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
         var found = call.url
@@ -114,6 +117,7 @@ struct ManifestResponder: Sendable {
             let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             // Faults in it are the player's to find, who may take no notice of them; but then nobody knows how long it is right.
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)
+            if let playlist { holds.note(playlist, requested: call.url, found: found) }
             return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)

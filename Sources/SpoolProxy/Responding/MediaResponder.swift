@@ -20,7 +20,12 @@ struct MediaResponder: Sendable {
     ///
     /// - Throws: `RequestFailure`: 504 where the origin does not begin to respond in time.
     func respond(to request: RequestHead, _ call: OriginCall) async throws -> Response {
-        let media = cache.media(for: try call.source)
+        var source = try call.source
+        let hold = manifests.holds.limit(for: call.url)
+        source.responseHold = hold
+        // Whatever the cache's key policy makes of queries: these say which playlist is meant.
+        if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
+        let media = cache.media(for: source)
         if call.isReverse, passed.contains(call.url.description, at: date.second) {
             return try await passing.respond(to: request, call, body: nil)
         }
@@ -32,14 +37,14 @@ struct MediaResponder: Sendable {
             let reader = reader(of: media, range, demand)
             let opened: OpenedResponse
             do {
-                opened = try await withinTime(media, reader)
+                opened = try await withinTime(media, reader, hold: hold)
                 if call.isReverse, opened.response.dropsCookies, !demand.onlyIfCached {
                     // What came is somebody else's, or would be: this client asks for a response of its own.
                     reader.cancel()
                     passed.insert(call.url.description, at: date.second)
                     return try await passing.respond(to: request, call, body: nil)
                 }
-                if let manifest = try await manifest(of: media, opened, for: request, call) {
+                if let manifest = try await manifest(of: media, opened, for: request, call, hold: hold) {
                     reader.cancel()
                     return response(to: request, manifest, opened)
                 }
@@ -66,14 +71,16 @@ struct MediaResponder: Sendable {
     }
 
     private func manifest(
-        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall
+        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall,
+        hold: Duration?
     ) async throws -> ManifestResponder.Manifest? {
         let looking = Task(executorPreference: media.readingExecutor) { [manifests] in
             try await manifests.manifest(of: media, opened.response, for: request, call)
         }
-        guard let found = try await FirstResult.value(of: looking, within: .seconds(10), on: clock) else {
+        let limit = max(.seconds(10), hold ?? .zero)
+        guard let found = try await FirstResult.value(of: looking, within: limit, on: clock) else {
             looking.cancel()
-            throw RequestFailure(504, "the manifest has not come within 10 seconds", retryAfter: 1)
+            throw RequestFailure(504, "the manifest has not come within \(limit)", retryAfter: 1)
         }
         return found
     }
@@ -133,14 +140,20 @@ struct MediaResponder: Sendable {
         }
     }
 
-    private func withinTime(_ media: MediaResource, _ reader: MediaReader) async throws -> OpenedResponse {
+    /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
+    private func withinTime(
+        _ media: MediaResource, _ reader: MediaReader, hold: Duration?
+    ) async throws -> OpenedResponse {
         let opening = Task(executorPreference: media.readingExecutor) { try await reader.response() }
-        let limit = configuration.limits.responseTime
+        let limit = max(configuration.limits.responseTime, hold ?? .zero)
         if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
         // What was asked for may still come, for the next who asks.
         Task { [clock] in
             _ = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock)  // Nobody waits for it.
             opening.cancel()
+        }
+        guard hold == nil else {
+            throw RequestFailure(503, "the origin has not got within \(limit) what it was asked for", retryAfter: 1)
         }
         throw RequestFailure(504, "the origin has not begun to respond within \(limit)", retryAfter: 1)
     }

@@ -69,16 +69,18 @@ extension ProxyServer {
     /// Lends a running server over a temporary cache to `body`.
     static func run<R>(
         _ configuration: ProxyConfiguration = ProxyConfiguration(), freshness: FreshnessPolicy = .http,
+        keys: CacheKeyPolicy = .url, clock: any Clock<Duration> = ContinuousClock(),
         _ body: (ProxyServer, MediaCache) async throws -> R
     ) async throws -> R {
         var (configuration, settings) = (configuration, MediaCache.Configuration())
         configuration.port = 0
         configuration.threads = 1
         settings.freshness = freshness
+        settings.keyPolicy = keys
         configuration.prepare(&settings)
         let cache = MediaCache.temporary(
             upstream: HTTPUpstream.standard(configuration.guarding(.init())), configuration: settings)
-        let server = try ProxyServer(cache: cache, configuration: configuration)
+        let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
         try await server.start()
         do {
             let result = try await body(server, cache)
