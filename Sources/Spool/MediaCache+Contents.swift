@@ -9,6 +9,12 @@ extension MediaCache {
         try await store.resources().map { StoredResource($0) }
     }
 
+    /// Of what is kept, what was used last, the last one first; and how many resources are kept.
+    package func recentResources(limit: Int) async throws -> (resources: [StoredResource], count: Int) {
+        let (resources, count) = try await store.recentResources(limit: limit)
+        return (resources.map { StoredResource($0) }, count)
+    }
+
     /// What is kept under a key; nil if nothing is.
     ///
     /// Of variants (see ``remove(_:)-(CacheKey)``), the one that has the key itself; a source's is found by the source.
@@ -32,7 +38,8 @@ extension MediaCache {
 
     /// Keeps what is stored under a key from eviction, also across launches, until it is unpinned or removed.
     ///
-    /// Variants of it, too, as far as they are stored: see ``remove(_:)-(CacheKey)``.
+    /// Variants of it, too, as far as they are stored: see ``remove(_:)-(CacheKey)``; of a playlist, the segments and all
+    /// else that came through a server or a download of it.
     ///
     /// - Throws: `CacheError` with code `.notStored` when nothing of it is kept.
     public func pin(_ key: CacheKey) async throws { try await context.setPinned(true, key) }

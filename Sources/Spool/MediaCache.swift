@@ -143,6 +143,7 @@ public final class MediaCache: Sendable {
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
+        if let presentation = source.presentation { resource?.presentation = presentation }
         return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: resources)
     }
 

@@ -77,7 +77,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let passing = PassingResponder(cache: cache, configuration: configuration)
         let media = MediaResponder(
             cache: cache, configuration: configuration, date: date, clock: clock, passing: passing,
-            manifests: ManifestResponder(cache: cache, kinds: kinds, holds: ResponseHolds(), date: date))
+            manifests: ManifestResponder(
+                cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(), date: date))
         let origins = OriginRules(
             allowedHosts: configuration.allowedHosts, mark: mark, ownPort: configuration.ownPort)
         func service(

@@ -15,13 +15,16 @@ extension CacheContext {
         if !isStored { throw CacheError(.notStored, "nothing is kept under the key \(key)", key: key) }
     }
 
-    /// Removes what is kept under a key, and as a variant of it.
+    /// Removes what is kept under a key, as a variant of it, and as a part of its presentation.
     ///
     /// - Returns: Whether anything was.
     func remove(_ key: CacheKey) async throws -> Bool {
         let store = try await opening.directory()
         var wasStored = false
-        for key in try await variants(of: key, in: store) where try await store.remove(key) { wasStored = true }
+        for key in try await variants(of: key, in: store) {
+            for part in try await store.parts(of: key) where try await store.remove(part) { wasStored = true }
+            if try await store.remove(key) { wasStored = true }
+        }
         return wasStored
     }
 

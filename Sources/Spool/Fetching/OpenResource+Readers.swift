@@ -63,7 +63,7 @@ extension OpenResource {
 
     private func noteUse() {
         guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
-        context.opening.openedStore?.noteUse(of: storageKey)
+        context.opening.openedStore?.noteUse(of: storageKey, in: presentation)
     }
 
     /// Ends a reader; one that waits is woken and finds its end.

@@ -55,7 +55,7 @@ extension OpenResource {
     ) async throws -> Lease {
         let store = try await context.store
         guard context.configuration.freshness == .http else {
-            return try store.begin(key, url: address, description: description, isKept: isKept, user: self)
+            return try begin(key, description, isKept: isKept, in: store)
         }
         // Two variants of a resource that begin at once must not take each other for their own.
         return try await context.variants.run(self.key) {
@@ -86,8 +86,21 @@ extension OpenResource {
             {
                 return lease
             }
-            return try store.begin(key, url: address, description: description, isKept: isKept, user: self)
+            return try begin(key, description, isKept: isKept, in: store)
         }
+    }
+
+    private func begin(
+        _ key: CacheKey, _ description: GenerationDescription, isKept: Bool, in store: Store
+    ) throws -> Lease {
+        try store.begin(
+            key, url: address, description: description, in: presentation, isKept: isKept, user: self)
+    }
+
+    /// What it is a part of, as its last source has said.
+    var presentation: CacheKey? {
+        get { state.withLock { $0.presentation } }
+        set { state.withLock { $0.presentation = newValue } }
     }
 
     /// The key under which the bytes are stored.

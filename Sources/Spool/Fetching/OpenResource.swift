@@ -36,6 +36,8 @@ final class OpenResource: Sendable {
         var isRevalidating = false
         /// Where its variant is stored; nil before that is known.
         var storageKey: CacheKey?
+        /// What it is a part of.
+        var presentation: CacheKey?
         /// The head that was last made from a description, and from which.
         var response: (description: GenerationDescription, response: StoredResponse)?
     }

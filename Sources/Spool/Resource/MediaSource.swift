@@ -42,6 +42,9 @@ public struct MediaSource: Sendable {
     /// HLS (RFC 8216bis §6.2.5.2); nil: it never does. A held response tells nothing of the line, and its connection counts
     /// for none while it waits.
     package var responseHold: Duration?
+    /// The key of the playlist or manifest that names it: they are used, pinned and removed together, as far as both are
+    /// stored.
+    package var presentation: CacheKey?
     /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
     let resolver: UUID?
 

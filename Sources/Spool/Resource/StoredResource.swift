@@ -21,6 +21,8 @@ public struct StoredResource: Sendable, Hashable {
     public var isPinned: Bool
     /// When a reader last opened it.
     public var lastUsed: Date
+    /// The key of the playlist that names it as a part of its presentation.
+    package var presentation: CacheKey?
 
     /// Number of bytes kept.
     public var storedByteCount: Int64 { storedRanges.byteCount }
@@ -35,6 +37,7 @@ extension StoredResource {
             key: resource.key, address: resource.url, length: resource.description?.length,
             mimeType: resource.description?.contentType,
             validator: version?.validator.entityTag?.text ?? version?.validator.lastModified,
-            storedRanges: resource.landed, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt)
+            storedRanges: resource.landed, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt,
+            presentation: resource.presentation)
     }
 }

@@ -7,7 +7,11 @@ import SpoolProxy
 /// `spool ls`: what the cache holds.
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ls", abstract: "List what the cache holds; also while another process uses it.")
+        commandName: "ls", abstract: "List what the cache holds; also while another process uses it.",
+        discussion: """
+            A stream of many files is one line, that of its playlist; --json lists each file, with the key of its playlist as \
+            its presentation.
+            """)
 
     @OptionGroup var options: CacheOptions
 
@@ -17,12 +21,11 @@ struct ListCommand: AsyncParsableCommand {
         let contents = found ?? []
         if options.json { return try Output.json(contents.map(MediaReport.init)) }
         let cells = RangeBar.cells(upTo: 20, in: Output.columns(of: STDOUT_FILENO).map { $0 / 4 })
-        for media in contents {
-            let bar = RangeBar.text(media.storedRanges, length: media.length, cells: cells)
+        for stored in StoredPresentation.presentations(in: contents) {
             let columns =
-                (cells > 0 ? [bar] : []) + [
-                    media.share.padded(to: 9), ByteCount(bytes: media.storedByteCount).text.padded(to: 9),
-                    media.isPinned ? "pinned" : "      ", media.address,
+                (cells > 0 ? [stored.bar(cells: cells)] : []) + [
+                    stored.share.padded(to: 9), ByteCount(bytes: stored.byteCount).text.padded(to: 9),
+                    stored.media.isPinned ? "pinned" : "      ", stored.media.address,
                 ]
             try Output.line(columns.joined(separator: "  "))
         }

@@ -2,6 +2,7 @@ import ArgumentParser
 import ByteRanges
 import Foundation
 import Spool
+import SpoolProxy
 
 /// `spool rm`: remove resources from the cache, pinned or not.
 struct RemoveCommand: AsyncParsableCommand {
@@ -29,12 +30,15 @@ struct RemoveCommand: AsyncParsableCommand {
             let contents = try await cache.storedResources()
             let stored = Set(contents.map(\.key))
             let wanted = Set(urls.map(\.key))
-            var removed: [StoredResource] = []
+            var removed: [StoredPresentation] = []
             var failures: [any Error] = urls.filter { !stored.contains($0.key) }.map(\.notStored)
-            for media in contents where all || wanted.contains(media.key) {
+            let presentations = StoredPresentation.presentations(in: contents)
+            let parts = presentations.flatMap(\.parts).map { StoredPresentation(media: $0) }
+            // A part by its own address, too.
+            for stored in presentations + (all ? [] : parts) where all || wanted.contains(stored.media.key) {
                 do {
-                    try await cache.remove(media.key)
-                    removed.append(media)
+                    try await cache.remove(stored.media.key)
+                    removed.append(stored)
                 } catch let error as CacheError {
                     failures.append(error)
                 }
@@ -42,12 +46,12 @@ struct RemoveCommand: AsyncParsableCommand {
             return (removed: removed, failures: failures)
         }
         let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
-        let bytes = removed.reduce(0) { $0 + $1.storedByteCount }
+        let bytes = removed.reduce(0) { $0 + $1.byteCount }
         if options.json {
-            try Output.json(Report(removed: removed.map(\.address), bytes: bytes))
+            try Output.json(Report(removed: removed.map(\.media.address), bytes: bytes))
         } else {
-            for media in removed {
-                try Output.line("removed \(media.address), \(ByteCount(bytes: media.storedByteCount).text)")
+            for stored in removed {
+                try Output.line("removed \(stored.media.address), \(ByteCount(bytes: stored.byteCount).text)")
             }
             if removed.count != 1 || all {
                 let total = "\(removed.count.counted("resource")), \(ByteCount(bytes: bytes).text)"

@@ -24,6 +24,8 @@ package struct MediaReport: Encodable, Sendable {
     package var pinned: Bool
     /// When it was last played.
     package var lastUsed: Date
+    /// The key of the playlist whose presentation it is a part of; null: of none.
+    @OrNull package var presentation: String?
 
     /// Of what is stored of one resource.
     package init(_ media: StoredResource) {
@@ -37,6 +39,7 @@ package struct MediaReport: Encodable, Sendable {
         complete = media.isComplete
         pinned = media.isPinned
         lastUsed = media.lastUsed
+        _presentation = OrNull(wrappedValue: media.presentation?.hash)
     }
 }
 #endif

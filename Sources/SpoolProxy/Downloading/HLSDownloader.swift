@@ -220,7 +220,12 @@ public struct HLSDownloader: Sendable {
         }
     }
 
-    private func media(at url: URL) -> MediaResource { cache.media(for: presentation.part(at: url)) }
+    private func media(at url: URL) -> MediaResource {
+        var source = presentation.part(at: url)
+        let whole = presentation.source
+        if url != whole.url { source.presentation = cache.key(for: whole) }
+        return cache.media(for: source)
+    }
 
     private static func url(of address: OriginURL) throws -> URL {
         guard let url = address.url else {

@@ -20,6 +20,7 @@ struct ManifestResponder: Sendable {
     let cache: MediaCache
     let kinds: ManifestKinds
     let holds: ResponseHolds
+    let presentations: Presentations
     let date: DateText
 
     /// The manifest that a media file is; nil if it is none.
@@ -84,7 +85,7 @@ struct ManifestResponder: Sendable {
         }
         let lifetime: ManifestLifetime
         do throws(ManifestError) {
-            (bytes, lifetime) = try rewrite(kind, bytes, call, finalURL: response.url)
+            (bytes, lifetime) = try rewrite(kind, bytes, call, media.key, response)
         } catch {
             // One that was cut while it was written must not stay. Where the disk refuses, it goes once it is stale.
             _ = try? await media.remove()
@@ -99,15 +100,13 @@ struct ManifestResponder: Sendable {
         return Manifest(response: response, bytes: bytes)
     }
 
-    /// Rewrites a manifest.
-    ///
-    /// - Parameter finalURL: Where it was found, after redirects; nil: where it was asked for.
-    func rewrite(
-        _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, finalURL: URL?
+    /// Rewrites a manifest, and notes what it says of other requests.
+    private func rewrite(
+        _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, _ key: CacheKey, _ response: StoredResponse
     ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
         var found = call.url
         // It is noted without its query, which is the asked one's unless it has moved.
-        if let finalURL, let final = try? OriginURL(finalURL),  // Else it was asked for where it is.
+        if let finalURL = response.url, let final = try? OriginURL(finalURL),  // Else it was asked for where it is.
             !final.isSameOrigin(as: found) || final.path != found.path
         {
             found = final
@@ -117,7 +116,11 @@ struct ManifestResponder: Sendable {
             let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             // Faults in it are the player's to find, who may take no notice of them; but then nobody knows how long it is right.
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)
-            if let playlist { holds.note(playlist, requested: call.url, found: found) }
+            if let playlist {
+                holds.note(playlist, requested: call.url, found: found)
+                let tag = response.validator.entityTag?.text ?? response.validator.lastModified ?? "\(bytes.count)"
+                presentations.note(playlist, at: call.url, key, tag: tag, found: found)
+            }
             return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)

@@ -23,6 +23,7 @@ struct MediaResponder: Sendable {
         var source = try call.source
         let hold = manifests.holds.limit(for: call.url)
         source.responseHold = hold
+        source.presentation = manifests.presentations.root(of: call.url)
         // Whatever the cache's key policy makes of queries: these say which playlist is meant.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
         let media = cache.media(for: source)

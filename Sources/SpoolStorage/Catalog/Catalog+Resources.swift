@@ -20,6 +20,31 @@ extension Catalog {
         }
     }
 
+    /// The resources that were used last, the last one first, and how many there are.
+    package func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
+        try read { db in
+            // One index for each of them.
+            let recent = try [0, 1].flatMap { pinned in
+                try Row.fetchAll(
+                    db,
+                    sql: resourceQuery + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
+                    arguments: [limit]
+                ).map { try Self.resource($0) }
+            }
+            let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM resource") ?? 0
+            return (Array(recent.sorted { $0.lastUsedAt > $1.lastUsedAt }.prefix(limit)), count)
+        }
+    }
+
+    /// The keys of a presentation's parts.
+    package func parts(of presentation: String) throws -> [String] {
+        try readOnce { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT key FROM resource WHERE presentation = (SELECT id FROM resource WHERE key = ?)")
+            return try String.fetchAll(statement, arguments: [presentation])
+        }
+    }
+
     /// Some keys, ascending, from the one after `key` on.
     package func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
@@ -33,13 +58,17 @@ extension Catalog {
         }
     }
 
-    /// Pins or unpins a resource.
+    /// Pins or unpins a resource, and what is a part of it.
     ///
     /// - Returns: False if the catalog knows no such resource.
     package func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
         try write { db in
             try db.execute(sql: "UPDATE resource SET pinned = ? WHERE key = ?", arguments: [isPinned, key])
-            return db.changesCount > 0
+            guard db.changesCount > 0 else { return false }
+            try db.execute(
+                sql: "UPDATE resource SET pinned = ? WHERE presentation = (SELECT id FROM resource WHERE key = ?)",
+                arguments: [isPinned, key])
+            return true
         }
     }
 
@@ -61,27 +90,52 @@ extension Catalog {
 
     /// Resources that may be evicted, the least recently used first: all that are not pinned, also those of no bytes.
     ///
+    /// A presentation's parts come where it was used last, its later parts first, then itself.
+    ///
     /// - Parameters:
     ///   - limit: How many at most.
     ///   - position: Where to go on, from the last one of the former call; nil begins.
     package func leastRecentlyUsed(limit: Int, after position: EvictionPosition? = nil) throws -> [EvictionCandidate] {
+        while true {
+            let (candidates, late) = try candidates(limit: limit, after: position)
+            guard !late.isEmpty, isWritable else { return candidates }
+            try write { db in
+                let update = try db.cachedStatement(sql: "UPDATE resource SET lastUsedAt = ? WHERE id = ?")
+                for (id, date) in late { try update.execute(arguments: [date, id]) }
+            }
+        }
+    }
+
+    /// As recorded, and for parts whose presentation was used later, the date that they are to have.
+    private func candidates(
+        limit: Int, after position: EvictionPosition?
+    ) throws -> (candidates: [EvictionCandidate], late: [(id: Int64, lastUsedAt: Int64)]) {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id
+                    SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id,
+                        whole.lastUsedAt - 1
                     FROM resource LEFT JOIN generation ON generation.resource = resource.id
-                    WHERE resource.pinned = 0 AND (resource.lastUsedAt, resource.id) > (?, ?)
-                    ORDER BY resource.lastUsedAt, resource.id LIMIT ?
+                        LEFT JOIN resource AS whole ON whole.id = resource.presentation
+                    WHERE resource.pinned = 0 AND resource.lastUsedAt >= ?1
+                        AND (resource.lastUsedAt > ?1 OR resource.id < ?2)
+                    ORDER BY resource.lastUsedAt, resource.id DESC LIMIT ?3
                     """)
-            return try Row.fetchAll(
-                statement, arguments: [position?.lastUsedAt ?? .min, position?.resource ?? .min, limit]
-            ).map { row in
+            let rows = try Row.fetchCursor(
+                statement, arguments: [position?.lastUsedAt ?? .min, position?.resource ?? .max, limit])
+            var candidates: [EvictionCandidate] = []
+            var late: [(id: Int64, lastUsedAt: Int64)] = []
+            while let row = try rows.next() {
                 let lastUsedAt: Int64 = try row.decode(atIndex: 2)
-                return EvictionCandidate(
-                    key: try row.decode(atIndex: 0), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
-                    lastUsedAt: Date(microseconds: lastUsedAt),
-                    position: EvictionPosition(lastUsedAt: lastUsedAt, resource: try row.decode(atIndex: 3)))
+                let id: Int64 = try row.decode(atIndex: 3)
+                if let date: Int64 = try row.decode(atIndex: 4), date > lastUsedAt { late.append((id, date)) }
+                candidates.append(
+                    EvictionCandidate(
+                        key: try row.decode(atIndex: 0), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
+                        lastUsedAt: Date(microseconds: lastUsedAt),
+                        position: EvictionPosition(lastUsedAt: lastUsedAt, resource: id)))
             }
+            return (candidates, late)
         }
     }
 
@@ -120,7 +174,8 @@ extension Catalog {
         SELECT resource.key, url, contentType, pinned, createdAt, lastUsedAt,
             generation.id, identifier, length, version, fields, storedBytes,
             tidyEpoch < (SELECT value FROM setting WHERE name = 'tidyEpoch'),
-            \(isOfVersion1 ? "1, NULL" : "format, landed")
+            \(version < 2 ? "1, NULL" : "format, landed"),
+            \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)")
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
     }
@@ -130,7 +185,7 @@ extension Catalog {
         var record = ResourceRecord(
             key: try row.decode(atIndex: 0), url: try row.decode(atIndex: 1), contentType: try row.decode(atIndex: 2),
             isPinned: try row.decode(atIndex: 3), createdAt: Date(microseconds: try row.decode(atIndex: 4)),
-            lastUsedAt: Date(microseconds: try row.decode(atIndex: 5)))
+            lastUsedAt: Date(microseconds: try row.decode(atIndex: 5)), presentation: try row.decode(atIndex: 15))
         guard let id: Int64 = try row.decode(atIndex: 6), let data: Data = try row.decode(atIndex: 7),
             let identifier = GenerationIdentifier(data)
         else { return record }

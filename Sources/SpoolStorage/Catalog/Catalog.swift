@@ -21,8 +21,8 @@ package final class Catalog: Sendable {
     /// Where a mark of damage goes; nil for looking only.
     private let marks: (any FileSystem)?
     var isWritable: Bool { marks != nil }
-    /// What version 1 wrote, and nobody could bring up to date: columns are missing.
-    let isOfVersion1: Bool
+    /// The version of its tables: what an older one wrote, and nobody could bring up to date, lacks columns.
+    let version: Int
 
     /// Opens a catalog to read and write, and begins it if there is none. One process at a time: the cache directory's
     /// lock sees to that.
@@ -63,18 +63,18 @@ package final class Catalog: Sendable {
         var configuration = Self.configuration
         configuration.readonly = true
         do {
-            (self.database, self.isOfVersion1) = try Self.translating(path) {
+            (self.database, self.version) = try Self.translating(path) {
                 let queue = try DatabaseQueue(
                     path: isFrozen ? Self.immutableURI(path) : path, configuration: configuration)
-                let isOfVersion1 = try queue.read { db in
+                let version = try queue.read { db in
                     try Self.refuseNewer(db, path: path)
                     let applied = try CatalogSchema.migrator.appliedIdentifiers(db)
                     guard applied.contains("1") else {
                         throw CacheError(.storage, "“\(path)” holds no tables")
                     }
-                    return !applied.contains("2")
+                    return applied.contains("3") ? 3 : applied.contains("2") ? 2 : 1
                 }
-                return (queue, isOfVersion1)
+                return (queue, version)
             }
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
             // Half of it may be in the log, which is not read: where the disk became full while that was brought in.
@@ -89,7 +89,7 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = nil
         self.marks = nil
-        self.isOfVersion1 = false
+        self.version = 3
         self.isNew = true
         self.database = try Self.translating(path) {
             let queue = try DatabaseQueue(configuration: Self.configuration)
@@ -116,7 +116,7 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = setAside
         self.marks = fileSystem
-        self.isOfVersion1 = false
+        self.version = 3
         // Made here first for its mode, 0600, which SQLite gives to the files beside it as well.
         _ = try fileSystem.openFile(path, .create)
         (self.database, self.isNew) = try Self.translating(path) {

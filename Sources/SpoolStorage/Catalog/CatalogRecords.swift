@@ -15,6 +15,8 @@ package struct ResourceRecord: Hashable, Sendable {
     package var createdAt: Date
     /// When it was last read or preloaded.
     package var lastUsedAt: Date
+    /// The key of the resource that it is a part of; nil: of none.
+    package var presentation: String?
     /// The version whose bytes are kept; nil if only the pin is.
     package var generation: GenerationRecord?
 }

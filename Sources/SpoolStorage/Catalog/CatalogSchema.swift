@@ -10,6 +10,7 @@ enum CatalogSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { db in try db.execute(sql: version1) }
         migrator.registerMigration("2") { db in try db.execute(sql: version2) }
+        migrator.registerMigration("3") { db in try db.execute(sql: version3) }
         return migrator
     }
 
@@ -18,7 +19,8 @@ enum CatalogSchema {
     /// - Throws: `DatabaseError` with `SQLITE_ERROR` where one is missing; `RowDecodingError` where a value is none.
     static func check(_ db: Database) throws {
         let columns = [
-            "setting": "name, value", "resource": "id, key, url, contentType, pinned, createdAt, lastUsedAt",
+            "setting": "name, value",
+            "resource": "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation",
             "generation": "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format",
             "block": "generation, idx, length, seal",
         ]
@@ -83,5 +85,16 @@ enum CatalogSchema {
         ALTER TABLE generation ADD COLUMN landed BLOB;
         ALTER TABLE generation ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
         CREATE INDEX resourcePinned ON resource (lastUsedAt, id) WHERE pinned = 1;
+        """
+
+    /// `presentation`: the resource that names this one as a part of it, as a playlist its segments: they are used, pinned
+    /// and removed together. A presentation is no part of another. A part's `lastUsedAt` may lie behind the presentation's:
+    /// it is set right when its turn to be evicted comes, so that a use of thousands of parts is a use of one row. Of
+    /// parts with one date the later ones go first: the beginning is what a next play needs.
+    private static let version3 = """
+        ALTER TABLE resource ADD COLUMN presentation INTEGER REFERENCES resource (id) ON DELETE SET NULL;
+        CREATE INDEX resourceByPresentation ON resource (presentation) WHERE presentation IS NOT NULL;
+        DROP INDEX resourceByUse;
+        CREATE INDEX resourceByUse ON resource (lastUsedAt, id DESC) WHERE pinned = 0;
         """
 }

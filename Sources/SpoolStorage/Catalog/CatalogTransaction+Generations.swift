@@ -101,7 +101,7 @@ extension CatalogTransaction {
 
     // MARK: - Resources
 
-    /// Notes that a resource was used; never moves its date back.
+    /// Notes that a resource was used, and with it what it is a part of; never moves a date back.
     package func noteUse(of key: String, at date: Date) throws {
         // A date that lies far ahead is of a clock that was wrong.
         try db.cachedStatement(
@@ -110,6 +110,35 @@ extension CatalogTransaction {
                 WHERE key = ?2 AND (lastUsedAt < ?1 OR lastUsedAt - 60000000 > ?1)
                 """
         ).execute(arguments: [date.microseconds, key])
+        // Just after its part: it goes last.
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET lastUsedAt = ?1 + 1
+                WHERE id = (SELECT presentation FROM resource WHERE key = ?2)
+                    AND (lastUsedAt <= ?1 OR lastUsedAt - 60000000 > ?1)
+                """
+        ).execute(arguments: [date.microseconds, key])
+    }
+
+    /// Makes a resource a part of a presentation, pinned if that is, as far as both are recorded.
+    ///
+    /// What is a part of the resource becomes one of the presentation: a master playlist has its media playlists' segments.
+    package func setPresentation(_ presentation: String, of key: String) throws {
+        guard presentation != key else { return }
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET presentation = whole.id, pinned = MAX(resource.pinned, whole.pinned)
+                FROM (SELECT id, pinned FROM resource WHERE key = ?1 AND presentation IS NULL) AS whole
+                WHERE resource.key = ?2 AND resource.presentation IS NOT whole.id
+                """
+        ).execute(arguments: [presentation, key])
+        guard db.changesCount > 0 else { return }
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET presentation = (SELECT presentation FROM resource WHERE key = ?1)
+                WHERE presentation = (SELECT id FROM resource WHERE key = ?1)
+                """
+        ).execute(arguments: [key])
     }
 
     /// Forgets a resource, its pin too.

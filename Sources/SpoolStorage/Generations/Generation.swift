@@ -22,6 +22,8 @@ package final class Generation: Sendable {
     package let identifier: GenerationIdentifier
     /// Scheme, host and path: what people are shown.
     package let url: String
+    /// What it was begun as a part of.
+    let presentation: CacheKey?
 
     /// Nil if nothing of it may be on disk.
     let disk: MediaFile?
@@ -47,9 +49,10 @@ package final class Generation: Sendable {
     init(
         key: CacheKey, identifier: GenerationIdentifier, url: String, description: GenerationDescription,
         disk: MediaFile?, row: CatalogRow, isKept: Bool, isProven: Bool, ledger: Ledger, memoryLedger: Ledger,
-        owner: any GenerationOwner
+        owner: any GenerationOwner, presentation: CacheKey? = nil
     ) {
         self.key = key
+        self.presentation = presentation
         self.identifier = identifier
         self.url = url
         self.disk = disk

@@ -9,6 +9,8 @@ final class Flusher: Sendable {
     struct Pending: Sendable {
         var generations: [GenerationIdentifier: Generation] = [:]
         var used: [CacheKey: Date] = [:]
+        /// What used resources are parts of.
+        var presentations: [CacheKey: CacheKey] = [:]
 
         var isEmpty: Bool { generations.isEmpty && used.isEmpty }
     }
@@ -40,7 +42,12 @@ final class Flusher: Sendable {
     func note(_ generation: Generation) { change { $0.generations[generation.identifier] = generation } }
 
     /// The resource has been used.
-    func noteUse(of key: CacheKey, at date: Date) { change { $0.used[key] = date } }
+    func noteUse(of key: CacheKey, in presentation: CacheKey?, at date: Date) {
+        change {
+            $0.used[key] = date
+            if let presentation { $0.presentations[key] = presentation }
+        }
+    }
 
     private func change(_ body: (inout Pending) -> Void) {
         state.withLock { state in
@@ -88,6 +95,7 @@ final class Flusher: Sendable {
         state.withLock { state in
             state.pending.generations.merge(pending.generations) { newer, _ in newer }
             state.pending.used.merge(pending.used) { newer, _ in newer }
+            state.pending.presentations.merge(pending.presentations) { newer, _ in newer }
             state.failures += 1
             schedule(&state)
             return state.failures == 1

@@ -22,6 +22,25 @@ extension Store {
         }
     }
 
+    /// Of what is kept, what was used last, the last one first; and how many resources are kept.
+    package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
+        try checkOpen()
+        return try await executor.run(in: .background) {
+            if self.directory.access.isWritable { try self.writeChanges() }
+            let (records, count) = try self.catalog.recentResources(limit: limit)
+            return (try records.map { try StoredResourceRecord($0, in: self.catalog) }, count)
+        }
+    }
+
+    /// The keys of a presentation's parts.
+    package func parts(of presentation: CacheKey) async throws -> [CacheKey] {
+        try checkOpen()
+        return try await executor.run(in: .background) {
+            if self.directory.access.isWritable { try self.writeChanges() }
+            return try self.catalog.parts(of: presentation.hash).map { CacheKey(hash: $0) }
+        }
+    }
+
     /// What a cache directory holds, without opening it: also while another process has it open.
     ///
     /// - Parameter key: One resource only.
@@ -46,6 +65,7 @@ extension StoredResourceRecord {
                     length: $0.length, contentType: record.contentType, version: $0.version, fields: $0.fields)
             },
             landed: try generation.map { try $0.landed ?? catalog.landed(of: $0.id) } ?? ByteRangeSet(),
-            isPinned: record.isPinned, createdAt: record.createdAt, lastUsedAt: record.lastUsedAt)
+            isPinned: record.isPinned, createdAt: record.createdAt, lastUsedAt: record.lastUsedAt,
+            presentation: record.presentation.map { CacheKey(hash: $0) })
     }
 }

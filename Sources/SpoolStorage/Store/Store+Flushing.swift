@@ -55,6 +55,9 @@ extension Store {
         do {
             _ = try catalog.transaction { transaction in
                 for life in lives { try write(life, transaction, &round) }
+                for (key, presentation) in pending.presentations {
+                    try transaction.setPresentation(presentation.hash, of: key.hash)
+                }
                 for (key, date) in pending.used { try transaction.noteUse(of: key.hash, at: date) }
             } committed: { _ in
                 ended = noteWritten(round)
@@ -117,6 +120,9 @@ extension Store {
             taken.isBegun = true
             generation.row.value = begun.id
             if let replaced = begun.replaced { round.replaced.append(replaced) }
+            if let presentation = generation.presentation {
+                try transaction.setPresentation(presentation.hash, of: generation.key.hash)
+            }
         } else {
             taken.description = generation.takeDescription()
         }
@@ -167,9 +173,11 @@ extension Store {
     // MARK: - Uses
 
     /// The resource is used now.
-    package func noteUse(of key: CacheKey) {
+    ///
+    /// - Parameter presentation: What it is a part of from now on, if that is stored; nil: of what it was before.
+    package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil) {
         guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return }
-        flusher.noteUse(of: key, at: nextUse())
+        flusher.noteUse(of: key, in: presentation, at: nextUse())
     }
 
     func nextUse() -> Date {

@@ -126,11 +126,12 @@ extension Store: GenerationOwner {
     ///
     /// - Parameters:
     ///   - url: Scheme, host and path; what follows is cut off when it is recorded.
+    ///   - presentation: What it is a part of, if that is stored; nil: of what the version before was.
     ///   - isKept: Whether anything may be on disk.
     /// - Throws: ``CacheError`` with code `closed` after ``close()``.
     package func begin(
-        _ key: CacheKey, url: String, description: GenerationDescription, isKept: Bool = true,
-        user: (any GenerationUser)? = nil
+        _ key: CacheKey, url: String, description: GenerationDescription, in presentation: CacheKey? = nil,
+        isKept: Bool = true, user: (any GenerationUser)? = nil
     ) throws -> Lease {
         let isOnDisk = isKept && directory.access.isWritable
         let prepared = isOnDisk ? directory.takePrepared() : nil
@@ -142,7 +143,8 @@ extension Store: GenerationOwner {
                 identifier, key: key, landed: [], isRecordStale: false, length: description.length, row: row) : nil
         let generation = Generation(
             key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
-            isKept: isOnDisk, isProven: false, ledger: ledger, memoryLedger: memoryLedger, owner: self)
+            isKept: isOnDisk, isProven: false, ledger: ledger, memoryLedger: memoryLedger, owner: self,
+            presentation: presentation)
         // If it is open already, or too many are, it is opened by its path.
         if let file = prepared?.1, let disk { _ = disk.file.adopt(file) }
         let isBegun = table.withLock { table in

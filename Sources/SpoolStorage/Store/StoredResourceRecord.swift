@@ -17,4 +17,6 @@ package struct StoredResourceRecord: Sendable, Hashable {
     package var createdAt: Date
     /// When it was last used.
     package var lastUsedAt: Date
+    /// What it is a part of, as a segment of a playlist's presentation.
+    package var presentation: CacheKey?
 }

@@ -14,8 +14,8 @@ struct UseTimes: Sendable {
 
     mutating func next(at now: Date) -> Use {
         let isAfterJump = now.addingTimeInterval(60) < last
-        // A microsecond is what the catalog can tell apart.
-        last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_001))
+        // A microsecond is what the catalog can tell apart; that between two uses is for what the used one is a part of.
+        last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
         return Use(date: last, isAfterJump: isAfterJump)
     }
 }

@@ -1,0 +1,103 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// Files that are used and go together, as a playlist and its segments.
+@Suite("Store: presentations", .timeLimit(.minutes(10)))
+struct StorePresentationTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    /// Stores a resource of a block, as a part of a presentation.
+    private func store(_ name: String, in presentation: String? = nil, _ store: Store) async throws {
+        let lease = try store.begin(
+            key(name), url: StoreFixture.url(name),
+            description: GenerationDescription(length: block, contentType: "video/mp4", version: name),
+            in: presentation.map(key))
+        try await fixture.land(0..<block, of: name, in: lease.generation)
+        lease.end()
+        store.noteUse(of: key(name), in: presentation.map(key))
+        try await store.flush()
+    }
+
+    private func names(_ store: Store) async throws -> [String] {
+        try await store.resources().map { String($0.url.split(separator: "/").last ?? "") }.sorted()
+    }
+
+    @Test("A use of one part is a use of all: what was used before goes first, then all parts, the playlist last")
+    func use() async throws {
+        let store = try await fixture.open()
+        try await self.store("list", store)
+        for part in ["p0", "p1", "p2"] { try await self.store(part, in: "list", store) }
+        try await self.store("song", store)
+        store.noteUse(of: key("p1"))
+        for expected in [
+            ["list", "p0", "p1", "p2"], ["list", "p0", "p1"], ["list", "p1"], ["list"], [],
+        ] {
+            try await store.evict(to: Int64(expected.count) * block)
+            #expect(try await names(store) == expected)
+        }
+        try await store.close()
+    }
+
+    @Test("Hundreds of parts follow their playlist by one use of it, also after reopening")
+    func many() async throws {
+        var store = try await fixture.open()
+        try await self.store("list", store)
+        for number in 0..<300 { try await self.store("p\(number)", in: "list", store) }
+        for song in ["a", "b"] { try await self.store(song, store) }
+        store.noteUse(of: key("list"))
+        try await store.close()
+        store = try await fixture.open()
+        try await store.evict(to: 301 * block)
+        #expect(try await names(store).filter { $0.count == 1 }.isEmpty)
+        #expect(try await store.parts(of: key("list")).count == 300)
+        try await store.evict(to: 101 * block)
+        // Later parts first.
+        let left = try await names(store)
+        #expect(Set(left) == Set(["list"] + (0..<100).map { "p\($0)" }))
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A pin of the playlist holds its parts, also those that come later, until it is taken back")
+    func pin() async throws {
+        let store = try await fixture.open()
+        try await self.store("list", store)
+        try await self.store("p0", in: "list", store)
+        #expect(try await store.setPinned(true, key("list")))
+        try await self.store("p1", in: "list", store)
+        try await store.evict(to: 0)
+        #expect(try await names(store) == ["list", "p0", "p1"])
+        #expect(try await store.setPinned(false, key("list")))
+        try await store.evict(to: 0)
+        #expect(try await names(store).isEmpty)
+        try await store.close()
+    }
+
+    @Test("A master playlist takes over the parts of a playlist that it names")
+    func masters() async throws {
+        let store = try await fixture.open()
+        try await self.store("list", store)
+        try await self.store("p0", in: "list", store)
+        try await self.store("master", store)
+        store.noteUse(of: key("list"), in: key("master"))
+        try await store.flush()
+        #expect(try await Set(store.parts(of: key("master"))) == [key("list"), key("p0")])
+        // Nor the other way round, nor of itself.
+        store.noteUse(of: key("master"), in: key("list"))
+        store.noteUse(of: key("master"), in: key("master"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("list")).isEmpty)
+        #expect(try await store.parts(of: key("master")).count == 2)
+        _ = try await store.remove(key("master"))
+        #expect(try await store.resources().allSatisfy { $0.presentation == nil })
+        try await store.close()
+    }
+}
