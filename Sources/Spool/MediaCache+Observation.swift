@@ -11,6 +11,18 @@ extension MediaCache {
     /// It is added up when it is asked for; from any thread.
     public var statistics: TransferStatistics { resources.statistics }
 
+    /// What the cache does now; from any thread.
+    package var activity: CacheActivity {
+        var activity = CacheActivity(counts: context.events.counts)
+        for resource in resources.open {
+            let own = resource.activity
+            activity.readers += own.readers
+            activity.transfers += own.transfers
+        }
+        activity.transfers.sort { ($0.address, $0.start) < ($1.address, $1.start) }
+        return activity
+    }
+
     /// Checks every stored block against the checksum of what was received, 64 KiB each; it goes on beside players, whose
     /// reads come first.
     ///

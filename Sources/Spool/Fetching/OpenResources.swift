@@ -107,6 +107,9 @@ final class OpenResources: Sendable {
         }
     }
 
+    /// Those that are open or closing.
+    var open: [OpenResource] { state.withLock { $0.entries.values.map(\.resource) } }
+
     /// How many are open or closing.
     var count: Int { state.withLock { $0.entries.count } }
 

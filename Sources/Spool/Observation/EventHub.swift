@@ -9,6 +9,7 @@ final class EventHub: Sendable {
         var listeners: [Int: Listener] = [:]
         var nextID = 0
         var isFinished = false
+        var counts = CacheActivity.Counts()
     }
 
     /// A listener that lives as long as its stream does.
@@ -36,10 +37,14 @@ final class EventHub: Sendable {
         return AsyncStream { await queue.next() }
     }
 
+    /// How often what is counted has happened.
+    var counts: CacheActivity.Counts { state.withLock { $0.counts } }
+
     private var listeners: [EventQueue] { state.withLock { $0.listeners.values.compactMap(\.queue) } }
 
     func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
         let event = CacheEvent(key: key, address: address, kind: kind.about(key))
+        if kind.counts { state.withLock { $0.counts.note(kind) } }
         for listener in listeners { listener.append(event) }
         log(event)
     }

@@ -25,9 +25,18 @@ struct AdminResponder: Sendable {
         switch path.prefix(while: { $0 != "?" }) {
         case "/health": return Self.text("ok\n")
         case "/metrics":
-            return Self.response(metrics.text(of: cache), type: "text/plain; version=0.0.4; charset=utf-8")
-        case "/api/media": return Self.response(try await contents(), type: "application/json")
-        case "", "/": return Self.response(try await page(), type: "text/html; charset=utf-8")
+            return Self.response(figures(), type: "text/plain; version=0.0.4; charset=utf-8")
+        case "/api/media":
+            return try Self.response(json: try await cache.storedResources().map(MediaReport.init))
+        case "/api/status":
+            return try Self.response(json: try await AdminStatus(of: cache, metrics))
+        case "":
+            // What the page refers to is relative to the folder.
+            return Response(ResponseHead(308, [.location: ".spool/"]))
+        case "/": return Self.response(AdminPage.document, type: "text/html; charset=utf-8")
+        case "/page.css": return Self.response(AdminPage.style, type: "text/css; charset=utf-8")
+        case "/page.js": return Self.response(AdminPage.script, type: "text/javascript; charset=utf-8")
+        case "/icon.svg": return Self.response(AdminPage.icon, type: "image/svg+xml")
         default: throw RequestFailure(404, "nothing is here")
         }
     }
@@ -55,29 +64,18 @@ struct AdminResponder: Sendable {
             String(decoding: try JSONEncoder().encode(outcome), as: UTF8.self), type: "application/json")
     }
 
-    private func contents() async throws -> String {
+    private func figures() -> String {
+        var text = PrometheusText()
+        metrics.write(to: &text)
+        text.add(cache)
+        return text.text
+    }
+
+    private static func response(json value: some Encodable) throws -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
-        return String(
-            decoding: try encoder.encode(try await cache.storedResources().map(MediaReport.init)), as: UTF8.self)
-    }
-
-    private func page() async throws -> String {
-        var rows = ""
-        for media in try await cache.storedResources() {
-            let share = media.length.map { $0 > 0 ? "\(media.storedByteCount * 100 / $0) %" : "complete" } ?? "…"
-            rows += "<tr><td>\(media.address.inHTML)</td><td>\(media.storedByteCount)</td><td>\(share)</td></tr>\n"
-        }
-        return """
-            <!doctype html>
-            <html lang="en"><head><meta charset="utf-8"><title>Spool</title></head>
-            <body><h1>Spool</h1>
-            <table><thead><tr><th>Media</th><th>Bytes stored</th><th>Share</th></tr></thead>
-            <tbody>
-            \(rows)</tbody></table></body></html>
-
-            """
+        return response(String(decoding: try encoder.encode(value), as: UTF8.self), type: "application/json")
     }
 
     private static func text(_ text: String) -> Response { response(text, type: "text/plain; charset=utf-8") }
@@ -89,23 +87,6 @@ struct AdminResponder: Sendable {
         response.head.fields[.contentSecurityPolicy] = "default-src 'self'"
         response.isOwn = true
         return response
-    }
-}
-
-extension String {
-    /// The text as a page may show it.
-    fileprivate var inHTML: String {
-        var text = ""
-        for character in self {
-            switch character {
-            case "&": text += "&amp;"
-            case "<": text += "&lt;"
-            case ">": text += "&gt;"
-            case "\"": text += "&quot;"
-            default: text.append(character)
-            }
-        }
-        return text
     }
 }
 #endif

@@ -1,6 +1,5 @@
 #if Proxy
 import Metrics
-import Spool
 import Synchronization
 
 /// Counts for `/.spool/metrics`, in the text format of Prometheus (version 0.0.4): a small factory for swift-metrics, which
@@ -52,42 +51,34 @@ final class PrometheusMetrics: MetricsFactory {
         }.joined(separator: ",")
     }
 
-    /// All counts, and what the cache knows of itself.
-    func text(of cache: MediaCache) -> String {
-        var text = ""
-        var types: Set<String> = []
-        func line(_ label: String, _ dimensions: String, _ value: String, type: String, suffix: String = "") {
-            if types.insert(label).inserted { text += "# TYPE \(label) \(type)\n" }
-            text += label + suffix + (dimensions.isEmpty ? "" : "{\(dimensions)}") + " \(value)\n"
+    /// Requests to the server, by their result.
+    var requests: [String: Int] {
+        var requests: [String: Int] = [:]
+        for (key, handler) in counters.withLock({ $0 }) where key.label == "spool_requests_total" {
+            let result = key.dimensions.split(separator: "\"").dropFirst().first ?? ""
+            requests[String(result), default: 0] += handler.count
         }
+        return requests
+    }
+
+    /// Requests to the server that are under way.
+    var openRequests: Int {
+        Int(meters.withLock { $0.filter { $0.key.label == "spool_open_requests" }.values.reduce(0) { $0 + $1.number } })
+    }
+
+    /// All that was counted, in the text format.
+    func write(to text: inout PrometheusText) {
         for (key, handler) in sorted(counters.withLock { $0 }) {
-            line(key.label, key.dimensions, "\(handler.count)", type: "counter")
+            text.add(key.label, .counter, handler.count, key.dimensions)
         }
         for (key, handler) in sorted(meters.withLock { $0 }) {
-            line(key.label, key.dimensions, "\(handler.number)", type: "gauge")
+            text.add(key.label, .gauge, handler.number, key.dimensions)
         }
         for (key, handler) in sorted(timers.withLock { $0 }) {
             let (counts, total, seconds) = handler.snapshot
-            var sum = 0
-            let start = key.dimensions.isEmpty ? "" : key.dimensions + ","
-            for (bound, count) in zip(HistogramHandler.bounds, counts) {
-                sum += count
-                line(key.label, start + "le=\"\(bound)\"", "\(sum)", type: "histogram", suffix: "_bucket")
-            }
-            line(key.label, start + "le=\"+Inf\"", "\(total)", type: "histogram", suffix: "_bucket")
-            line(key.label, key.dimensions, "\(seconds)", type: "histogram", suffix: "_sum")
-            line(key.label, key.dimensions, "\(total)", type: "histogram", suffix: "_count")
+            let classes = zip(HistogramHandler.bounds, counts).map { (bound: $0, count: $1) }
+            text.add(key.label, histogram: classes, total: total, sum: seconds, key.dimensions)
         }
-        let statistics = cache.statistics
-        line("spool_origin_requests_total", "", "\(statistics.originRequests)", type: "counter")
-        line("spool_origin_bytes_total", "", "\(statistics.bytesFromOrigin)", type: "counter")
-        line("spool_stored_bytes_read_total", "", "\(statistics.bytesFromCache)", type: "counter")
-        line("spool_open_resources", "", "\(cache.openResourceCount)", type: "gauge")
-        if let room = cache.room {
-            line("spool_used_bytes", "", "\(room.used)", type: "gauge")
-            if let capacity = room.capacity { line("spool_capacity_bytes", "", "\(capacity)", type: "gauge") }
-        }
-        return text
     }
 
     private func sorted<Handler>(_ handlers: [Key: Handler]) -> [(key: Key, value: Handler)] {

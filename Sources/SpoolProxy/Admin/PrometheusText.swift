@@ -1,0 +1,92 @@
+#if Proxy
+import Spool
+
+/// Figures in the text format of Prometheus, version 0.0.4.
+///
+/// Names begin with `spool_` and end with their unit; counters with `_total`.
+struct PrometheusText {
+    enum Kind: String { case counter, gauge, histogram }
+
+    private(set) var text = ""
+    private var described: Set<String> = []
+
+    /// - Parameter labels: `name="value",…`, escaped.
+    mutating func add(_ name: String, _ kind: Kind, _ value: some Numeric, _ labels: String = "") {
+        describe(name, kind)
+        line(name, labels, "\(value)")
+    }
+
+    /// - Parameter histogram: How many were counted up to each upper bound, and above the one before.
+    mutating func add(
+        _ name: String, histogram: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: String = ""
+    ) {
+        describe(name, .histogram)
+        let start = labels.isEmpty ? "" : labels + ","
+        var below = 0
+        for (bound, count) in histogram {
+            below += count
+            line(name + "_bucket", start + "le=\"\(bound)\"", "\(below)")
+        }
+        line(name + "_bucket", start + "le=\"+Inf\"", "\(total)")
+        line(name + "_sum", labels, "\(sum)")
+        line(name + "_count", labels, "\(total)")
+    }
+
+    private mutating func describe(_ name: String, _ kind: Kind) {
+        guard described.insert(name).inserted else { return }
+        if let help = Self.help[name] { text += "# HELP \(name) \(help)\n" }
+        text += "# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    private mutating func line(_ name: String, _ labels: String, _ value: String) {
+        text += name + (labels.isEmpty ? "" : "{\(labels)}") + " \(value)\n"
+    }
+
+    private static let help = [
+        "spool_requests_total": "Requests to the server, by their result.",
+        "spool_sent_bytes_total": "Body bytes sent to clients.",
+        "spool_cut_responses_total": "Responses that ended before their end.",
+        "spool_response_seconds": "From a request's head to its response's last byte.",
+        "spool_open_requests": "Requests under way.",
+        "spool_origin_requests_total": "Requests sent to origins.",
+        "spool_origin_bytes_total": "Body bytes that origins sent.",
+        "spool_served_bytes_total": "Bytes that readers were given.",
+        "spool_stored_bytes_read_total": "Bytes that readers were given and no origin sent for them.",
+        "spool_landed_bytes_total": "Bytes that landed in the cache.",
+        "spool_open_resources": "Resources that are open.",
+        "spool_open_readers": "Readers that are open.",
+        "spool_running_transfers": "Requests to origins under way.",
+        "spool_evictions_total": "Resources that were evicted, whole or in part.",
+        "spool_evicted_bytes_total": "Bytes that were evicted.",
+        "spool_retries_total": "Requests to origins that failed and are tried again.",
+        "spool_errors_total": "Errors that readers were given, by their code.",
+        "spool_used_bytes": "Bytes of media that are stored.",
+        "spool_capacity_bytes": "The most bytes of media to store.",
+    ]
+}
+
+extension PrometheusText {
+    /// What a cache knows of itself.
+    mutating func add(_ cache: MediaCache) {
+        let (statistics, activity) = (cache.statistics, cache.activity)
+        add("spool_origin_requests_total", .counter, statistics.originRequests)
+        add("spool_origin_bytes_total", .counter, statistics.bytesFromOrigin)
+        add("spool_served_bytes_total", .counter, statistics.bytesServed)
+        add("spool_stored_bytes_read_total", .counter, statistics.bytesFromCache)
+        add("spool_landed_bytes_total", .counter, statistics.bytesLanded)
+        add("spool_open_resources", .gauge, cache.openResourceCount)
+        add("spool_open_readers", .gauge, activity.readers)
+        add("spool_running_transfers", .gauge, activity.transfers.count)
+        add("spool_evictions_total", .counter, activity.counts.evictions)
+        add("spool_evicted_bytes_total", .counter, activity.counts.evictedBytes)
+        add("spool_retries_total", .counter, activity.counts.retries)
+        // Each from the beginning: a rate needs a zero before the first one.
+        for code in CacheError.Code.allCases {
+            add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
+        }
+        guard let room = cache.room else { return }
+        add("spool_used_bytes", .gauge, room.used)
+        if let capacity = room.capacity { add("spool_capacity_bytes", .gauge, capacity) }
+    }
+}
+#endif
