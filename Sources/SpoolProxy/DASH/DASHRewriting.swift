@@ -1,9 +1,10 @@
 #if Proxy
 /// Rewrites an MPD so that a client that got it from the proxy asks the proxy for what it names.
 ///
-/// Rewritten are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, and the URLs and URL templates of `SegmentTemplate`,
-/// `SegmentURL` and their like, where they have to be; everything else stays byte for byte. What `ContentProtection` holds
-/// is left alone, and so are the clocks in `UTCTiming`: what a cache says of the time is what was true once.
+/// Rewritten are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103 998), and
+/// the URLs and URL templates of `SegmentTemplate`, `SegmentURL`, `InitializationSet` and their like, where they have to be;
+/// everything else stays byte for byte. What `ContentProtection` holds is left alone, and so are the clocks in `UTCTiming`:
+/// what a cache says of the time is what was true once.
 package enum DASHRewriting {
     /// The most bytes that a rewritten MPD may have.
     package static let maximumBytes = 4 * DASHManifest.maximumBytes
@@ -131,7 +132,7 @@ private struct DASHWalk {
                 open[open.count - 1].hasBase = true
                 open[open.count - 1].inner = (base ?? document(for: reference))?.relative(to: reference)
             }
-        case "Location", "PatchLocation": try rewrite(text, element.isCharacterData, document)
+        case "Location", "PatchLocation", "ContentSteering": try rewrite(text, element.isCharacterData, document)
         default: break
         }
     }
@@ -144,6 +145,7 @@ private struct DASHWalk {
         case "SegmentTemplate": references = ["media", "initialization", "index", "bitstreamSwitching"]
         case "SegmentURL": references = ["media", "index"]
         case "Initialization", "RepresentationIndex", "BitstreamSwitching": references = ["sourceURL"]
+        case "InitializationSet": references = ["initialization"]
         default: references = []
         }
         for (attribute, value) in tag.attributes {

@@ -62,6 +62,22 @@ import Testing
                 == expected)
     }
 
+    @Test func `A steering server is asked through the proxy, and initialization that is common to all sets, too`()
+        throws
+    {
+        let text = """
+            <MPD><BaseURL serviceLocation="a">https://a.example/x/</BaseURL><InitializationSet id="1" initialization="/i.mp4"/>
+            <ContentSteering defaultServiceLocation="a" queryBeforeStart="true">https://steer.example/s?a&amp;b</ContentSteering>
+            <Period/></MPD>
+            """
+        let expected = """
+            <MPD><BaseURL serviceLocation="a">/~TOKEN/https/a.example/x/</BaseURL><InitializationSet id="1" initialization="/~TOKEN/https/a.example/i.mp4"/>
+            <ContentSteering defaultServiceLocation="a" queryBeforeStart="true">/~TOKEN/https/steer.example/s?a&amp;b</ContentSteering>
+            <Period/></MPD>
+            """
+        #expect(try rewrite(text) == expected)
+    }
+
     @Test func `Every reference is rewritten where it has to be, by the BaseURL that it is relative to`() throws {
         let text = """
             \u{FEFF}<?xml version='1.0'?><!-- <BaseURL>http://no/</BaseURL> --><m:MPD xmlns:m="urn:mpeg:dash:schema:mpd:2011" type='dynamic' minimumUpdatePeriod="PT1M2.5S">
