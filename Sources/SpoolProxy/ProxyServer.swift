@@ -78,7 +78,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let media = MediaResponder(
             cache: cache, configuration: configuration, date: date, clock: clock, passing: passing,
             manifests: ManifestResponder(
-                cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(), date: date))
+                cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
+                offline: OfflineVariants(cache: cache, clock: clock), date: date))
         let origins = OriginRules(
             allowedHosts: configuration.allowedHosts, mark: mark, ownPort: configuration.ownPort)
         func service(

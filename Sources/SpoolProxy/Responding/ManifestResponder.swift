@@ -21,15 +21,17 @@ struct ManifestResponder: Sendable {
     let kinds: ManifestKinds
     let holds: ResponseHolds
     let presentations: Presentations
+    let offline: OfflineVariants
     let date: DateText
 
     /// The manifest that a media file is; nil if it is none.
     ///
-    /// - Parameter response: The head of the media file's current version.
+    /// - Parameter opened: The head of the media file's current version.
     /// - Throws: `RequestFailure` with status 502 for one that can't be rewritten; what reading throws.
     func manifest(
-        of media: MediaResource, _ response: StoredResponse, for request: RequestHead, _ call: OriginCall
+        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall
     ) async throws -> Manifest? {
+        let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response) else { return nil }
         // What is found of a version that nothing tells from the next is not noted.
         let name = (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
@@ -42,7 +44,8 @@ struct ManifestResponder: Sendable {
             if let name { kinds.note(kind, of: name) }
         }
         guard let kind else { return nil }
-        return try await rewritten(kind, media, call)
+        let wasAsked = opened.source != .hit && opened.source != .stale
+        return try await rewritten(kind, media, call, isOriginThere: wasAsked)
     }
 
     /// Whether the type and the length leave it open.
@@ -73,7 +76,9 @@ struct ManifestResponder: Sendable {
         return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
     }
 
-    private func rewritten(_ kind: ManifestKind, _ media: MediaResource, _ call: OriginCall) async throws -> Manifest {
+    private func rewritten(
+        _ kind: ManifestKind, _ media: MediaResource, _ call: OriginCall, isOriginThere: Bool
+    ) async throws -> Manifest {
         let reader = media.reader()
         var response = try await reader.response().response
         var bytes: [UInt8] = []
@@ -83,12 +88,13 @@ struct ManifestResponder: Sendable {
                 throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
             }
         }
+        if kind == .hls, !isOriginThere {
+            bytes = await offline.playable(bytes, Self.found(call, response), call, at: date.second)
+        }
         let lifetime: ManifestLifetime
         do throws(ManifestError) {
             (bytes, lifetime) = try rewrite(kind, bytes, call, media.key, response)
         } catch {
-            // One that was cut while it was written must not stay. Where the disk refuses, it goes once it is stale.
-            _ = try? await media.remove()
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(lifetime, of: media, response)
@@ -104,13 +110,7 @@ struct ManifestResponder: Sendable {
     private func rewrite(
         _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, _ key: CacheKey, _ response: StoredResponse
     ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
-        var found = call.url
-        // It is noted without its query, which is the asked one's unless it has moved.
-        if let finalURL = response.url, let final = try? OriginURL(finalURL),  // Else it was asked for where it is.
-            !final.isSameOrigin(as: found) || final.path != found.path
-        {
-            found = final
-        }
+        let found = Self.found(call, response)
         switch kind {
         case .hls:
             let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
@@ -118,7 +118,7 @@ struct ManifestResponder: Sendable {
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)
             if let playlist {
                 holds.note(playlist, requested: call.url, found: found)
-                let tag = response.validator.entityTag?.text ?? response.validator.lastModified ?? "\(bytes.count)"
+                let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
             }
             return (text, playlist?.lifetime ?? .none)
@@ -127,6 +127,15 @@ struct ManifestResponder: Sendable {
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             return (text, manifest.lifetime)
         }
+    }
+
+    /// Where a manifest was found, after redirects.
+    private static func found(_ call: OriginCall, _ response: StoredResponse) -> OriginURL {
+        // It is noted without its query, which is the asked one's unless it has moved.
+        guard let url = response.url, let final = try? OriginURL(url),  // Else it was asked for where it is.
+            !final.isSameOrigin(as: call.url) || final.path != call.url.path
+        else { return call.url }
+        return final
     }
 
     /// Keeps a live manifest for no longer than it may be.

@@ -38,7 +38,7 @@ struct MediaResponder: Sendable {
             let reader = reader(of: media, range, demand)
             let opened: OpenedResponse
             do {
-                opened = try await withinTime(media, reader, hold: hold)
+                opened = try await withinTime(media, reader, request, call, hold: hold)
                 if call.isReverse, opened.response.dropsCookies, !demand.onlyIfCached {
                     // What came is somebody else's, or would be: this client asks for a response of its own.
                     reader.cancel()
@@ -76,7 +76,7 @@ struct MediaResponder: Sendable {
         hold: Duration?
     ) async throws -> ManifestResponder.Manifest? {
         let looking = Task(executorPreference: media.readingExecutor) { [manifests] in
-            try await manifests.manifest(of: media, opened.response, for: request, call)
+            try await manifests.manifest(of: media, opened, for: request, call)
         }
         let limit = max(.seconds(10), hold ?? .zero)
         guard let found = try await FirstResult.value(of: looking, within: limit, on: clock) else {
@@ -143,14 +143,17 @@ struct MediaResponder: Sendable {
 
     /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
     private func withinTime(
-        _ media: MediaResource, _ reader: MediaReader, hold: Duration?
+        _ media: MediaResource, _ reader: MediaReader, _ request: RequestHead, _ call: OriginCall, hold: Duration?
     ) async throws -> OpenedResponse {
         let opening = Task(executorPreference: media.readingExecutor) { try await reader.response() }
         let limit = max(configuration.limits.responseTime, hold ?? .zero)
         if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
         // What was asked for may still come, for the next who asks.
-        Task { [clock] in
-            _ = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock)  // Nobody waits for it.
+        Task { [clock, manifests] in
+            // Nobody waits for it; but a live playlist must not stay, either.
+            if let late = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock) {
+                _ = try? await manifests.manifest(of: media, late, for: request, call)
+            }
             opening.cancel()
         }
         guard hold == nil else {

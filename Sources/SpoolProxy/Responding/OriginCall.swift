@@ -44,9 +44,16 @@ struct OriginCall: Sendable {
     /// - Throws: `RequestFailure` with status 400 for an address that `URL` can't hold.
     var source: MediaSource {
         get throws(RequestFailure) {
-            let url = try foundationURL
-            return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
+            try source(of: url)
         }
+    }
+
+    /// The source of a file that belongs to it.
+    ///
+    /// - Throws: `RequestFailure` with status 400 for an address that `URL` can't hold.
+    func source(of url: OriginURL) throws(RequestFailure) -> MediaSource {
+        guard let url = url.url else { throw RequestFailure(400, "the address can't be asked for") }
+        return presentation?.part(at: url, sending: fields) ?? MediaSource(url: url, headerFields: fields)
     }
 
     var foundationURL: URL {

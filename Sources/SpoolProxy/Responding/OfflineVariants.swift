@@ -1,0 +1,107 @@
+#if Proxy
+import Foundation
+import Spool
+import Synchronization
+
+/// Which variants a master playlist lists while its origin can't be reached: those that play to their end without it, or
+/// where none does, those that are stored in part.
+///
+/// A download has one variant of several: a player that is offline must not choose another. While the origin can be reached,
+/// all are listed.
+final class OfflineVariants: Sendable {
+    private enum Extent { case none, part, whole }
+
+    private let cache: MediaCache
+    private let clock: any Clock<Duration>
+    /// When an origin was last found to be reachable, or not, in seconds since 1970.
+    private let known = Mutex<[String: (isReachable: Bool, second: Int64)]>([:])
+    /// For how long that counts.
+    private static let memory: Int64 = 15
+    /// For how long an origin is waited for.
+    private static let patience = Duration.seconds(1)
+
+    init(cache: MediaCache, clock: any Clock<Duration>) {
+        self.cache = cache
+        self.clock = clock
+    }
+
+    /// A stored master playlist, as it may be listed now.
+    ///
+    /// - Parameter found: Where it was found.
+    func playable(
+        _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
+    ) async -> [UInt8] {
+        // One that can't be read is somebody else's to refuse.
+        guard let playlist = try? HLSPlaylist(parsing: bytes, at: found), playlist.kind == .master,
+            (2...100).contains(playlist.variants.count)
+        else { return bytes }
+        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        var stored: [String: MediaResource] = [:]
+        for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
+            guard let url = rewriter.url(of: uri), let source = try? call.source(of: url) else { continue }
+            let media = cache.media(for: source)
+            // What can't be looked up is not stored.
+            if (try? await media.storedResource())?.isComplete == true { stored[uri] = media }
+        }
+        guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
+            return bytes
+        }
+        var extents: [String: Extent] = [:]
+        for (uri, media) in stored {
+            guard let url = rewriter.url(of: uri) else { continue }
+            extents[uri] = await extent(of: media, at: url, call, playlist)
+        }
+        let best: Extent = playlist.variants.contains { extents[$0.uri] == .whole } ? .whole : .part
+        let variants = Set(playlist.variants.map(\.uri))
+        return HLSMasterFilter.filtered(bytes, playlist) { uri in
+            let extent = extents[uri] ?? .none
+            return variants.contains(uri) ? extent == best : extent != .none
+        }
+    }
+
+    /// How much of a variant is stored.
+    private func extent(
+        of media: MediaResource, at url: OriginURL, _ call: OriginCall, _ master: HLSPlaylist
+    ) async -> Extent {
+        do {
+            var bytes: [UInt8] = []
+            for try await chunk in media.reader() { chunk.withUnsafeBytes { bytes.append(contentsOf: $0) } }
+            let playlist = try HLSPlaylist(parsing: bytes, at: url, importing: master.variables)
+            for part in try playlist.downloads(at: url) {
+                let ranges = try await cache.media(for: call.source(of: part.url)).storedResource()
+                guard let ranges else { return .part }
+                let isThere = part.byteRange.map { ranges.storedRanges.contains($0) } ?? ranges.isComplete
+                guard isThere else { return .part }
+            }
+            return .whole
+        } catch {
+            // A playlist that can't be read now, or is live, can't be played without its origin.
+            return .none
+        }
+    }
+
+    private func isReachable(_ call: OriginCall, at second: Int64) async -> Bool {
+        let name = call.url.authority
+        if let known = known.withLock({ $0[name] }), second - known.second < Self.memory { return known.isReachable }
+        guard let url = call.url.url else { return true }
+        var request = UpstreamRequest(url: url, headerFields: call.fields)
+        request.method = .head
+        let asking = Task { [cache, request] in
+            do {
+                _ = try await cache.upstream.open(request)
+                return true
+            } catch let error as UpstreamError {
+                return !error.isTransient
+            }
+        }
+        // Nothing came in time, or the client has gone.
+        let isReachable = (try? await FirstResult.value(of: asking, within: Self.patience, on: clock)) ?? false
+        asking.cancel()
+        known.withLock { known in
+            if known.count > 1000 { known = [:] }
+            known[name] = (isReachable, second)
+        }
+        return isReachable
+    }
+}
+#endif

@@ -1,0 +1,82 @@
+import Foundation
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// Master playlists of streams of which one variant was brought.
+@Suite(.timeLimit(.minutes(5))) struct OfflineVariantsTests {
+    private static let master = """
+        #EXTM3U
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="en.m3u8"
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="b",NAME="de",URI="de.m3u8"
+        #EXT-X-STREAM-INF:BANDWIDTH=100,AUDIO="a"
+        low.m3u8
+        #EXT-X-STREAM-INF:BANDWIDTH=300,AUDIO="b"
+
+        # high
+        high.m3u8
+        #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=10,URI="i.m3u8"
+
+        """
+    private static let left = """
+        #EXTM3U
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="b",NAME="de",URI="de.m3u8"
+        #EXT-X-STREAM-INF:BANDWIDTH=300,AUDIO="b"
+
+        # high
+        high.m3u8
+
+        """
+
+    private static var resources: [String: OriginResource] {
+        func list(_ text: String) -> OriginResource {
+            var list = OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+            list.headerFields[.cacheControl] = "max-age=3600"
+            return list
+        }
+        var resources = ["/m.m3u8": list(master)]
+        for name in ["low", "high", "en", "de", "i"] {
+            resources["/\(name).m3u8"] = list(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\(name).ts\n#EXT-X-ENDLIST\n")
+            resources["/\(name).ts"] = OriginResource(.pattern(PatternBytes(length: 1000)))
+        }
+        return resources
+    }
+
+    @Test(arguments: [FreshnessPolicy.http, .immutable])
+    func `Without the origin only the variant that was brought is listed, with it all are`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        try await OriginServer.run(Self.resources) { origin in
+            try await ProxyServer.run(freshness: freshness) { server, cache in
+                try await HLSDownloader(MediaSource(url: origin.url("/m.m3u8")), in: cache).run()
+                let target = "/http/127.0.0.1:\(origin.port)/m.m3u8"
+                #expect(String(decoding: try await server.get(target).body, as: UTF8.self) == Self.master)
+                await origin.stop()
+                // What was found a moment ago counts for some seconds: another server knows nothing of it.
+                let other = try ProxyServer(cache: cache, configuration: server.configuration)
+                try await other.start()
+                let response = try await other.get(target)
+                await other.stop()
+                #expect(String(decoding: response.body, as: UTF8.self) == Self.left)
+                #expect(response.field("content-length") == "\(Self.left.utf8.count)")
+            }
+        }
+    }
+
+    @Test func `A filter leaves what it does not know, and variants without a place, as they are`() throws {
+        let text =
+            "#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\n#EXT-X-STREAM-INF:BANDWIDTH=2\r\na\r\n#EXT-X-X\r\n"
+            + "#EXT-X-MEDIA:TYPE=NEW,GROUP-ID=\"x\",URI=\"n\"\n#EXT-X-STREAM-INF:BANDWIDTH=3\nb\n#EXT-X-STREAM-INF:BANDWIDTH=4"
+        let playlist = try HLSPlaylist(parsing: Array(text.utf8))
+        let all = HLSMasterFilter.filtered(Array(text.utf8), playlist) { _ in true }
+        #expect(String(decoding: all, as: UTF8.self) == text)
+        let some = HLSMasterFilter.filtered(Array(text.utf8), playlist) { $0 == "b" }
+        #expect(
+            String(decoding: some, as: UTF8.self)
+                == text.replacing("#EXT-X-STREAM-INF:BANDWIDTH=2\r\na\r\n", with: ""))
+    }
+}
