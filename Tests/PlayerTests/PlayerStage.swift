@@ -7,8 +7,8 @@ import Testing
 
 /// A proxy over a cache of its own, and an origin behind it.
 enum PlayerStage {
-    /// Lends `body` a running server with an empty cache.
-    static func run<R>(_ body: (ProxyServer) async throws -> R) async throws -> R {
+    /// Lends `body` a running server, and its cache, which is empty.
+    static func run<R>(_ body: (ProxyServer, MediaCache) async throws -> R) async throws -> R {
         var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
         configuration.port = 0
         configuration.corsOrigins = ["*"]
@@ -20,7 +20,7 @@ enum PlayerStage {
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         do {
-            let result = try await body(server)
+            let result = try await body(server, cache)
             await server.stop()
             await cache.close()
             return result
@@ -36,11 +36,44 @@ enum PlayerStage {
     static func playTwice(
         _ presentation: Presentation, on player: some MediaPlayer, seeks: [Double] = [8, 2, 0]
     ) async throws {
+        try await playTwiceFromOrigin(presentation, on: player, seeks: seeks)
+        if Players.areAllWanted, let nginx = Players.nginx {
+            try await playTwice(presentation, from: nginx, on: player, seeks: seeks)
+        }
+    }
+
+    private static func playTwice(
+        _ presentation: Presentation, from nginx: Nginx, on player: some MediaPlayer, seeks: [Double]
+    ) async throws {
+        let files = try await presentation.files()
+        let plan = PlayPlan(seeks: seeks, duration: Double(Presentation.seconds))
+        try await run { server, _ in
+            let url = try await nginx.run(files.folder, lifetime: "1h") { origin in
+                let entry = origin.appending(path: String(files.entry.dropFirst()))
+                let url = try #require(server.url(for: entry))
+                do {
+                    try await player.play(url, plan)
+                } catch {
+                    throw Tool.Failed(description: "from nginx: \(error)")
+                }
+                return url
+            }
+            do {
+                try await player.play(url, plan)
+            } catch {
+                throw Tool.Failed(description: "without nginx: \(error)")
+            }
+        }
+    }
+
+    private static func playTwiceFromOrigin(
+        _ presentation: Presentation, on player: some MediaPlayer, seeks: [Double]
+    ) async throws {
         let files = try await presentation.files()
         // At last to the beginning, so that each byte is played the first time.
         let plan = PlayPlan(seeks: seeks, duration: Double(Presentation.seconds))
         try await OriginServer.run(try files.resources()) { origin in
-            try await run { server in
+            try await run { server, _ in
                 let url = try #require(server.url(for: origin.url(files.entry)))
                 try await player.play(url, plan)
                 await origin.stop()

@@ -44,7 +44,7 @@ import Testing
         let ffmpeg = try #require(Players.ffmpeg)
         let files = try await presentation.files()
         try await OriginServer.run(try files.resources()) { origin in
-            try await PlayerStage.run { server in
+            try await PlayerStage.run { server, _ in
                 let url = try #require(server.url(for: origin.url(files.entry)))
                 for second in [0, 7.0] {
                     let direct = try await ffmpeg.digest(origin.url(files.entry), from: second)

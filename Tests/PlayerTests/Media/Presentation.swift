@@ -10,6 +10,7 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case mp3 = "an MP3 file"
     case webm = "a WebM file"
     case hlsTransportStream = "HLS of transport streams"
+    case hlsFragments = "HLS of fragmented MP4"
     case hlsByteRanges = "HLS of byte ranges of one MP4 file"
     case hlsEncrypted = "HLS with AES-128"
     case dash = "DASH"
@@ -60,6 +61,7 @@ extension Presentation {
         return switch self {
         case .mp4, .mp4MoovAtEnd, .mp3, .webm: nil
         case .hlsTransportStream: ("stream.m3u8", hls)
+        case .hlsFragments: ("stream.m3u8", hls + ["-hls_segment_type", "fmp4"])
         case .hlsByteRanges: ("stream.m3u8", hls + ["-hls_segment_type", "fmp4", "-hls_flags", "single_file"])
         case .hlsEncrypted: ("stream.m3u8", hls + ["-hls_key_info_file", "key.info"])
         case .dash: ("stream.mpd", ["-f", "dash", "-seg_duration", "4", "-use_template", "1", "-use_timeline", "1"])

@@ -24,6 +24,16 @@ enum Players {
     static let chromium = Chromium()
     static let vlc = VLC()
     static let gstreamer = GStreamer()
+    /// A server to play from.
+    static let nginx = Nginx()
+
+    /// All that this machine has, by name.
+    static var all: [(name: String, player: any MediaPlayer)] {
+        let players: [(String, (any MediaPlayer)?)] = [
+            ("mpv", mpv), ("ffmpeg", ffmpeg), ("Chromium", chromium), ("VLC", vlc), ("GStreamer", gstreamer),
+        ]
+        return players.compactMap { name, player in player.map { (name, $0) } }
+    }
 
     /// Whether those that `make test` leaves out play, too: `SPOOL_PLAYERS=all`, as `make test-players` sets it.
     static let areAllWanted = ProcessInfo.processInfo.environment["SPOOL_PLAYERS"] == "all"

@@ -1,0 +1,41 @@
+import Foundation
+import Spool
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// Real players play through a real server what ffmpeg makes meanwhile, from nginx.
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Players.areAllWanted, "they play in make test-players"))
+struct LiveTests {
+    @Test(
+        .enabled(if: Players.nginx != nil && Players.ffmpeg != nil, "nginx or ffmpeg is not installed"),
+        arguments: LiveStream.Form.allCases)
+    func `Players that come while a stream is made play it to its end, together`(form: LiveStream.Form) async throws {
+        let nginx = try #require(Players.nginx)
+        let players = Players.all
+        try await LiveStream.run(form) { stream in
+            try await nginx.run(stream.folder) { url in
+                try await PlayerStage.run { server, cache in
+                    let played = try #require(server.url(for: url.appending(path: LiveStream.playlist)))
+                    await withTaskGroup(of: String?.self) { group in
+                        for (name, player) in players {
+                            group.addTask {
+                                do {
+                                    try await player.play(played, PlayPlan())
+                                    return nil
+                                } catch {
+                                    return "\(name): \(error)"
+                                }
+                            }
+                        }
+                        for await failure in group where failure != nil { Issue.record("\(failure ?? "")") }
+                    }
+                    let last = try #require(try stream.lastSegment())
+                    let stored = try await cache.storedResources()
+                    #expect(stored.contains { $0.address.hasSuffix("/" + last) && $0.isComplete })
+                    #expect(!stored.contains { $0.address.hasSuffix(LiveStream.playlist) && !$0.isComplete })
+                }
+            }
+        }
+    }
+}
