@@ -44,8 +44,15 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     /// - Parameter seconds: how long it plays.
     /// - Throws: ``MakingFailed`` when ffmpeg is missing or fails.
     package func file(seconds: Int = 12) async throws -> URL {
+        try await Self.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
+    }
+
+    /// A file that ffmpeg makes by a recipe, if it is not there yet: what stands between the inputs and the output.
+    static func file(
+        named name: String, seconds: Int, _ recipe: @escaping @Sendable () -> [String]
+    ) async throws -> URL {
         try await withCheckedThrowingContinuation { continuation in
-            Self.queue.async { continuation.resume(with: Result { try make(seconds: seconds) }) }
+            queue.async { continuation.resume(with: Result { try make(name, seconds, recipe()) }) }
         }
     }
 
@@ -67,16 +74,16 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     private static let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("spool-sample-media-1", isDirectory: true)
 
-    private func make(seconds: Int) throws -> URL {
-        let folder = Self.folder.appendingPathComponent("\(seconds)s", isDirectory: true)
-        let file = folder.appendingPathComponent(rawValue)
+    private static func make(_ name: String, _ seconds: Int, _ recipe: [String]) throws -> URL {
+        let folder = folder.appendingPathComponent("\(seconds)s", isDirectory: true)
+        let file = folder.appendingPathComponent(name)
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         // Made under another name: what stands under its own is whole, also after a kill and beside other processes.
-        let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(rawValue)")
-        let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe(seconds: seconds) + [draft.path])
+        let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
+        let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {
-            throw MakingFailed(description: "ffmpeg could not make \(rawValue): it ended with status \(status)")
+            throw MakingFailed(description: "ffmpeg could not make \(name): it ended with status \(status)")
         }
         guard rename(draft.path, file.path) == 0 else {
             throw MakingFailed(description: "\(draft.path) could not be renamed")

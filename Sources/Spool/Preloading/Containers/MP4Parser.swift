@@ -1,0 +1,224 @@
+/// What a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12): `ftyp`, the `moov` box wherever it lies, the heads
+/// of all other boxes, and the first samples of each track; of a fragmented file `sidx` and the first fragments.
+struct MP4Parser {
+    /// A box: its name, and where its body lies.
+    struct Box {
+        var name: FourCharacterCode
+        var start: Int64
+        var body: Int64
+        var end: Int64
+        var range: Range<Int64> { Range(from: start, to: end) }
+    }
+
+    /// What the `moov` box has told.
+    struct Movie {
+        /// Seconds.
+        var duration: Double?
+        var isFragmented = false
+        var trackCount = 0
+        /// Where the samples of the first seconds lie.
+        var samples: [Range<Int64>] = []
+        /// Whether ``samples`` are all that was asked for.
+        var isComplete = true
+    }
+
+    /// More boxes than stand side by side.
+    static let mostBoxes = 256
+    /// Boxes beside `moov` that are larger are none that a player waits for.
+    private static let largestNeeded: Int64 = 4 << 20
+
+    let bytes: ContainerBytes
+    let seconds: Double
+
+    init(_ bytes: ContainerBytes, seconds: Double) {
+        self.bytes = bytes
+        self.seconds = seconds
+    }
+
+    /// Adds what a player needs.
+    func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
+        var movie: Movie?
+        var index: Box?
+        var media: [Box] = []
+        var offset: Int64 = 0
+        for _ in 0..<Self.mostBoxes {
+            guard let box = try box(at: offset, before: nil) else { break }
+            plan.need(box.start..<box.body)
+            switch box.name {
+            case "moov":
+                plan.need(box.range)
+                if movie == nil { movie = try self.movie(in: box) }
+            case "sidx":
+                plan.need(box.range)
+                index = index ?? box
+            case "mdat", "free", "skip", "wide", "uuid": if box.name == "mdat" { media.append(box) }
+            case "moof":
+                if let movie { return try fragments(from: box, index, movie, &plan) }
+            default: if box.end - box.start <= Self.largestNeeded { plan.need(box.range) }
+            }
+            offset = box.end
+        }
+        guard let movie else { throw .malformed }
+        let length = bytes.length ?? .max
+        let size = media.reduce(Int64(0)) { $0.adding(min($1.end, length) - $1.body) }
+        if let duration = movie.duration, size < .max / 2 { plan.learn(size, take: duration) }
+        for range in movie.samples { plan.need(range) }
+        let first = movie.samples.map(\.lowerBound).min() ?? media.first?.body
+        if !movie.isComplete || movie.samples.isEmpty, let first { plan.needMedia(from: first) }
+    }
+
+    /// The fragments of the first seconds, and the table of all of them at the end.
+    private func fragments(
+        from first: Box, _ index: Box?, _ movie: Movie, _ plan: inout StartPlan
+    ) throws(ContainerBytes.Stop) {
+        plan.format = .fragmentedMP4
+        if let index {
+            try MP4SegmentIndex(bytes: bytes, box: index).needMedia(seconds: seconds, &plan)
+        } else {
+            try needFragments(from: first, of: movie, &plan)
+            if let duration = movie.duration, let length = bytes.length {
+                plan.learn(length - first.start, take: duration)
+                plan.needMedia(from: first.start)
+            }
+        }
+        // `mfro` ends the file, and says how long the table is (§8.8.11).
+        guard let length = bytes.length, length > 16 else { return }
+        plan.need(length - 16..<length)
+        guard try bytes.code(at: length - 12) == "mfro" else { return }
+        let size = try bytes.size(at: length - 4, bytes: 4)
+        if size <= Self.largestNeeded { plan.need(max(0, length - size)..<length) }
+    }
+
+    /// The first fragment of each track.
+    private func needFragments(
+        from first: Box, of movie: Movie, _ plan: inout StartPlan
+    ) throws(ContainerBytes.Stop) {
+        plan.need(first.range)
+        var missing = movie.trackCount - (try children(of: first)).count { $0.name == "traf" }
+        var offset = first.end
+        for _ in 0..<32 {
+            guard let box = try box(at: offset, before: nil) else { break }
+            if box.name == "moof" {
+                guard missing > 0 else { break }
+                missing -= 1
+            }
+            plan.need(box.range)
+            offset = box.end
+        }
+    }
+
+    // MARK: - The movie
+
+    private func movie(in moov: Box) throws(ContainerBytes.Stop) -> Movie {
+        var movie = Movie()
+        var samples: [[Range<Int64>]] = []
+        for box in try children(of: moov) {
+            switch box.name {
+            case "mvhd":
+                let (scale, duration) = try time(in: box)
+                if duration > 0 { movie.duration = duration / scale }
+            case "mvex":
+                movie.isFragmented = true
+                for child in try children(of: box) where child.name == "mehd" {
+                    let isLarge = try bytes.number(at: child.body, bytes: 1) == 1
+                    let duration = try bytes.number(at: child.body.adding(4), bytes: isLarge ? 8 : 4)
+                    // In the units of the whole movie, which stand before.
+                    if let mvhd = try children(of: moov).first(where: { $0.name == "mvhd" }), duration > 0 {
+                        movie.duration = Double(duration) / (try time(in: mvhd)).scale
+                    }
+                }
+            case "trak":
+                movie.trackCount += 1
+                guard let track = try track(in: box) else { continue }
+                let (found, isComplete) = try track.samples(seconds: seconds)
+                samples.append(found)
+                movie.isComplete = movie.isComplete && isComplete
+            default: break
+            }
+        }
+        movie.samples = samples.flatMap { $0 }
+        return movie
+    }
+
+    /// The sample tables of a track of sound or pictures; nil for any other.
+    private func track(in trak: Box) throws(ContainerBytes.Stop) -> MP4SampleTables? {
+        var skipped = 0.0
+        var scale = 0.0
+        var tables: [FourCharacterCode: Box] = [:]
+        for box in try children(of: trak) {
+            if box.name == "edts", let list = try children(of: box).first(where: { $0.name == "elst" }) {
+                skipped = try firstMediaTime(in: list)
+            }
+            guard box.name == "mdia" else { continue }
+            for box in try children(of: box) {
+                switch box.name {
+                case "mdhd": scale = try time(in: box).scale
+                case "hdlr":
+                    let kind = try bytes.code(at: box.body.adding(8))
+                    guard kind == "vide" || kind == "soun" else { return nil }
+                case "minf":
+                    guard let table = try children(of: box).first(where: { $0.name == "stbl" }) else { return nil }
+                    for box in try children(of: table) { tables[box.name] = box }
+                default: break
+                }
+            }
+        }
+        guard scale > 0, let sizes = tables["stsz"], let runs = tables["stts"], let chunks = tables["stsc"],
+            let offsets = tables["stco"] ?? tables["co64"]
+        else { return nil }
+        return MP4SampleTables(
+            bytes: bytes, scale: scale, skipped: skipped, sizes: sizes.body, times: runs.body, chunks: chunks.body,
+            offsets: offsets.body, isLarge: tables["stco"] == nil)
+    }
+
+    /// Units a second, and the duration in units, of `mvhd` and `mdhd`.
+    private func time(in box: Box) throws(ContainerBytes.Stop) -> (scale: Double, duration: Double) {
+        let isLarge = try bytes.number(at: box.body, bytes: 1) == 1
+        let scale = try bytes.number(at: box.body.adding(isLarge ? 20 : 12), bytes: 4)
+        let duration = try bytes.number(at: box.body.adding(isLarge ? 24 : 16), bytes: isLarge ? 8 : 4)
+        return (Double(scale), duration == (isLarge ? .max : 0xFFFF_FFFF) ? 0 : Double(duration))
+    }
+
+    /// Where in the media, in its units, an edit list begins; what lies before is decoded, too.
+    private func firstMediaTime(in list: Box) throws(ContainerBytes.Stop) -> Double {
+        let isLarge = try bytes.number(at: list.body, bytes: 1) == 1
+        let count = try bytes.number(at: list.body.adding(4), bytes: 4)
+        for entry in 0..<Int64(min(count, 4)) {
+            let start = list.body.adding(8 + entry * (isLarge ? 20 : 12) + (isLarge ? 8 : 4))
+            let time = try bytes.number(at: start, bytes: isLarge ? 8 : 4)
+            // −1 is an edit without media.
+            if time != (isLarge ? .max : 0xFFFF_FFFF) { return Double(time) }
+        }
+        return 0
+    }
+
+    // MARK: - Boxes
+
+    private func children(of parent: Box) throws(ContainerBytes.Stop) -> [Box] {
+        var children: [Box] = []
+        var offset = parent.body
+        while children.count < Self.mostBoxes, let box = try box(at: offset, before: parent.end) {
+            children.append(box)
+            offset = box.end
+        }
+        return children
+    }
+
+    /// The box that begins there; nil at the end of its parent, or of the file.
+    private func box(at offset: Int64, before end: Int64?) throws(ContainerBytes.Stop) -> Box? {
+        if offset.adding(8) > end ?? bytes.length ?? .max { return nil }
+        var size = try bytes.size(at: offset, bytes: 4)
+        let name = try bytes.code(at: offset.adding(4))
+        var head: Int64 = 8
+        if size == 1 {
+            size = try bytes.size(at: offset.adding(8), bytes: 8)
+            head = 16
+        }
+        // 0: to the end.
+        if size == 0 { size = .max }
+        guard size >= head else { throw .malformed }
+        // The last box may be cut short.
+        let limit = end ?? bytes.length ?? .max
+        return Box(name: name, start: offset, body: offset.adding(head), end: min(offset.adding(size), limit))
+    }
+}

@@ -1,0 +1,87 @@
+/// What a player needs of an Ogg file (RFC 3533): the pages with the codecs' heads, the first seconds, and the last pages,
+/// whose position tells the duration.
+struct OggParser {
+    /// One page's head.
+    private struct Page {
+        var end: Int64
+        /// Where its last packet ends, in a unit of the codec's; all bits set if none ends in it.
+        var position: UInt64
+        var stream: UInt64
+    }
+
+    /// More pages than heads take.
+    private static let mostPages = 256
+    /// No page is larger (RFC 3533 §6).
+    private static let largestPage: Int64 = 65_307
+
+    let bytes: ContainerBytes
+
+    /// Adds what a player needs.
+    func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
+        var offset: Int64 = 0
+        var rates: [UInt64: Double] = [:]
+        var hasMedia = false
+        for _ in 0..<Self.mostPages {
+            let page = try page(at: offset)
+            if rates.count < 8, let rate = try sampleRate(at: offset) { rates[page.stream] = rate }
+            offset = page.end
+            plan.need(0..<offset)
+            hasMedia = page.position != 0 && page.position != .max
+            if hasMedia { break }
+        }
+        guard hasMedia else { throw .malformed }
+        if let length = bytes.length {
+            let tail = max(0, length - Self.largestPage)..<length
+            plan.need(tail)
+            if let duration = try duration(in: tail, rates) { plan.learn(length, take: duration) }
+        }
+        plan.needMedia(from: offset)
+    }
+
+    private func page(at offset: Int64) throws(ContainerBytes.Stop) -> Page {
+        guard try bytes.has("OggS", at: offset) else { throw .malformed }
+        let head = offset.adding(27)
+        let count = try bytes.size(at: offset.adding(26), bytes: 1)
+        let sizes = count > 0 ? try bytes.bytes(at: head, count: count) : []
+        return Page(
+            end: head.adding(count).adding(sizes.reduce(0) { $0 + Int64($1) }),
+            position: try bytes.number(at: offset.adding(6), bytes: 8, isLittleEndian: true),
+            stream: try bytes.number(at: offset.adding(14), bytes: 4, isLittleEndian: true))
+    }
+
+    /// The unit of the positions in a stream, by the first page of it; nil for a codec that has none that is so simple.
+    private func sampleRate(at offset: Int64) throws(ContainerBytes.Stop) -> Double? {
+        guard try bytes.number(at: offset.adding(5), bytes: 1) & 2 != 0 else { return nil }
+        let packet = offset.adding(27).adding(try bytes.size(at: offset.adding(26), bytes: 1))
+        if try bytes.has("OpusHead", at: packet) { return 48_000 }
+        if try bytes.has("vorbis", at: packet.adding(1)) {
+            return Double(try bytes.number(at: packet.adding(12), bytes: 4, isLittleEndian: true))
+        }
+        if try bytes.has("Speex   ", at: packet) {
+            return Double(try bytes.number(at: packet.adding(36), bytes: 4, isLittleEndian: true))
+        }
+        if try bytes.has("FLAC", at: packet.adding(1)) {
+            return Double(try bytes.number(at: packet.adding(27), bytes: 4) >> 12)
+        }
+        return nil
+    }
+
+    /// Where the last page of a stream of known unit ends, in seconds.
+    private func duration(
+        in tail: Range<Int64>, _ rates: [UInt64: Double]
+    ) throws(ContainerBytes.Stop) -> Double? {
+        guard !rates.isEmpty else { return nil }
+        let bytes = Array(try bytes.bytes(at: tail.lowerBound, count: tail.upperBound - tail.lowerBound))
+        guard bytes.count >= 27 else { return nil }
+        func number(_ start: Int, _ count: Int) -> UInt64 {
+            bytes[start..<start + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        for start in stride(from: bytes.count - 27, through: 0, by: -1) where bytes[start] == UInt8(ascii: "O") {
+            guard bytes[start..<start + 4].elementsEqual("OggS".utf8) else { continue }
+            let position = number(start + 6, 8)
+            guard position != .max, let rate = rates[number(start + 14, 4)] else { continue }
+            return Double(position) / rate
+        }
+        return nil
+    }
+}

@@ -1,0 +1,82 @@
+#if canImport(Network)
+import Foundation
+import Network
+import Synchronization
+
+/// When a preloader holds back for the sake of the person's data plan and battery. On Apple's platforms.
+public struct PreloadConditions: Sendable, Hashable {
+    /// Whether to preload over a line that may cost, such as cellular or a personal hotspot (`NWPath.isExpensive`).
+    public var allowsExpensiveNetworks = false
+    /// Whether to preload in Low Data Mode (`NWPath.isConstrained`).
+    public var allowsConstrainedNetworks = false
+    /// Whether to preload in Low Power Mode (`ProcessInfo.isLowPowerModeEnabled`).
+    public var allowsLowPowerMode = false
+
+    /// Holds back in each case.
+    public init() {}
+}
+
+extension Preloader {
+    /// When preloads are put off for the sake of the person's data plan and battery, from now on; nil, as at first: never.
+    public var conditions: PreloadConditions? {
+        get { (work.follower.withLock { $0 } as? SystemFollower)?.conditions }
+        set {
+            let follower = newValue.map { SystemFollower($0, of: work) }
+            work.follower.withLock { $0 = follower }
+            if let follower { follower.start() } else { work.pause(false, because: .system) }
+        }
+    }
+}
+
+/// Follows the network and the power mode for the work of a preloader, which keeps it.
+private final class SystemFollower: Sendable {
+    private struct State {
+        var isNetworkFine = true
+        var isPowerFine = true
+    }
+
+    let conditions: PreloadConditions
+    private let pause: @Sendable (Bool) -> Void
+    private let monitor = NWPathMonitor()
+    private let state = Mutex(State())
+
+    init(_ conditions: PreloadConditions, of work: PreloadWork) {
+        self.conditions = conditions
+        pause = { [weak work] in work?.pause($0, because: .system) }
+    }
+
+    deinit { monitor.cancel() }
+
+    func start() {
+        monitor.pathUpdateHandler = { [weak self] path in
+            guard let self else { return }
+            let isFine =
+                (conditions.allowsExpensiveNetworks || !path.isExpensive)
+                && (conditions.allowsConstrainedNetworks || !path.isConstrained)
+            update { $0.isNetworkFine = isFine }
+        }
+        monitor.start(queue: DispatchQueue(label: "spool.preload-conditions"))
+        Task { [weak self] in
+            // Ends with the follower: nobody else holds it.
+            self?.notePower()
+            for await _ in NotificationCenter.default.notifications(named: .NSProcessInfoPowerStateDidChange) {
+                guard let self else { return }
+                notePower()
+            }
+        }
+    }
+
+    private func notePower() {
+        let isFine = conditions.allowsLowPowerMode || !ProcessInfo.processInfo.isLowPowerModeEnabled
+        update { $0.isPowerFine = isFine }
+    }
+
+    private func update(_ change: (inout State) -> Void) {
+        let isFine = state.withLock { state in
+            change(&state)
+            return state.isNetworkFine && state.isPowerFine
+        }
+        pause(!isFine)
+    }
+}
+#endif

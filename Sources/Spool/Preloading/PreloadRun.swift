@@ -1,0 +1,98 @@
+import ByteRanges
+import SpoolStorage
+
+/// Brings what is wanted of one media file, looking at its container where that says what it is.
+struct PreloadRun {
+    /// Bytes that are handed over at once; they stay in their file.
+    private static let chunkSize = 1 << 20
+
+    let media: MediaResource
+    /// The most that the cache keeps; nil for no limit.
+    let capacity: Int64?
+    /// Told how much of how much is there.
+    let note: (_ landed: Int64, _ wanted: Int64?) -> Void
+
+    /// Brings it.
+    ///
+    /// - Throws: As ``MediaReader/next()``; `CacheError` with code `.capacityExceeded` where the cache could never keep it.
+    func run(_ amount: PreloadAmount) async throws {
+        switch amount.kind {
+        case .whole: try await bringAll()
+        case .bytes(let count): try await bring(ByteRangeSet(0..<count))
+        case .start: try await bringStart(seconds: nil)
+        case .seconds(let seconds): try await bringStart(seconds: seconds)
+        }
+    }
+
+    private var length: Int64? { media.resource?.contentInformation(evenStale: true)?.length }
+
+    private func bringAll() async throws {
+        var landed: Int64 = 0
+        try await read(.all) { chunk in
+            landed += Int64(chunk.count)
+            let length = self.length
+            if let length { try check(length) }
+            note(landed, length)
+        }
+        note(landed, landed)
+    }
+
+    private func bringStart(seconds: Double?) async throws {
+        // The first response tells the length.
+        var head: [UInt8] = []
+        try await read(.bytes(0..<4096)) { chunk in chunk.withUnsafeBytes { head.append(contentsOf: $0) } }
+        let isSeekable = media.resource?.supportsByteRanges ?? true
+        var search = StartRanges(length: length, seconds: seconds, isSeekable: isSeekable)
+        while true {
+            switch search.next() {
+            case .found(let plan): return try await bring(plan.ranges)
+            case .read(let look, let within):
+                try Task.checkCancellation()
+                if look.upperBound <= Int64(head.count) {
+                    search.take(head[Int(look.lowerBound)..<Int(look.upperBound)])
+                    continue
+                }
+                var bytes: [UInt8] = []
+                try await read(.bytes(look.lowerBound..<within.upperBound)) { chunk in
+                    let wanted = look.count - bytes.count
+                    if wanted > 0 { chunk.withUnsafeBytes { bytes.append(contentsOf: $0.prefix(wanted)) } }
+                }
+                search.take(bytes)
+            }
+        }
+    }
+
+    /// Brings these bytes, as far as the file has them.
+    private func bring(_ ranges: ByteRangeSet) async throws {
+        var landed: Int64 = 0
+        var wanted = ranges.byteCount
+        for range in ranges {
+            try await read(.bytes(range)) { chunk in
+                landed += Int64(chunk.count)
+                wanted = length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount
+                try check(wanted)
+                note(landed, wanted)
+            }
+        }
+        // Without a length, what has come is all there is.
+        note(landed, length == nil ? landed : wanted)
+    }
+
+    private func check(_ wanted: Int64) throws {
+        guard let capacity, wanted > capacity else { return }
+        throw CacheError(
+            .capacityExceeded,
+            "\(media.source.displayAddress): \(wanted.grouped) bytes are wanted, and the cache keeps \(capacity.grouped)",
+            key: media.key)
+    }
+
+    /// Reads a range; nothing where it begins at or past the end.
+    private func read(_ range: MediaRange, _ take: (MediaChunk) throws -> Void) async throws {
+        let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
+        do {
+            while let chunk = try await reader.next() { try take(chunk) }
+        } catch let error as CacheError where error.code == .unsatisfiableRange {
+            return
+        }
+    }
+}

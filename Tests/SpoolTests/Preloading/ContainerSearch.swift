@@ -1,0 +1,45 @@
+import ByteRanges
+import Foundation
+import Testing
+
+@testable import Spool
+
+/// A search for what a player needs, over bytes in memory; checks on the way what holds for any bytes whatever.
+struct ContainerSearch {
+    var plan: StartPlan
+    /// What was looked at.
+    var looks: [Range<Int64>] = []
+    /// What had been brought by the end, if what may as well come at once does.
+    var brought = ByteRangeSet()
+
+    /// - Parameter length: What the origin says; it may be wrong.
+    init(_ data: Data, length: Int64?, seconds: Double? = nil, isSeekable: Bool = true) throws {
+        var search = StartRanges(length: length, seconds: seconds, isSeekable: isSeekable)
+        var held: Int64 = 0
+        while true {
+            switch search.next() {
+            case .found(let plan):
+                self.plan = plan
+                let end = length ?? .max
+                #expect(plan.ranges.bounds.map { $0.lowerBound >= 0 && $0.upperBound <= end } ?? true)
+                #expect(plan.ranges.byteCount <= StartPlan.mostBytes)
+                return
+            case .read(let look, let within):
+                looks.append(look)
+                held += Int64(look.count)
+                try #require(looks.count <= 160 && held <= 2 << 20, "\(looks.count) looks, \(held) bytes")
+                try #require(look.lowerBound >= 0 && !look.isEmpty && look.count <= 1 << 17, "\(look)")
+                #expect(within.lowerBound == look.lowerBound && within.upperBound >= look.upperBound)
+                #expect(look.upperBound <= length ?? .max)
+                brought.insert(within)
+                let (lower, upper) = (min(look.lowerBound, Int64(data.count)), min(look.upperBound, Int64(data.count)))
+                search.take(data[data.startIndex + Int(lower)..<data.startIndex + Int(upper)])
+            }
+        }
+    }
+
+    /// Of a whole file.
+    init(_ data: Data, seconds: Double? = nil) throws {
+        try self.init(data, length: Int64(data.count), seconds: seconds)
+    }
+}
