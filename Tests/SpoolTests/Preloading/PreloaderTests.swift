@@ -1,0 +1,172 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("Preloading", .timeLimit(.minutes(10)))
+struct PreloaderTests {
+    private static let film = PatternBytes(seed: 1, length: 3_000_000)
+
+    private func resources(_ count: Int, _ behaviours: OriginBehaviour...) -> [String: OriginResource] {
+        let resource = OriginResource(.pattern(Self.film), rules: behaviours.map { .always($0) })
+        return Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", resource) })
+    }
+
+    @Test("The first bytes land, then the whole; each byte is sent once, and a third time none is")
+    func amounts() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
+        try await stage.session { cache in
+            let preloader = Preloader(cache)
+            let source = MediaSource(url: stage.url())
+            let first = await preloader.add(source, .bytes(500_000)).finished()
+            #expect(first.phase == .finished && first.landedByteCount == 500_000 && first.wantedByteCount == 500_000)
+            let stored = try await cache.media(for: source).storedRanges
+            #expect(stored == ByteRangeSet(0..<524_288))
+            for _ in 0..<2 {
+                let whole = await preloader.add(source, .whole).finished()
+                #expect(whole.isComplete && whole.landedByteCount == 3_000_000 && whole.fractionCompleted == 1)
+                #expect(stage.origin.log.bytesSent() == 3_000_000)
+            }
+            let more = await preloader.add(source, .bytes(.max)).finished()
+            #expect(more.isComplete && more.wantedByteCount == 3_000_000)
+        }
+        try await stage.checkComplete(Self.film)
+    }
+
+    @Test("Of what is no known container the head and the tail land; of nothing, nothing")
+    func start() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film)), "/empty": .pattern(0)])
+        try await stage.session { cache in
+            let state = await Preloader(cache).add(MediaSource(url: stage.url())).finished()
+            #expect(state.isComplete && state.wantedByteCount == 262_144 + 65_536)
+            let stored = try await cache.media(for: stage.url()).storedRanges
+            #expect(stored.contains(0..<262_144) && stored.contains(2_934_464..<3_000_000))
+            for amount in [PreloadAmount.start, .whole, .bytes(5), .bytes(-5), .seconds(3)] {
+                let empty = await Preloader(cache).add(MediaSource(url: stage.url("/empty")), amount).finished()
+                #expect(empty.isComplete && empty.landedByteCount == 0 && empty.wantedByteCount == 0)
+            }
+        }
+    }
+
+    @Test("A film with its index at the end starts from what has landed, its tables and all", arguments: [1, 2])
+    func film(jobs: Int) async throws {
+        let file = try await SampleContainer.mp4MoovAtEnd.file(seconds: 20)
+        let data = try Data(contentsOf: file)
+        let stage = try MemoryStage(["/a": OriginResource(.data(data), contentType: "video/mp4")])
+        try await stage.session { cache in
+            let preload = try #require(cache.preload([MediaSource(url: stage.url())], jobs: jobs).first)
+            let state = await preload.finished()
+            #expect(state.isComplete)
+            let stored = try await cache.media(for: stage.url()).storedRanges
+            for range in try ContainerSearch(data).plan.ranges { #expect(stored.contains(range)) }
+            #expect(stage.origin.log.bytesSent() == stored.byteCount)
+        }
+    }
+
+    @Test("An origin without ranges is asked for no more than the beginning")
+    func sequential() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges())])])
+        try await stage.session { cache in
+            let state = await Preloader(cache).add(MediaSource(url: stage.url())).finished()
+            #expect(state.isComplete && state.wantedByteCount == 262_144)
+        }
+    }
+
+    @Test("No more than so many run at a time; the most urgent begin first, and what is given up never does")
+    func line() async throws {
+        let stage = try MemoryStage(resources(8, .stall(after: 1000)))
+        try await stage.session(isFlowing: false) { cache in
+            let preloader = Preloader(cache, jobs: 2)
+            let preloads = (0..<8).map { number in
+                let priority: PreloadPriority = [5: .high, 6: .low][number] ?? .normal
+                return preloader.add(MediaSource(url: stage.url("/\(number)")), .whole, priority: priority)
+            }
+            try await stage.origin.log.until { $0.count >= 2 }
+            preloads[2].cancel()
+            preloads[0].cancel()
+            let begun = try await stage.origin.log.first { !["/0", "/1"].contains($0.path) }
+            #expect(begun.path == "/5")
+            #expect(preloads.count { $0.state.phase == .running } <= 2)
+            preloader.cancelAll()
+            for preload in preloads { #expect(await preload.finished().phase == .cancelled) }
+            #expect(stage.origin.log.exchanges("/2").isEmpty && stage.origin.log.exchanges("/6").isEmpty)
+            stage.origin.release()
+        }
+    }
+
+    @Test("What is put off waits, and goes on where it left off")
+    func pause() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.film), rules: [.request(0, .stall(after: 300_000))])
+        ])
+        try await stage.session(isFlowing: false) { cache in
+            let preloader = Preloader(cache)
+            let preload = preloader.add(MediaSource(url: stage.url()), .whole)
+            for await state in preload.states where state.landedByteCount > 0 { break }
+            preloader.isPaused = true
+            for await state in preload.states where state.phase == .waiting { break }
+            #expect(preloader.isPaused)
+            preloader.isPaused = false
+            stage.origin.release()
+            let state = try await stage.flowing { await preload.finished() }
+            #expect(state.isComplete)
+            #expect(stage.origin.log.distinctBytesSent("/a") == 3_000_000)
+            #expect(stage.origin.log.bytesSent() <= 3_060_000)
+        }
+        try await stage.checkComplete(Self.film)
+    }
+
+    @Test("One that is refused says why, and the others are brought")
+    func refused() async throws {
+        let stage = try MemoryStage([
+            "/gone": .pattern(10, .status(404)), "/a": OriginResource(.pattern(Self.film)),
+        ])
+        try await stage.session { cache in
+            let sources = ["/gone", "/a"].map { MediaSource(url: stage.url($0)) }
+            let preloads = cache.preload(sources, .bytes(1000), jobs: 1)
+            let gone = await preloads[0].finished()
+            #expect(gone.phase == .failed && (gone.error as? CacheError)?.code == .originRefused)
+            #expect(await preloads[1].finished().isComplete)
+        }
+    }
+
+    @Test("What the cache could never keep is an error")
+    func capacity() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))]) { $0.capacity = .bytes(1 << 20) }
+        try await stage.session { cache in
+            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished()
+            #expect((state.error as? CacheError)?.code == .capacityExceeded)
+            #expect(await Preloader(cache).add(MediaSource(url: stage.url()), .bytes(900_000)).finished().isComplete)
+        }
+    }
+
+    @Test("States begin with the present one and end with the last")
+    func states() async throws {
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
+        try await stage.session { cache in
+            let preload = Preloader(cache).add(MediaSource(url: stage.url()), .whole)
+            var landed: [Int64] = []
+            var last: PreloadState?
+            for await state in preload.states {
+                landed.append(state.landedByteCount)
+                last = state
+            }
+            #expect(last?.isComplete == true && landed == landed.sorted() && landed.last == 3_000_000)
+            for await state in preload.states { #expect(state.isComplete) }
+        }
+    }
+
+    @Test("Closing the cache ends what runs and what waits")
+    func close() async throws {
+        let stage = try MemoryStage(resources(3, .stall(after: 1000)))
+        let cache = try await stage.open()
+        let preloads = cache.preload((0..<3).map { MediaSource(url: stage.url("/\($0)")) }, jobs: 1)
+        try await stage.origin.log.until { !$0.isEmpty }
+        stage.origin.release()
+        try await stage.flowing { await cache.close() }
+        for preload in preloads { #expect(await preload.finished().phase.isEnd) }
+    }
+}
