@@ -10,7 +10,8 @@ struct SpoolCommand: AsyncParsableCommand {
         abstract: "A media cache for players: play once, keep every byte.",
         version: SpoolVersion.current,
         subcommands: [
-            GetCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self, UnpinCommand.self,
+            GetCommand.self, PreloadCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self,
+            UnpinCommand.self,
             RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
             ServeCommand.self, URLCommand.self,
         ])

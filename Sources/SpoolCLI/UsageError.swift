@@ -52,6 +52,8 @@ struct UsageError {
             ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
             ("--capacity", "a size such as 500MB or 2GiB, or none"),
             ("--minimum-rate", "bytes a second, such as 1000 or 50kB, or 0 for none"),
+            ("--bytes", "a size such as 500kB or 2MiB"), ("--seconds", "a time in seconds"),
+            ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"),

@@ -9,7 +9,7 @@ enum Verbs {
         "list": "ls", "dir": "ls", "show": "info", "status": "info", "fetch": "get", "download": "get", "cat": "get",
         "open": "play", "watch": "play", "delete": "rm", "remove": "rm", "del": "rm", "clean": "gc", "evict": "gc",
         "prune": "gc", "copy": "export", "save": "export", "check": "verify", "fsck": "verify", "keep": "pin",
-        "release": "unpin",
+        "release": "unpin", "prefetch": "preload", "warm": "preload",
     ]
 
     /// What to type instead of a word that stands where a verb should, also after `help`, and is none; nil if there is

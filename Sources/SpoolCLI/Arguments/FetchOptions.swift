@@ -47,9 +47,23 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// The same, blocking.
+    /// Sources of several media files, asked for with the same header fields, which are read once.
+    ///
+    /// - Throws: As ``source(_:)``.
+    func sources(_ urls: [URL]) async throws -> [MediaSource] {
+        let fields = try await Abandonable(name: "spool.headers").run { [self] in
+            try headerFields(environment: ProcessInfo.processInfo.environment)
+        }
+        return urls.map { MediaSource(url: $0, headerFields: fields) }
+    }
+
+    /// As ``source(_:)``, blocking.
     func source(_ url: URL, environment: [String: String]) throws -> MediaSource {
         guard !url.isFileURL else { return MediaSource(url: url) }
+        return MediaSource(url: url, headerFields: try headerFields(environment: environment))
+    }
+
+    private func headerFields(environment: [String: String]) throws -> HTTPFields {
         var fields = HTTPFields()
         for header in headers {
             switch header {
@@ -61,7 +75,7 @@ struct FetchOptions: ParsableArguments {
             let given = fields
             for field in try read(path) where given[field.name] == nil { fields.append(field) }
         }
-        return MediaSource(url: url, headerFields: fields)
+        return fields
     }
 
     private func read(_ path: String) throws -> [HTTPField] {

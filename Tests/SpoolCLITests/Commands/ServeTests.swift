@@ -81,6 +81,22 @@ import FoundationNetworking
         }
     }
 
+    @Test func `What is preloaded comes through the server that has the directory, which keeps it`() async throws {
+        try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
+            let url = origin.url("/film.mp4").absoluteString
+            let ended = try await Self.serving(spool, "--freshness immutable") { _ in
+                let result = try await spool.run("preload", url, "--bytes", "300000", "--json")
+                let reports = try result.json([PreloadOutput].self)
+                #expect(result.status == 0 && reports.map(\.complete) == [true] && reports[0].landed == 300_000)
+                #expect(try await spool.untilStored(300_000, of: url) >= 300_000)
+                let again = try await spool.run("preload", url, "--bytes", "300000")
+                #expect(again.status == 0)
+                #expect(origin.log.bytesSent("/film.mp4") == origin.log.distinctBytesSent("/film.mp4"))
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
     @Test func `What a server would not be for is refused with a sentence`() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }

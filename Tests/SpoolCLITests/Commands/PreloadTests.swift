@@ -1,0 +1,137 @@
+import Foundation
+import SpoolTesting
+import Testing
+
+@Suite("spool preload", .timeLimit(.minutes(15)), .serialized)
+struct PreloadTests {
+    private static let seconds = 60
+    /// ffmpeg's demuxer, which mpv plays these with, goes from fragment to fragment through all of the file first.
+    private static let playable = SampleContainer.allCases.filter { $0 != .bareFragmentedMP4 }
+
+    /// A file as large as a table of blocks lets it be: what is fetched is whole blocks, at most one more at each of its
+    /// three places.
+    private func bound(_ length: Int64, wanted: Int64) -> Int64 { max(length / 20, wanted + 3 * 65_536) }
+
+    @Test(
+        "What a player needs to start is a small part of a minute, and it starts from that with the origin gone",
+        arguments: playable)
+    func starts(_ sample: SampleContainer) async throws {
+        let file = try await sample.file(seconds: Self.seconds)
+        let path = "/\(sample.rawValue)"
+        let resource = OriginResource(.file(file), contentType: sample.mediaType)
+        try await withOrigin([path: resource]) { origin, spool in
+            let url = origin.url(path + "?sig=secret").absoluteString
+            let result = try await spool.run("preload", "--json", url)
+            let reports: [PreloadOutput] = try result.json()
+            let report = try #require(reports.first)
+            #expect(result.status == 0 && result.errors.isEmpty && reports.count == 1)
+            #expect(report.url == origin.url(path).absoluteString && report.complete)
+            #expect(report.landed == report.wanted)
+            let length = OriginContent.file(file).length
+            // Ogg ends with 64 KiB that tell the duration.
+            let share = [.ogg, .opus].contains(sample) ? length / 20 + 65_536 : length / 20
+            #expect(report.landed <= share, "\(report.landed) of \(length)")
+            let sent = origin.log.bytesSent()
+            #expect(sent <= bound(length, wanted: report.landed) && sent == origin.log.distinctBytesSent(path))
+            #expect(origin.log.exchanges.count <= 6)
+
+            await origin.stop()
+            let play = try await spool.run("play", url, "--headless", "--until", "0.4", "--json")
+            #expect(play.status == 0, "\(play.errors)")
+            #expect(try play.json(PlayOutput.self).bytesFromOrigin == 0)
+        }
+    }
+
+    @Test("URLs and a list are brought in the order given; one that is gone is an error, and the others are brought")
+    func several() async throws {
+        let media = OriginResource.pattern(400_000)
+        try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {
+            origin, spool in
+            let list = spool.file("list")
+            let lines = ["# Later", "", "  \(origin.url("/c").absoluteString)\r", origin.url("/b").absoluteString]
+            try lines.joined(separator: "\n").write(to: list, atomically: true, encoding: .utf8)
+            let arguments = [
+                "preload", origin.url("/a").absoluteString, origin.url("/gone").absoluteString, "--file", list.path,
+                "--bytes", "100kB", "--jobs", "2",
+            ]
+            let result = try await spool.run(arguments + ["--json"])
+            let reports: [PreloadOutput] = try result.json()
+            #expect(reports.map(\.url) == ["/a", "/gone", "/c", "/b"].map { origin.url($0).absoluteString })
+            #expect(reports.map(\.complete) == [true, false, true, true])
+            #expect(reports.map(\.landed) == [100_000, 0, 100_000, 100_000])
+            #expect(reports.map(\.wanted) == [100_000, nil, 100_000, 100_000])
+            #expect(result.status == 1 && result.complaints.count == 1 && result.errors.contains("/gone"))
+            let text = try await spool.run(arguments)
+            #expect(text.text.split(separator: "\n").count == 4 && text.text.hasPrefix("100.0 kB of 100.0 kB  http"))
+            #expect(origin.log.distinctBytesSent("/a") == origin.log.bytesSent("/a"))
+        }
+    }
+
+    @Test("All of it, or the first seconds; what is there is not asked for again")
+    func amounts() async throws {
+        let file = try await SampleContainer.wav.file(seconds: 20)
+        try await withOrigin(["/a.wav": OriginResource(.file(file))]) { origin, spool in
+            let url = origin.url("/a.wav").absoluteString
+            let five: [PreloadOutput] = try await spool.run("preload", url, "--seconds", "5", "--json").json()
+            #expect(five[0].landed > 470_000 && five[0].landed < 500_000)
+            let all: [PreloadOutput] = try await spool.run("preload", url, "--all", "--json").json()
+            #expect(all[0].complete && all[0].wanted == OriginContent.file(file).length)
+            await origin.stop()
+            let again = try await spool.run("preload", url, "--all", "--smart")
+            #expect(again.status == 64)
+            let smart = try await spool.run("preload", url, "--smart")
+            #expect(smart.status == 0, "\(smart.errors)")
+        }
+    }
+
+    @Test("A list that can't be read, or holds what is no URL, is an error that says where, and not what")
+    func lists() async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        try "http://a/b\nsecret\n".write(to: spool.file("list"), atomically: true, encoding: .utf8)
+        for arguments in [
+            ["--file", "none"], ["--file", "list"], [], ["http://a/b", "--jobs", "0"], ["--bytes", "x"],
+        ] {
+            let result = try await spool.run(["preload"] + arguments)
+            #expect(result.status == 64 && result.complaints.count == 1 && !result.errors.contains("secret"))
+        }
+        let list = try await spool.run("preload", "--file", "list")
+        #expect(list.errors.contains("line 2"))
+    }
+
+    @Test("Killed at any moment and begun again, each file is brought whole, with no byte twice but a block each")
+    func killed() async throws {
+        let count = 60
+        let length: Int64 = 300_000
+        let patterns = (0..<count).map { PatternBytes(seed: UInt64($0), length: length) }
+        let resources = patterns.map { OriginResource(.pattern($0), rules: [.always(.rate(1_000_000))]) }
+        let paths = (0..<count).map { "/\($0)" }
+        try await withOrigin(Dictionary(uniqueKeysWithValues: zip(paths, resources))) { origin, spool in
+            let urls = paths.map { origin.url($0).absoluteString }
+            try urls.joined(separator: "\n").write(to: spool.file("list"), atomically: true, encoding: .utf8)
+            var random = SplitMix(9)
+            for _ in 0..<4 {
+                let sent = origin.log.bytesSent()
+                let process = try spool.start("preload", "--file", "list", "--all", "--jobs", "16")
+                let bytes = Int64(500_000 + random.below(3_000_000))
+                try await origin.log.until { $0.reduce(0) { $0 + $1.bytesSent } - sent >= bytes }
+                process.send(SIGKILL)
+                _ = await process.end()
+            }
+            let last = try await spool.run("preload", "--file", "list", "--all", "--jobs", "16", "--json")
+            let reports: [PreloadOutput] = try last.json()
+            #expect(last.status == 0 && reports.allSatisfy { $0.complete && $0.landed == length })
+            let verified = try await spool.run("verify", "--json").json(VerifyOutput.self)
+            #expect(verified.bad == 0 && verified.blocks == count * 5)
+            let twice = paths.reduce(0) { $0 + origin.log.bytesSent($1) - origin.log.distinctBytesSent($1) }
+            print("preload: \(twice) bytes twice after four kills of 16 jobs")
+        }
+    }
+}
+
+struct PreloadOutput: Decodable {
+    var url: String
+    var landed: Int64
+    var wanted: Int64?
+    var complete: Bool
+}
