@@ -225,8 +225,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         } catch {
             exchange.sink?.fail()
             exchange.task?.cancel()
-            state = .responding(exchange)
-            close()
+            // Not at once: a reset would take responses with it that are still on their way to the client.
+            end()
             return false
         }
         state = .responding(exchange)

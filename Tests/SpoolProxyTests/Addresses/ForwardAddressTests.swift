@@ -10,7 +10,7 @@ import Testing
         ("/http/host:80/a", "http://host:80/a"),
         ("/https/host:65535/", "https://host:65535/"),
         ("/http/%5B::1%5D:8000/a", "http://[::1]:8000/a"),
-        ("/http/192.0.2.1/%2e%2E/a%20b", "http://192.0.2.1/%2e%2E/a%20b"),
+        ("/http/192.0.2.1/%2E%2e./a%20b", "http://192.0.2.1/%2E%2e./a%20b"),
         ("/http/under_score.example./a//b/?", "http://under_score.example./a//b/?"),
         ("/http/h/a?b=/http/x/?c#".replacingOccurrences(of: "#", with: ""), "http://h/a?b=/http/x/?c"),
         ("/http/h/é", "http://h/é"),
