@@ -67,7 +67,8 @@ extension AdminPage {
 
         const show = status => {
             const {requests} = status, hits = requests.hit ?? 0;
-            const all = Object.values(requests).reduce((sum, count) => sum + count, 0);
+            // Not these pages' own.
+            const all = ["hit", "miss", "partial", "stale"].reduce((sum, kind) => sum + (requests[kind] ?? 0), 0);
             fill("figures",
                 figure("Stored", bytes(status.storedBytes), status.capacityBytes === null ? "no limit"
                     : share(status.storedBytes, status.capacityBytes) + " of " + bytes(status.capacityBytes)),
