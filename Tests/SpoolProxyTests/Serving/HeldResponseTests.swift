@@ -22,7 +22,7 @@ import Testing
         """
     }
 
-    /// A live playlist that tells the segment it was asked for, and holds back all but its first response.
+    /// A live playlist that tells the segment it was asked for, and holds back its second and third response.
     private static var live: OriginResource {
         let tells = OriginRule(
             0..<Int.max,
@@ -33,7 +33,7 @@ import Testing
             })
         return OriginResource(
             .data(Data(playlist(11).utf8)), etag: nil, contentType: "application/vnd.apple.mpegurl",
-            rules: [tells, .from(1, .stall(after: nil))])
+            rules: [tells, OriginRule(1..<3, .stall(after: nil))])
     }
 
     /// Lends `body` a server, its clock and the address of a live playlist that the server has seen.
@@ -85,6 +85,7 @@ import Testing
             let response = try await held
             #expect(response.status == 503)
             #expect(response.field("retry-after") == "1")
+            origin.release()
         }
     }
 
