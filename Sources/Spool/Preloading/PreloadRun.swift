@@ -64,18 +64,19 @@ struct PreloadRun {
 
     /// Brings these bytes, as far as the file has them.
     private func bring(_ ranges: ByteRangeSet) async throws {
+        func wanted() -> Int64 {
+            length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount
+        }
         var landed: Int64 = 0
-        var wanted = ranges.byteCount
         for range in ranges {
             try await read(.bytes(range)) { chunk in
                 landed += Int64(chunk.count)
-                wanted = length.map { ranges.intersection(0..<max($0, 0)).byteCount } ?? ranges.byteCount
-                try check(wanted)
-                note(landed, wanted)
+                try check(wanted())
+                note(landed, wanted())
             }
         }
         // Without a length, what has come is all there is.
-        note(landed, length == nil ? landed : wanted)
+        note(landed, length == nil ? landed : wanted())
     }
 
     private func check(_ wanted: Int64) throws {

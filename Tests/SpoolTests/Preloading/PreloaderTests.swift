@@ -24,7 +24,7 @@ struct PreloaderTests {
             let first = await preloader.add(source, .bytes(500_000)).finished()
             #expect(first.phase == .finished && first.landedByteCount == 500_000 && first.wantedByteCount == 500_000)
             let stored = try await cache.media(for: source).storedRanges
-            #expect(stored == ByteRangeSet(0..<524_288))
+            #expect(stored.contains(0..<500_000) && !stored.contains(524_288))
             for _ in 0..<2 {
                 let whole = await preloader.add(source, .whole).finished()
                 #expect(whole.isComplete && whole.landedByteCount == 3_000_000 && whole.fractionCompleted == 1)
