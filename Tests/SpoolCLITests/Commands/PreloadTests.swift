@@ -124,7 +124,7 @@ struct PreloadTests {
             let verified = try await spool.run("verify", "--json").json(VerifyOutput.self)
             #expect(verified.bad == 0 && verified.blocks == count * 5)
             let twice = paths.reduce(0) { $0 + origin.log.bytesSent($1) - origin.log.distinctBytesSent($1) }
-            print("preload: \(twice) bytes twice after four kills of 16 jobs")
+            #expect(twice <= 4 * 16 * 65_536, "\(twice) bytes twice")
         }
     }
 }
