@@ -87,7 +87,7 @@ public struct MediaSource: Sendable {
     }
 
     /// As ``init(url:key:resolve:)``, with a resolver that another source has, too.
-    init(
+    package init(
         url: URL, key: CacheKey?, resolver: UUID, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
     ) {
         self.url = url.separatingCredentials.url
