@@ -212,7 +212,11 @@ struct Transfer {
             guard isTriedAgain else { return .interrupted(await error(.originUnavailable), retryAfter: delay) }
             let error = CacheError(.originUnavailable, text, status: refusal.status).about(OriginResponse(response))
             return .interrupted(error, retryAfter: delay)
-        case .status: return .refused(await error(.originRefused))
+        case .status:
+            let error = await error(.originRefused)
+            guard error.response?.saysExpired == true else { return .refused(error) }
+            let isFresh = try await start.credentials.refresh(number, status: 403)
+            return isFresh ? .restart : .refused(error, isPersonal: true)
         case .malformed: return .refused(await error(.malformedResponse))
         }
     }

@@ -23,6 +23,15 @@ package struct OriginResponse: Sendable {
         for name in [HTTPField.Name.setCookie, HTTPField.Name("Set-Cookie2")] { if let name { fields[name] = nil } }
         url = response.url
     }
+
+    /// Whether a service of S3's kind says that a signature or a token has expired. It is a 403 at most of them, but a 400
+    /// for tokens at Amazon's (“Error Responses” of its API reference), and for signatures at others.
+    var saysExpired: Bool {
+        guard status == 400 else { return false }
+        let text = String(decoding: body, as: UTF8.self)
+        let codes = ["AccessDenied", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed", "TokenRefreshRequired"]
+        return codes.contains { text.contains("<Code>\($0)</Code>") }
+    }
 }
 
 extension CacheError {
