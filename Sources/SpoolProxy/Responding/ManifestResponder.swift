@@ -118,7 +118,8 @@ struct ManifestResponder: Sendable {
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)
             if let playlist {
                 holds.note(playlist, requested: call.url, found: found)
-                let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
+                let tag =
+                    "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
             }
             return (text, playlist?.lifetime ?? .none)
