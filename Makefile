@@ -20,6 +20,8 @@ LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 export MEDIA ?=
+# The order of a package's traits among the compiler's flags is that of a hashed collection: another order builds all anew.
+export SWIFT_DETERMINISTIC_HASHING := 1
 # Tests that run at once: more than there are processors only makes those wait that are timed.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
 FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
@@ -34,12 +36,12 @@ test: setup-tests
 	@scripts/setup --optional mpv chromium chromium-driver
 	@echo "— building and running the tests"
 	@mkdir -p .build
-	@SWIFT_DETERMINISTIC_HASHING=1 swift test 2>&1 | tee .build/test.log || \
+	@swift test 2>&1 | tee .build/test.log || \
 		{ echo "— what failed, once more"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
 
 test-players: setup-tests setup-players
 	@echo "— playing through the proxy with every player"
-	@SPOOL_PLAYERS=all SWIFT_DETERMINISTIC_HASHING=1 swift test --filter PlayerTests
+	@SPOOL_PLAYERS=all swift test --filter PlayerTests
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
