@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "SpoolHTTP", targets: ["SpoolHTTP"]),
         .library(name: "SpoolAVFoundation", targets: ["SpoolAVFoundation"]),
         .library(name: "SpoolProxy", targets: ["SpoolProxy"]),
+        .library(name: "SpoolSources", targets: ["SpoolSources"]),
         .library(name: "SpoolTesting", targets: ["SpoolTesting"]),
         .executable(name: "spool", targets: ["SpoolCLI"]),
         // For the fuzzers of this repository alone.
@@ -123,6 +124,14 @@ let package = Package(
             ]
         ),
         .target(
+            name: "SpoolSources",
+            dependencies: [
+                "Spool",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
+        .target(
             name: "SpoolOrigin",
             dependencies: [
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -209,6 +218,13 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: tools),
                 .product(name: "NIOPosix", package: "swift-nio", condition: tools),
+            ]
+        ),
+        .testTarget(
+            name: "SpoolSourcesTests",
+            dependencies: [
+                "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolSources", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
         .testTarget(

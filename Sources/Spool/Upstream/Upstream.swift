@@ -26,11 +26,11 @@ public struct UpstreamRequest: Sendable {
     public var url: URL
     /// All header fields to send, complete.
     public var headerFields: HTTPFields
-    /// What is asked for; the engine itself only ever asks `GET`. What is not safe is sent once, whatever happens
-    /// (RFC 9110 §9.2.2).
-    package var method = HTTPRequest.Method.get
+    /// What is asked for; the engine itself only ever asks `GET`, and an upstream of an app's own need not know others. What
+    /// is not safe is sent once, whatever happens (RFC 9110 §9.2.2).
+    public var method = HTTPRequest.Method.get
     /// What is sent along, to be iterated once, with the `Content-Length` among ``headerFields`` if there is one.
-    package var body: UpstreamBody?
+    public var body: UpstreamBody?
     /// Whether a redirect is followed, of `GET` and `HEAD`; if not, it is the response.
     package var followsRedirects = true
     /// How long the head of the response may take at least, where its origin is known to hold it back; nil: as ever.

@@ -1,0 +1,36 @@
+import Foundation
+import Spool
+import SpoolSources
+
+// The recipes of docs/sources.md, as they stand there.
+
+/// Dropbox: the address of a file's bytes is asked for with the token; it lasts four hours.
+func dropbox(_ path: String, of account: HeaderSource, upstream: any Upstream) -> MediaSource {
+    let service = URL(string: "https://api.dropboxapi.com/2/files/get_temporary_link")!
+    let name = service.appending(queryItems: [URLQueryItem(name: "path", value: path)])
+    return account.media(named: name) { requester in
+        let question = try JSONEncoder().encode(["path": path])
+        var request = UpstreamRequest(url: service)
+        request.method = .post
+        request.headerFields = [.contentType: "application/json", .contentLength: "\(question.count)"]
+        let data = try await requester.data(for: request, sending: question, over: upstream)
+        return ResolvedRequest(url: try JSONDecoder().decode(DropboxLink.self, from: data).link)
+    }
+}
+
+struct DropboxLink: Decodable { var link: URL }
+
+/// Google Drive: the bytes are asked for with the token.
+func googleDrive(_ id: String, of account: HeaderSource) -> MediaSource {
+    account.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
+}
+
+/// Box: the bytes are asked for with the token, and come from another host after a redirect, which gets no token.
+func box(_ id: String, of account: HeaderSource) -> MediaSource {
+    account.media(at: URL(string: "https://api.box.com/2.0/files/\(id)/content")!)
+}
+
+/// OneDrive: as Box.
+func oneDrive(_ id: String, of account: HeaderSource) -> MediaSource {
+    account.media(at: URL(string: "https://graph.microsoft.com/v1.0/me/drive/items/\(id)/content")!)
+}

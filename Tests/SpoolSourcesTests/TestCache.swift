@@ -1,0 +1,24 @@
+import Foundation
+import Spool
+import SpoolTesting
+
+/// A cache in a folder of its own, and one way to read from it.
+final class TestCache: Sendable {
+    private let folder: ScratchDirectory
+    let cache: MediaCache
+
+    init(_ upstream: any Upstream) throws {
+        folder = try ScratchDirectory()
+        cache = MediaCache(directory: URL(fileURLWithPath: folder.path), upstream: upstream)
+    }
+
+    /// Reads bytes of a source, by a reader of its own.
+    func read(_ source: MediaSource, _ range: Range<Int64>) async throws -> Data {
+        var data = Data()
+        let media = cache.media(for: source)
+        for try await chunk in media.reader(in: range) { data.append(chunk.data) }
+        return data
+    }
+
+    func close() async { await cache.close() }
+}
