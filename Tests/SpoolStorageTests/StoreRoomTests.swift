@@ -65,19 +65,6 @@ struct StoreRoomTests {
         try await store.close()
     }
 
-    @Test("Opened with a smaller capacity than it holds, it evicts the rest without being asked for anything")
-    func smallerCapacity() async throws {
-        let before = try await fixture.open()
-        for name in ["old", "newer", "newest"] { try await fixture.store(name, length: 4 * block, in: before) }
-        try await before.close()
-        let store = try await fixture.open(capacity: 6 * block)
-        await store.waitUntilIdle()
-        #expect(store.usedBytes == 6 * block)
-        #expect(Set(try await store.resources().map(\.url)) == [StoreFixture.url("newer"), StoreFixture.url("newest")])
-        try await store.checkLedger()
-        try await store.close()
-    }
-
     @Test(
         "A version that fills the capacity makes room for the first block of the one that replaces it; pinned, it stays"
     )

@@ -40,21 +40,6 @@ extension Store {
         }
     }
 
-    /// Evicts what is more than may be kept, in the background: the capacity may be less than it was at the last opening.
-    func evictExcess() {
-        guard let limit = ledger.limit, ledger.used > limit else { return }
-        work.start(in: .maintenance) { [weak self] in
-            guard let self else { return }
-            await evictions.run(0) {
-                while let limit = ledger.limit, ledger.used > limit {
-                    guard await executor.run(in: .background, { self.free(self.ledger.used - limit) }) > 0 else {
-                        break
-                    }
-                }
-            }
-        }
-    }
-
     private static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
 
     /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.

@@ -78,7 +78,6 @@ extension Store {
         pullBackUses(to: nextUse())
         prepareFile()
         warmUp()
-        evictExcess()
         sweep()
     }
 
