@@ -25,11 +25,11 @@ struct NewcomerTests {
         Mistake(["Get", "http://h/a"], 64, "did you mean “get”"),
         Mistake(["plya", "http://h/a"], 64, "did you mean “play”"),
         Mistake(["--cache", "x", "inf", "http://h/a"], 64, "did you mean “info”"),
-        Mistake(["frobnicate"], 64, "is no verb", "get, play, ls"),
+        Mistake(["frobnicate"], 64, "is no verb", "get, preload, play, ls"),
         Mistake(["http://h/a?token=secret"], 64, "“http://h/a…” is no verb", "spool get URL"),
         Mistake(["film.mp4"], 64, "is no verb", "spool play URL"),
         Mistake(["-x"], 64, "option '-x'", "spool --help"),
-        Mistake(["help", "frob"], 64, "“frob” is no verb", "get, play, ls", "(see “spool --help”)"),
+        Mistake(["help", "frob"], 64, "“frob” is no verb", "get, preload, play, ls", "(see “spool --help”)"),
         Mistake(["help", "lst"], 64, "did you mean “ls”"),
         Mistake(["ls", "--json=x"], 64, "specified (see “spool ls --help”)"),
         // URLs.
