@@ -63,14 +63,14 @@ struct HostileDraft {
             // One that nobody has asked for.
             (path, routeRefusals) = (origin + "/media-2.mp4?\(random.next())", [200])
         case 20 where !target.isReverse:
-            (path, routeRefusals) = (
-                random.pick([
-                    "/", "/favicon.ico", "/ftp/a/b", "/http/", "/http", "//", "/http/127.0.0.1:99999/a",
-                    "/http/a@127.0.0.1/a",
-                    "/http/a%20b/c", "/http/[::1/a", "/http/:80/a", "/file/etc/passwd", "/https", "/?", "/http//a",
-                    "/.spool", "/.spool/none", "/.spoolx",
-                ]), [400, 404, 200]
-            )
+            path = random.pick([
+                "/", "/favicon.ico", "/ftp/a/b", "/http/", "/http", "//", "/http/127.0.0.1:99999/a",
+                "/http/a@127.0.0.1/a",
+                "/http/a%20b/c", "/http/[::1/a", "/http/:80/a", "/file/etc/passwd", "/https", "/?", "/http//a",
+                "/.spool", "/.spool/none", "/.spoolx",
+            ])
+            // The page's folder is another path.
+            routeRefusals = path == "/.spool" ? [308] : [400, 404, 200]
         case 21 where !target.isReverse:
             (path, routeRefusals) = (
                 random.pick([

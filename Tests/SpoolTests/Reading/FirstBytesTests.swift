@@ -41,6 +41,8 @@ struct FirstBytesTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, film)
+            // The end of its transfer comes after its bytes, and is planned for, too.
+            await cache.waitUntilIdle()
             let before = media.statistics
             // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
             let former = media.reader(.all, chunkSize: 1000)
