@@ -6,9 +6,10 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PlayingTests {
     @Test(.enabled(if: Players.mpv != nil, "mpv is not installed"), arguments: Presentation.allCases)
     func `mpv plays with seeks, and again without the origin`(presentation: Presentation) async throws {
-        // FFmpeg's demuxer, which mpv seeks with, loses its place in byte ranges that it has to ask for again, straight from
-        // a slow nginx, too ("partial file").
-        let seeks = presentation == .hlsByteRanges ? [] : [8, 2, 0.0]
+        // FFmpeg 5.1's demuxer, which mpv seeks with, loses its place in MP4 segments that it has to ask for again, straight
+        // from an nginx whose bytes come 16 KiB at a time, too: "partial file", "Invalid NAL unit size", and the end is at
+        // 4.04 or 8.03 of 12 s. Where all has come before the first seek, mpv plays from its own memory.
+        let seeks = [.hlsByteRanges, .hlsFragments].contains(presentation) ? [] : [8, 2, 0.0]
         try await PlayerStage.playTwice(presentation, on: try #require(Players.mpv), seeks: seeks)
     }
 
