@@ -26,50 +26,58 @@ struct ChunkParser {
 
     /// Adds what a player needs of a WAVE file.
     func parseWave(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
-        var samples: Chunk?
         var largeSize: Int64?
-        var offset: Int64 = 12
-        for _ in 0..<Self.mostChunks {
-            guard var chunk = try chunk(at: offset) else { break }
-            plan.need(8, at: offset)
+        var hasSamples = false
+        let samples = try parse(&plan, samplesIn: "data") { chunk, plan throws(ContainerBytes.Stop) in
             switch chunk.name {
             case "fmt ": plan.learn(bytesPerSecond: Double(try number(at: chunk.body.adding(8), bytes: 4)))
             case "ds64": largeSize = Int64(clamping: try number(at: chunk.body.adding(8), bytes: 8))
             case "data":
                 // What is written as it is recorded does not know its size.
                 if chunk.size == 0xFFFF_FFFF { chunk.size = largeSize ?? .max }
-                if chunk.size == 0, samples == nil { chunk.size = .max }
-                samples = samples ?? chunk
+                if chunk.size == 0, !hasSamples { chunk.size = .max }
+                hasSamples = true
             default: break
             }
-            if chunk.name != "data" { needAll(of: chunk, &plan) }
-            offset = chunk.end.adding(chunk.size & 1)
         }
-        guard let samples else { throw .malformed }
-        plan.need(min(Self.examined, samples.size), at: samples.body)
-        plan.needMedia(from: samples.body, to: samples.end)
+        needSamples(samples, &plan)
     }
 
     /// Adds what a player needs of an AIFF or AIFF-C file.
     func parseAIFF(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
-        var samples: Chunk?
         var duration: Double?
+        let samples = try parse(&plan, samplesIn: "SSND") { chunk, _ throws(ContainerBytes.Stop) in
+            guard chunk.name == "COMM" else { return }
+            let frames = Double(try number(at: chunk.body.adding(2), bytes: 4))
+            duration = frames / (try extendedFloat(at: chunk.body.adding(8)))
+        }
+        if let duration { plan.learn(samples.size, take: duration) }
+        needSamples(samples, &plan)
+    }
+
+    /// Adds all chunks but the samples, and returns the first of those; `learn` may correct what a chunk says of its size.
+    private func parse(
+        _ plan: inout StartPlan, samplesIn name: FourCharacterCode,
+        _ learn: (inout Chunk, inout StartPlan) throws(ContainerBytes.Stop) -> Void
+    ) throws(ContainerBytes.Stop) -> Chunk {
+        var samples: Chunk?
         var offset: Int64 = 12
         for _ in 0..<Self.mostChunks {
-            guard let chunk = try chunk(at: offset) else { break }
+            guard var chunk = try chunk(at: offset) else { break }
             plan.need(8, at: offset)
-            switch chunk.name {
-            case "COMM":
-                let frames = Double(try number(at: chunk.body.adding(2), bytes: 4))
-                duration = frames / (try extendedFloat(at: chunk.body.adding(8)))
-            case "SSND": samples = samples ?? chunk
-            default: break
+            try learn(&chunk, &plan)
+            if chunk.name == name {
+                samples = samples ?? chunk
+            } else {
+                needAll(of: chunk, &plan)
             }
-            if chunk.name != "SSND" { needAll(of: chunk, &plan) }
             offset = chunk.end.adding(chunk.size & 1)
         }
         guard let samples else { throw .malformed }
-        if let duration { plan.learn(samples.size, take: duration) }
+        return samples
+    }
+
+    private func needSamples(_ samples: Chunk, _ plan: inout StartPlan) {
         plan.need(min(Self.examined, samples.size), at: samples.body)
         plan.needMedia(from: samples.body, to: samples.end)
     }
