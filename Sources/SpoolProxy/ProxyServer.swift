@@ -196,7 +196,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     func url(for url: URL, prefix: String) -> URL? {
         guard let address, let origin = try? OriginURL(url) else { return nil }  // Then it is not for a server.
-        // Paths are the server's own origin's then, and mean nothing of another one's.
+        // Paths are the server's own origin's then (it was checked), and mean nothing of another one's.
         if let own = configuration.origin.flatMap({ try? OriginURL($0) }), !origin.isSameOrigin(as: own) { return nil }
         let path = configuration.origin == nil ? ForwardAddress.requestTarget(for: origin) : origin.target
         let token = configuration.token.map { "/~" + $0 } ?? ""

@@ -38,9 +38,9 @@ final class OfflineVariants: Sendable {
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
+            // What can't be asked for, or looked up, is not stored.
             guard let url = rewriter.url(of: uri), let source = try? call.source(of: url) else { continue }
             let media = cache.media(for: source)
-            // What can't be looked up is not stored.
             if (try? await media.storedResource())?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {

@@ -9,20 +9,13 @@ import Testing
 
 /// How a server stops that has something under way.
 @Suite(.timeLimit(.minutes(1))) struct ServerStopTests {
-    /// An origin that never responds.
-    private struct SilentUpstream: Upstream {
-        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            try await Task.sleep(for: .seconds(3600))
-            throw UpstreamError(.timedOut, "never")
-        }
-    }
-
     @Test func `A server stops although the body of a request has not come`() async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0
         configuration.threads = 1
         configuration.origin = URL(string: "http://origin.example/")
-        let cache = MediaCache.temporary(upstream: SilentUpstream())
+        // An origin that never responds.
+        let cache = MediaCache.temporary(upstream: ScriptedUpstream(["/a": .pattern(1000, .stall(after: nil))]))
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
