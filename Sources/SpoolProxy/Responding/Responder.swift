@@ -83,20 +83,22 @@ struct Responder: Sendable {
     }
 
     private func allowReading(_ response: inout Response, _ request: RequestHead) {
-        guard !configuration.corsOrigins.isEmpty, let asked = request.fields["origin"] else { return }
+        guard !configuration.corsOrigins.isEmpty else { return }
         var fields = response.head.fields
-        for name in fields.map(\.name) where name.canonicalName.hasPrefix("access-control-") { fields[name] = nil }
-        if configuration.corsOrigins.contains(asked) || configuration.corsOrigins.contains("*") {
-            fields[.accessControlAllowOrigin] = asked
-            fields[.accessControlExposeHeaders] =
-                "Accept-Ranges, Age, Cache-Status, Content-Range, Content-Length, ETag"
-            if request.method == .options {
-                fields[.accessControlAllowMethods] = "GET, HEAD"
-                fields[.accessControlAllowHeaders] = "Range, If-Range, If-None-Match, If-Modified-Since, Authorization"
-            }
-        }
+        if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
+        // Without an `Origin` too: what a cache keeps of that is nothing for who has one.
         fields.append(HTTPField(name: .vary, value: "Origin"))
         response.head.fields = fields
+    }
+
+    private func allowReading(_ fields: inout HTTPFields, from origin: String, _ request: RequestHead) {
+        for name in fields.map(\.name) where name.canonicalName.hasPrefix("access-control-") { fields[name] = nil }
+        guard configuration.corsOrigins.contains(origin) || configuration.corsOrigins.contains("*") else { return }
+        fields[.accessControlAllowOrigin] = origin
+        fields[.accessControlExposeHeaders] = "Accept-Ranges, Age, Cache-Status, Content-Range, Content-Length, ETag"
+        guard request.method == .options else { return }
+        fields[.accessControlAllowMethods] = "GET, HEAD"
+        fields[.accessControlAllowHeaders] = "Range, If-Range, If-None-Match, If-Modified-Since, Authorization"
     }
 }
 #endif

@@ -1,0 +1,65 @@
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// Which pages may read what the server sends (the Fetch standard's CORS protocol).
+@Suite(.timeLimit(.minutes(5))) struct ReadingPagesTests {
+    private static let page = "https://player.example"
+
+    private static func run(
+        letting origins: [String], _ body: (ProxyServer, _ target: String) async throws -> Void
+    ) async throws {
+        var film = OriginResource(.pattern(PatternBytes(length: 1000)))
+        film.headerFields[.accessControlAllowOrigin] = "https://origin.example"
+        var configuration = ProxyConfiguration()
+        configuration.corsOrigins = origins
+        try await OriginServer.run(["/film": film]) { origin in
+            try await ProxyServer.run(configuration, freshness: .immutable) { server, _ in
+                try await body(server, "/http/127.0.0.1:\(origin.port)/film")
+            }
+        }
+    }
+
+    @Test func `A page that may read is told so, from the cache as from the origin`() async throws {
+        try await Self.run(letting: [Self.page]) { server, target in
+            for _ in 0..<3 {
+                let response = try await server.get(target, "Origin: \(Self.page)\r\nRange: bytes=0-9\r\n")
+                #expect(response.status == 206)
+                #expect(response.field("access-control-allow-origin") == Self.page)
+                #expect(response.field("access-control-expose-headers")?.contains("Content-Range") == true)
+            }
+            let asked = try await server.get(
+                target, "Origin: \(Self.page)\r\nAccess-Control-Request-Method: GET\r\n", method: "OPTIONS")
+            #expect(asked.field("access-control-allow-methods") == "GET, HEAD")
+            #expect(asked.field("access-control-allow-headers")?.contains("Range") == true)
+        }
+    }
+
+    @Test func `Another page may not, whatever the origin says of it`() async throws {
+        try await Self.run(letting: [Self.page]) { server, target in
+            for _ in 0..<3 {
+                let response = try await server.get(target, "Origin: https://origin.example\r\n")
+                #expect(response.status == 200)
+                #expect(response.field("access-control-allow-origin") == nil)
+                #expect(response.field("vary") == "Origin")
+            }
+        }
+    }
+
+    @Test func `What is sent to who tells no origin is not for who tells one`() async throws {
+        try await Self.run(letting: ["*"]) { server, target in
+            for fields in ["", "", "Range: bytes=0-9\r\n", "Range: bytes=0-9\r\n"] {
+                let response = try await server.get(target, fields)
+                #expect(response.field("vary") == "Origin")
+            }
+        }
+        try await Self.run(letting: []) { server, target in
+            let response = try await server.get(target)
+            #expect(response.field("vary") == nil)
+        }
+    }
+}
