@@ -64,6 +64,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "ByteRanges"),
+        .target(name: "XMLTokens"),
         .target(
             name: "HTTPRanges",
             dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")]
@@ -115,6 +116,7 @@ let package = Package(
                 "Spool",
                 "SpoolHTTP",
                 "SpoolStorage",
+                "XMLTokens",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: proxy),
@@ -127,6 +129,7 @@ let package = Package(
             name: "SpoolSources",
             dependencies: [
                 "Spool",
+                "XMLTokens",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]

@@ -1,4 +1,6 @@
 #if Proxy
+import XMLTokens
+
 /// What an MPD says of itself as a whole (ISO/IEC 23009-1 §5.3.1).
 package struct DASHManifest: Hashable, Sendable {
     /// The most bytes that an MPD may have.
@@ -35,7 +37,7 @@ package struct DASHManifest: Hashable, Sendable {
         var root: XMLStartTag?
         var hasBaseURL = false
         var firstChild: Int?
-        while let token = try scanner.next() {
+        while let token = try scanner.nextOfManifest() {
             switch token {
             case .start(let tag):
                 if open.isEmpty {
@@ -94,6 +96,23 @@ package struct DASHManifest: Hashable, Sendable {
             units.removeSubrange(...unit)
         }
         return total <= 1e9 ? total : nil
+    }
+}
+
+extension XMLScanner {
+    /// As ``next()``, in the words of manifests.
+    mutating func nextOfManifest() throws(ManifestError) -> Token? {
+        do {
+            return try next()
+        } catch {
+            let code: ManifestError.Code =
+                switch error.code {
+                case .documentType: .refused
+                case .malformed: .malformed
+                case .tooLarge: .tooLarge
+                }
+            throw ManifestError(code, "an MPD can't be read: \(error)")
+        }
     }
 }
 #endif

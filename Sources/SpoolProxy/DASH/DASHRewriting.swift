@@ -1,4 +1,6 @@
 #if Proxy
+import XMLTokens
+
 /// Rewrites an MPD so that a client that got it from the proxy asks the proxy for what it names.
 ///
 /// Rewritten are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103 998), and
@@ -29,7 +31,7 @@ package enum DASHRewriting {
         let document = ReferenceRewriter(finalURL: finalURL, requestedURL: requestedURL, proxied: proxied)
         var walk = DASHWalk(bytes, manifest: manifest, document: document)
         var scanner = XMLScanner(bytes[...])
-        while let token = try scanner.next() { try walk.take(token) }
+        while let token = try scanner.nextOfManifest() { try walk.take(token) }
         return try walk.finished()
     }
 }

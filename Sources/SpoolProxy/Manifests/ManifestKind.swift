@@ -1,4 +1,6 @@
 #if Proxy
+import XMLTokens
+
 /// Which manifest a body is, told from its first bytes: addresses' endings and servers' types are often wrong.
 package enum ManifestKind: Hashable, Sendable {
     /// A playlist with tags of RFC 8216.

@@ -1,9 +1,8 @@
-#if Proxy
 /// Text between tags or quotes, and what it stands for (XML 1.0 §2.4, §4.1, §4.6).
-enum XMLText {
+package enum XMLText {
     /// The text with its entities replaced; nil if it is not UTF-8, or an entity is none of the five that need no
     /// definition nor a character's number.
-    static func unescaped(_ bytes: ArraySlice<UInt8>) -> String? {
+    package static func unescaped(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.contains(UInt8(ascii: "&")) else { return String(validating: bytes, as: UTF8.self) }
         var text: [UInt8] = []
         var rest = bytes
@@ -34,7 +33,7 @@ enum XMLText {
     }
 
     /// The text as it may stand between tags and between quotes of either kind.
-    static func escaped(_ text: String) -> [UInt8] {
+    package static func escaped(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         for byte in text.utf8 {
             switch byte {
@@ -50,9 +49,8 @@ enum XMLText {
     }
 
     /// The place of the text without white space around it.
-    static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let start = bytes.drop(while: XMLScanner.isSpace)
         return start[..<((start.lastIndex { !XMLScanner.isSpace($0) }).map { $0 + 1 } ?? start.startIndex)]
     }
 }
-#endif

@@ -1,12 +1,11 @@
-#if Proxy
 /// Finds the tags of an XML document, with the places of their names, attributes and text in its bytes (XML 1.0).
 ///
 /// Written for what has to be replaced in place, byte for byte, which `XMLParser` can't say. It reads nothing from outside
 /// and expands no entity; a document type is refused, for only it could define some. Time is proportional to the
 /// document's length. It looks at what it needs: it is no judge of well-formedness.
-struct XMLScanner {
+package struct XMLScanner {
     /// What comes next in the document.
-    enum Token {
+    package enum Token {
         /// A start tag, or an empty element's tag.
         case start(XMLStartTag)
         /// An end tag's name, prefix included.
@@ -21,15 +20,15 @@ struct XMLScanner {
     private var position: Int
 
     /// A byte order mark is passed over.
-    init(_ bytes: ArraySlice<UInt8>) {
+    package init(_ bytes: ArraySlice<UInt8>) {
         self.bytes = bytes
         position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.startIndex + 3 : bytes.startIndex
     }
 
     /// The next token; nil at the end of the document.
     ///
-    /// - Throws: ``ManifestError``: `refused` for a document type, `malformed` for a tag, comment or section without end.
-    mutating func next() throws(ManifestError) -> Token? {
+    /// - Throws: ``XMLError``: `documentType`, `malformed` for a tag, comment or section without end, `tooLarge`.
+    package mutating func next() throws(XMLError) -> Token? {
         while position < bytes.endIndex {
             let rest = bytes[position...]
             guard rest.first == UInt8(ascii: "<") else {
@@ -44,8 +43,9 @@ struct XMLScanner {
             } else if rest.starts(with: "<![CDATA[".utf8) {
                 return .characterData(try skip(past: "]]>", after: 9, "CDATA section"))
             } else if rest.starts(with: "<!".utf8) {
-                throw ManifestError(
-                    .refused, "an MPD has a document type at byte \(position): only MPDs without are read")
+                throw XMLError(
+                    .documentType,
+                    "there is a document type at byte \(position), and only documents without one are read")
             } else if rest.starts(with: "</".utf8) {
                 let name = try skip(past: ">", after: 2, "end tag")
                 return .end(name.prefix { !Self.isSpace($0) })
@@ -56,7 +56,7 @@ struct XMLScanner {
         return nil
     }
 
-    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+    package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
 
     private static func endsName(_ byte: UInt8) -> Bool {
         switch byte {
@@ -68,7 +68,7 @@ struct XMLScanner {
     /// Moves behind the next `end`, and gives what is before it.
     private mutating func skip(
         past end: StaticString, after opening: Int, _ what: String
-    ) throws(ManifestError) -> ArraySlice<UInt8> {
+    ) throws(XMLError) -> ArraySlice<UInt8> {
         let ending = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
         let start = position + opening
         var index = start
@@ -79,10 +79,10 @@ struct XMLScanner {
             }
             index += 1
         }
-        throw ManifestError(.malformed, "an MPD's \(what) at byte \(position) has no end")
+        throw XMLError(.malformed, "the \(what) at byte \(position) has no end")
     }
 
-    private mutating func startTag() throws(ManifestError) -> XMLStartTag {
+    private mutating func startTag() throws(XMLError) -> XMLStartTag {
         let start = position
         let isEnd = Self.endsName
         let name = bytes[(start + 1)...].prefix { !isEnd($0) }
@@ -109,25 +109,25 @@ struct XMLScanner {
                 let end = bytes[(quote + 1)...].firstIndex(of: bytes[quote])
             else { break }
             guard tag.attributes.count < 256 else {
-                throw ManifestError(.tooLarge, "an MPD's tag at byte \(start) has more than 256 attributes")
+                throw XMLError(.tooLarge, "the tag at byte \(start) has more than 256 attributes")
             }
             tag.attributes.append((attribute, bytes[(quote + 1)..<end]))
             position = end + 1
         }
-        throw ManifestError(.malformed, "an MPD's tag at byte \(start) is not one of XML")
+        throw XMLError(.malformed, "the tag at byte \(start) is not one of XML")
     }
 }
 
 /// A start tag.
-struct XMLStartTag {
+package struct XMLStartTag {
     /// Where its `<` is.
-    let start: Int
+    package let start: Int
     /// Prefix included.
-    let name: ArraySlice<UInt8>
+    package let name: ArraySlice<UInt8>
     /// Names and the values between their quotes, entities as they stand.
-    var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)] = []
+    package var attributes: [(name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)] = []
     /// Whether it ends with `/>`.
-    var isEmpty = false
+    package var isEmpty = false
 
     init(start: Int, name: ArraySlice<UInt8>) {
         self.start = start
@@ -135,17 +135,19 @@ struct XMLStartTag {
     }
 
     /// An attribute's value, entities as they stand.
-    func value(_ name: String) -> ArraySlice<UInt8>? { attributes.first { $0.name.elementsEqual(name.utf8) }?.value }
+    package func value(_ name: String) -> ArraySlice<UInt8>? {
+        attributes.first { $0.name.elementsEqual(name.utf8) }?.value
+    }
 }
 
 extension ArraySlice<UInt8> {
     /// A name without its namespace's prefix.
-    var localName: ArraySlice<UInt8> { lastIndex(of: UInt8(ascii: ":")).map { self[($0 + 1)...] } ?? self }
+    package var localName: ArraySlice<UInt8> { lastIndex(of: UInt8(ascii: ":")).map { self[($0 + 1)...] } ?? self }
 }
 
 extension XMLScanner {
     /// What is known of a document's root from its first bytes.
-    enum Root {
+    package enum Root {
         /// The root's name, without prefix.
         case name(ArraySlice<UInt8>)
         /// They begin as XML does, and end before the root.
@@ -155,7 +157,7 @@ extension XMLScanner {
     }
 
     /// Finds the root element's name.
-    static func rootName(_ prefix: ArraySlice<UInt8>) -> Root {
+    package static func rootName(_ prefix: ArraySlice<UInt8>) -> Root {
         var index = prefix.firstIndex { !isSpace($0) } ?? prefix.endIndex
         guard index < prefix.endIndex, prefix[index] == UInt8(ascii: "<") else { return .none }
         while true {
@@ -182,4 +184,3 @@ extension XMLScanner {
         }
     }
 }
-#endif
