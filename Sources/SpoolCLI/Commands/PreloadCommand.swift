@@ -9,8 +9,8 @@ struct PreloadCommand: AsyncParsableCommand {
         abstract: "Bring media, or what a player needs of it to start, into the cache before anyone plays it.",
         discussion:
             "What the cache has is not fetched again, also after an interruption. Where one of several can't be "
-            + "fetched, the others are, and the exit status is 1. Of playlists, only the playlist itself is fetched: for "
-            + "all of an HLS stream there is “spool get --hls”.")
+            + "fetched, the others are, and the exit status is 1. Of an HLS stream the playlists come, and the first "
+            + "segments of the variant that players begin with; with --all, all of the highest variant.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -43,22 +43,27 @@ struct PreloadCommand: AsyncParsableCommand {
         return all ? .whole : .start
     }
 
+    private var share: StreamAmount {
+        if bytes != nil { return .playlist }
+        return all ? .whole : .first(seconds: seconds ?? 0)
+    }
+
     func run() async throws {
         var urls = urls
         if let file {
             urls += try await Abandonable(name: "spool.list").run { try URLList(path: file) }.urls
         }
         let sources = try await fetching.sources(urls.map(\.url))
-        let (states, warnings) = try await options.withCacheOrServer(
+        let (outcomes, warnings) = try await options.withCacheOrServer(
             capacity: fetching.room.capacity, upstream: fetching.upstream()
         ) { cache in
             let warnings = Warnings(of: cache)
-            let session = PreloadSession(Preloader(cache, jobs: jobs), isQuiet: options.json)
-            return (try await session.run(sources, amount), warnings)
+            let session = PreloadSession(cache, jobs: jobs, isQuiet: options.json)
+            return (try await session.run(sources, amount, ofStreams: share), warnings)
         }
         await warnings.end()
-        if options.json { try Output.json(zip(sources, states).map { PreloadReport($0, $1) }) }
-        let failures = states.compactMap(\.error)
+        if options.json { try Output.json(zip(sources, outcomes).map { PreloadReport($0, $1) }) }
+        let failures = outcomes.compactMap(\.error)
         if !failures.isEmpty { throw CommandFailures(all: failures) }
     }
 }

@@ -8,11 +8,11 @@ struct PreloadReport: Encodable, Sendable {
     @OrNull var wanted: Int64?
     var complete: Bool
 
-    init(_ source: MediaSource, _ state: PreloadState) {
+    init(_ source: MediaSource, _ outcome: PreloadOutcome) {
         url = source.displayAddress
-        landed = state.landedByteCount
-        _wanted = OrNull(wrappedValue: state.wantedByteCount)
-        complete = state.isComplete
+        landed = outcome.landed
+        _wanted = OrNull(wrappedValue: outcome.wanted)
+        complete = outcome.isComplete
     }
 
     /// One line for a person.

@@ -9,12 +9,14 @@ struct PreloadSession {
         var landed: Int64 = 0
     }
 
-    private let preloader: Preloader
+    private let cache: MediaCache
+    private let jobs: Int
     private let isQuiet: Bool
 
     /// - Parameter isQuiet: Whether nothing is written to standard output.
-    init(_ preloader: Preloader, isQuiet: Bool) {
-        self.preloader = preloader
+    init(_ cache: MediaCache, jobs: Int, isQuiet: Bool) {
+        self.cache = cache
+        self.jobs = jobs
         self.isQuiet = isQuiet
     }
 
@@ -22,7 +24,10 @@ struct PreloadSession {
     ///
     /// - Returns: How each one ended.
     /// - Throws: `CancellationError`; ``CommandFailure`` where standard output can't be written.
-    func run(_ sources: [MediaSource], _ amount: PreloadAmount) async throws -> [PreloadState] {
+    func run(
+        _ sources: [MediaSource], _ amount: PreloadAmount, ofStreams share: StreamAmount
+    ) async throws -> [PreloadOutcome] {
+        let preloader = Preloader(cache, jobs: jobs)
         let preloads = sources.map { preloader.add($0, amount) }
         let tally = Mutex(Tally())
         let line = LiveLine { columns in
@@ -33,16 +38,17 @@ struct PreloadSession {
             return String(text.prefix(max(0, columns - 1)))
         }
         do {
-            var states: [PreloadState] = []
+            var outcomes: [PreloadOutcome] = []
             for preload in preloads {
-                let state = await preload.finished()
+                var outcome = PreloadOutcome(await preload.finished())
                 try Task.checkCancellation()
-                states.append(state)
-                tally.withLock { ($0.ended, $0.landed) = ($0.ended + 1, $0.landed + state.landedByteCount) }
-                if !isQuiet { try Output.line(PreloadReport(preload.source, state).text) }
+                try await outcome.addStream(of: preload.source, share, in: cache, jobs: jobs)
+                outcomes.append(outcome)
+                tally.withLock { [outcome] in ($0.ended, $0.landed) = ($0.ended + 1, $0.landed + outcome.landed) }
+                if !isQuiet { try Output.line(PreloadReport(preload.source, outcome).text) }
             }
             await line.end()
-            return states
+            return outcomes
         } catch {
             preloader.cancelAll()
             await line.end()

@@ -2,7 +2,7 @@
 public import Foundation
 public import Spool
 
-/// Brings a whole HLS stream into a cache, so that it plays without its origin.
+/// Brings an HLS stream into a cache, so that it plays without its origin; or its beginning, so that it starts at once.
 ///
 /// That is: the playlists, of one variant and of the sounds and subtitles that go with it, and all that they name. Each byte
 /// is asked for once; what is stored already is not asked for again, so a download that was ended goes on where it stopped.
@@ -42,6 +42,7 @@ public struct HLSDownloader: Sendable {
     private let presentation: PresentationSource
     private let cache: MediaCache
     private let selection: HLSVariantSelection
+    private let seconds: Double?
     private let width: Int
 
     /// A download that has not begun.
@@ -49,13 +50,18 @@ public struct HLSDownloader: Sendable {
     /// - Parameters:
     ///   - source: The playlist, of variants or of segments.
     ///   - variant: Which variant to bring, where there are several.
+    ///   - firstSeconds: How much of it: the segments that begin before then, at least the first one, of the variant and of
+    ///     the sound, the picture and the subtitles that a player takes where nobody chose. Nil: all of the stream, and all
+    ///     sounds and subtitles that go with the variant.
     ///   - concurrency: Files at once; at least 1.
     public init(
-        _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest, concurrency: Int = 4
+        _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
+        firstSeconds: Double? = nil, concurrency: Int = 4
     ) {
         presentation = PresentationSource(source, now: cache.now)
         self.cache = cache
         selection = variant
+        seconds = firstSeconds
         width = max(1, concurrency)
     }
 
@@ -97,7 +103,9 @@ public struct HLSDownloader: Sendable {
         guard playlist.kind == .master else {
             return Stream(variant: url, downloads: try await downloads(playlist, found, media(at: url)))
         }
-        let wanted = try Self.mapped { () throws(ManifestError) in try playlist.playlists(for: selection, at: found) }
+        let wanted = try Self.mapped { () throws(ManifestError) in
+            try playlist.playlists(for: selection, at: found, isStart: seconds != nil)
+        }
         var stream = Stream(variant: url)
         var parts = try Self.mapped { () throws(ManifestError) in try playlist.downloads(at: found) }
         for (index, address) in wanted.enumerated() {
@@ -157,7 +165,7 @@ public struct HLSDownloader: Sendable {
         _ playlist: HLSPlaylist, _ found: OriginURL, _ media: MediaResource
     ) async throws -> [HLSDownload] {
         do {
-            return try playlist.downloads(at: found)
+            return try playlist.downloads(at: found, seconds: seconds)
         } catch  where error.code == .live {
             // A live playlist that is kept would never change again. Where the disk refuses, it is evicted one day.
             _ = try? await media.remove()

@@ -15,33 +15,50 @@ extension HLSPlaylist {
     /// - Parameters:
     ///   - selection: Which variant.
     ///   - url: Where this master playlist was found.
+    ///   - isStart: Whether only those are wanted that a player begins with where nobody chose.
     /// - Throws: ``ManifestError``: `malformed` if it is no master playlist or has no variant, `address` if one of them
     ///   can't be asked for.
-    package func playlists(for selection: HLSVariantSelection, at url: OriginURL) throws(ManifestError) -> [OriginURL] {
+    package func playlists(
+        for selection: HLSVariantSelection, at url: OriginURL, isStart: Bool = false
+    ) throws(ManifestError) -> [OriginURL] {
         guard kind == .master, let variant = selection.choose(from: variants) else {
             throw ManifestError(.malformed, "the playlist at \(url.nameForMessages) has no variants")
         }
         var list = HLSDownloadList(at: url)
         try list.append(variant.uri)
-        for rendition in renditions where variant.groups[rendition.kind] == rendition.groupID {
-            if let uri = rendition.uri { try list.append(uri) }
+        for kind in HLSRendition.Kind.allCases {
+            var group = renditions.filter { $0.kind == kind && variant.groups[kind] == $0.groupID }
+            if isStart { group = Self.begun(of: group, kind) }
+            for uri in group.compactMap(\.uri) { try list.append(uri) }
         }
         return list.downloads.map(\.url)
+    }
+
+    /// Which of a group a player takes where nobody chose: its default; sound and picture also without one.
+    private static func begun(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
+        let isNeeded = kind == .audio || kind == .video
+        return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
     }
 
     /// What a whole ended stream needs, each thing once, in the order in which a player comes to it: keys, initialization
     /// sections, segments; of a master playlist the session's keys. Keys that are not at an `http` or `https` URL are left out.
     ///
-    /// - Parameter url: Where this playlist was found.
+    /// - Parameters:
+    ///   - url: Where this playlist was found.
+    ///   - seconds: How much of the stream: segments that begin later are left out, but for the first; nil: all.
     /// - Throws: ``ManifestError``: `live` if it is a media playlist without end or with segments left out, `address` if
     ///   something can't be asked for, `tooLarge` if the addresses have more than 256 MiB in all.
-    package func downloads(at url: OriginURL) throws(ManifestError) -> [HLSDownload] {
+    package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [HLSDownload] {
         guard kind == .master || isEnded && !isDelta else {
             throw ManifestError(.live, "the stream at \(url.nameForMessages) is live: it has no end to bring it up to")
         }
         var list = HLSDownloadList(at: url)
         for key in sessionKeys { try list.append(key) }
-        for segment in segments where !segment.isGap {
+        var start = 0.0
+        for segment in segments {
+            if let seconds, start > 0, start >= seconds { break }
+            start += segment.duration
+            guard !segment.isGap else { continue }
             for key in segment.keys { try list.append(key) }
             if let map = segment.map { try list.append(map.uri, map.byteRange) }
             try list.append(segment.uri, segment.byteRange, isSegment: true)

@@ -1,9 +1,11 @@
 #if Proxy
-/// Which variant of a presentation to bring for offline play.
+/// Which variant of a presentation to bring.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
 public enum HLSVariantSelection: Hashable, Sendable {
+    /// The first that the playlist names: what players begin with (Apple's HLS authoring specification, 9.14).
+    case first
     /// The one of the highest bandwidth.
     case highest
     /// The one of the lowest bandwidth, be it sound alone.
@@ -20,6 +22,7 @@ public enum HLSVariantSelection: Hashable, Sendable {
         // `max(by:)` gives the last of equal ones.
         let highest = { (variants: [HLSVariant]) in variants.reversed().max(by: ascending) }
         switch self {
+        case .first: return variants.first
         case .highest: return highest(variants)
         case .lowest: return variants.min(by: ascending)
         case .bandwidth(let limit):

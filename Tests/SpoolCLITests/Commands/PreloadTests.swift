@@ -67,6 +67,33 @@ struct PreloadTests {
         }
     }
 
+    @Test("Of a stream the playlist and the first segments come; of a live one only an error tells")
+    func stream() async throws {
+        let ended = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/one.ts\n#EXTINF:2,\n/two.ts\n"
+        let resources = [
+            "/l.m3u8": OriginResource(.data(Data((ended + "#EXT-X-ENDLIST\n").utf8))),
+            "/live.m3u8": OriginResource(.data(Data(ended.utf8))), "/one.ts": .pattern(300_000),
+            "/two.ts": .pattern(400_000),
+        ]
+        try await withOrigin(resources) { origin, spool in
+            let url = origin.url("/l.m3u8").absoluteString
+            let length = Int64(ended.utf8.count) + 15
+            for (option, bytes) in [
+                (["--bytes", "1MB"], length), ([], length + 300_000), (["--seconds", "3"], length + 700_000),
+                (["--all"], length + 700_000),
+            ] {
+                let result = try await spool.run(["preload", "--json", url] + option)
+                let report = try #require(try result.json([PreloadOutput].self).first)
+                #expect(result.status == 0 && report.complete, "\(result.errors)")
+                #expect(report.landed == bytes && report.wanted == bytes)
+                #expect(origin.log.bytesSent() == bytes)
+            }
+            let live = try await spool.run("preload", origin.url("/live.m3u8").absoluteString, "--json")
+            #expect(live.status == 1 && live.complaints.count == 1 && live.errors.contains("live"))
+            #expect(try live.json([PreloadOutput].self).map(\.complete) == [false])
+        }
+    }
+
     @Test("All of it, or the first seconds; what is there is not asked for again")
     func amounts() async throws {
         let file = try await SampleContainer.wav.file(seconds: 20)

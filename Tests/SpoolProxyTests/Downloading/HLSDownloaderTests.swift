@@ -111,6 +111,59 @@ import Testing
         }
     }
 
+    @Test(arguments: HLSSample.Form.allCases)
+    func `The first seconds of a stream are its first segments, from which it starts without its origin`(
+        form: HLSSample.Form
+    ) async throws {
+        let sample = try await HLSSample(form)
+        try await OriginServer.run(try sample.resources()) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, cache in
+                let source = MediaSource(url: origin.url("/media.m3u8"))
+                let start = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 0).run()
+                #expect(start.progress.segmentCount == 1 && start.progress.storedSegments == 1)
+                let more = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 3.9).run()
+                #expect(more.progress.segmentCount == 2)
+                // Of one file for all, whole blocks.
+                let isOne = form == .byteRanges
+                let sent = origin.log.bytesSent()
+                #expect(sent >= more.progress.bytes && sent < more.progress.bytes + (isOne ? 65_536 : 1))
+                await origin.stop()
+                let address = try #require(server.url(for: source.url)).absoluteString
+                let frames = try await sample.frames(before: 1)
+                #expect(!frames.isEmpty)
+                #expect(try await FFmpegProcess.frames(of: address, before: 1) == frames)
+            }
+        }
+    }
+
+    @Test func `The start of a stream has the sound that players begin with, and no other`() async throws {
+        let master = Self.list(
+            """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x",URI="other/l.m3u8"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="y",DEFAULT=YES,URI="sound/l.m3u8"
+            #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="z",URI="text/l.m3u8"
+            #EXT-X-STREAM-INF:BANDWIDTH=500000,AUDIO="a",SUBTITLES="s"
+            low/l.m3u8
+            #EXT-X-STREAM-INF:BANDWIDTH=900000,AUDIO="a",SUBTITLES="s"
+            high/l.m3u8
+
+            """)
+        var resources = ["/m.m3u8": master]
+        for folder in ["high", "low", "sound", "other", "text"] {
+            resources["/\(folder)/l.m3u8"] = OriginResource(.data(Self.two))
+            for name in ["one", "two"] { resources["/\(folder)/\(name).ts"] = .pattern(100_000) }
+        }
+        try await OriginServer.run(resources) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/m.m3u8"))
+                _ = try await HLSDownloader(source, in: cache, variant: .first, firstSeconds: 2).run()
+                let wanted = ["/m.m3u8", "/low/l.m3u8", "/low/one.ts", "/sound/l.m3u8", "/sound/one.ts"]
+                #expect(Set(origin.log.exchanges.map(\.path)) == Set(wanted))
+            }
+        }
+    }
+
     @Test func `A download that was refused something names it, and goes on where it stopped`() async throws {
         let refused = OriginResource(.pattern(PatternBytes(length: 50_000)), rules: [.always(.status(403))])
         try await OriginServer.run([

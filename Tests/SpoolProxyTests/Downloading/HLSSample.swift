@@ -50,17 +50,21 @@ final class HLSSample: Sendable {
     }
 
     /// What a player shows of it where nothing lies between.
-    func frames() async throws -> String { try await FFmpegProcess.frames(of: file("media.m3u8").path) }
+    func frames(before seconds: Double? = nil) async throws -> String {
+        try await FFmpegProcess.frames(of: file("media.m3u8").path, before: seconds)
+    }
 }
 
 /// The real player of these tests.
 enum FFmpegProcess {
     struct Failed: Error { let text: String }
 
-    /// The checksum of all that a player gets of a stream.
-    static func frames(of address: String) async throws -> String {
+    /// The checksum of all that a player gets of a stream, or of what comes before a time.
+    static func frames(of address: String, before seconds: Double? = nil) async throws -> String {
         // An image of a wrong frame would be an error, and so would one that is missing.
-        let input = ["-xerror", "-allowed_extensions", "ALL", "-protocol_whitelist", "file,http,tcp,crypto,data"]
+        var input = ["-xerror", "-allowed_extensions", "ALL", "-protocol_whitelist", "file,http,tcp,crypto,data"]
+        // It looks at five seconds before it begins, if it may.
+        if let seconds { input += ["-analyzeduration", "500000", "-t", "\(seconds)"] }
         return try await run(input + ["-i", address, "-map", "0:v", "-map", "0:a", "-c", "copy", "-f", "md5", "-"])
     }
 
