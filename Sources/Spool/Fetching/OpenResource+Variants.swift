@@ -81,13 +81,23 @@ extension OpenResource {
                     key, user: self,
                     where: {
                         $0 !== former && $0.resourceVersion.validator.stronglyMatches(version.validator)
-                            && $0.description.length == description.length
+                            && Self.isPossible(description.length, of: $0)
                     })
             {
+                if let length = description.length, lease.generation.description.length == nil {
+                    lease.generation.learn(length: length)
+                }
                 return lease
             }
             return try begin(key, description, isKept: isKept, in: store)
         }
+    }
+
+    /// Whether a version may be so long; nil: a response that does not say, as one without a total (RFC 9110 §14.4).
+    private static func isPossible(_ length: Int64?, of generation: Generation) -> Bool {
+        guard let length else { return true }
+        if let known = generation.description.length { return known == length }
+        return generation.landed.bounds?.upperBound ?? 0 <= length
     }
 
     private func begin(

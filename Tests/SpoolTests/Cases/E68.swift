@@ -108,6 +108,31 @@ struct SharingAndFreshnessCases {
         }
     }
 
+    @Test(
+        "E68: under http, a response that was long in coming to other fields ends nobody's reading, told its length or not",
+        arguments: [true, false], [true, false])
+    func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
+        var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
+        resource.rules += [.request(0, .stall(after: nil)), .request(1, .stall(after: 100_000))]
+        if !isLateToldLength { resource.rules.append(.request(0, .contentRangeTotal(nil))) }
+        if !isOtherToldLength { resource.rules.append(.from(1, .contentRangeTotal(nil))) }
+        let stage = try MemoryStage(["/a": resource], freshness: .http)
+        try await stage.session { cache in
+            func media(_ language: String) -> MediaResource {
+                cache.media(for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language]))
+            }
+            let late = media("fr").reader(.all, chunkSize: 30_000)
+            async let read = late.check(Self.song)
+            _ = try await stage.origin.log.first { _ in true }
+            let other = media("de").reader(.all, chunkSize: 30_000)
+            // More than a block: it has the resource's place in the cache.
+            try await other.check(Self.song, upTo: 90_000)
+            stage.origin.release()
+            #expect(try await read == Self.song.length)
+            #expect(try await other.check(Self.song) == Self.song.length)
+        }
+    }
+
     @Test("E68: under http, what the disk refused is read on when a request with other fields begins the resource")
     func beginningBesideRefused() async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
