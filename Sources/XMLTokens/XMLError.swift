@@ -1,22 +1,17 @@
-/// Why an XML document can't be read on.
-package struct XMLError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, by kind.
-    package enum Code: Hashable, Sendable {
-        /// It has a document type, which could define entities.
-        case documentType
-        /// It is no XML.
-        case malformed
-        /// A tag has more in it than is read.
-        case tooLarge
-    }
+/// Why an XML document can't be read on: each says what is wrong, and at which byte.
+package enum XMLError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It has a document type, which could define entities.
+    case documentType(at: Int)
+    /// It is no XML.
+    case malformed(String)
+    /// A tag has more in it than is read.
+    case tooLarge(String)
 
-    /// The kind.
-    package let code: Code
-    /// What is wrong, and at which byte: “the comment at byte 22 has no end”.
-    package let description: String
-
-    init(_ code: Code, _ description: String) {
-        self.code = code
-        self.description = description
+    package var description: String {
+        switch self {
+        case .documentType(let place):
+            "there is a document type at byte \(place), and only documents without one are read"
+        case .malformed(let text), .tooLarge(let text): text
+        }
     }
 }

@@ -43,9 +43,7 @@ package struct XMLScanner {
             } else if rest.starts(with: "<![CDATA[".utf8) {
                 return .characterData(try skip(past: "]]>", after: 9, "CDATA section"))
             } else if rest.starts(with: "<!".utf8) {
-                throw XMLError(
-                    .documentType,
-                    "there is a document type at byte \(position), and only documents without one are read")
+                throw .documentType(at: position)
             } else if rest.starts(with: "</".utf8) {
                 let name = try skip(past: ">", after: 2, "end tag")
                 return .end(name.prefix { !Self.isSpace($0) })
@@ -79,7 +77,7 @@ package struct XMLScanner {
             }
             index += 1
         }
-        throw XMLError(.malformed, "the \(what) at byte \(position) has no end")
+        throw .malformed("the \(what) at byte \(position) has no end")
     }
 
     private mutating func startTag() throws(XMLError) -> XMLStartTag {
@@ -109,12 +107,12 @@ package struct XMLScanner {
                 let end = bytes[(quote + 1)...].firstIndex(of: bytes[quote])
             else { break }
             guard tag.attributes.count < 256 else {
-                throw XMLError(.tooLarge, "the tag at byte \(start) has more than 256 attributes")
+                throw .tooLarge("the tag at byte \(start) has more than 256 attributes")
             }
             tag.attributes.append((attribute, bytes[(quote + 1)..<end]))
             position = end + 1
         }
-        throw XMLError(.malformed, "the tag at byte \(start) is not one of XML")
+        throw .malformed("the tag at byte \(start) is not one of XML")
     }
 }
 

@@ -106,7 +106,7 @@ extension XMLScanner {
             return try next()
         } catch {
             let code: ManifestError.Code =
-                switch error.code {
+                switch error {
                 case .documentType: .refused
                 case .malformed: .malformed
                 case .tooLarge: .tooLarge
