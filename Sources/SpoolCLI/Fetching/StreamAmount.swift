@@ -1,0 +1,8 @@
+/// How much of an HLS stream is preloaded.
+enum StreamAmount: Equatable, Sendable {
+    /// The segments that begin in the first seconds, at least one.
+    case first(seconds: Double)
+    case whole
+    /// Its playlist, as any file.
+    case playlist
+}
