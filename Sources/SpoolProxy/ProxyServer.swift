@@ -29,6 +29,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     private let cache: MediaCache
     let configuration: ProxyConfiguration
+    /// What the server stands for; nil in forward form.
+    private let origin: OriginURL?
     let service: ProxyService
     private let adminService: ProxyService?
     private let controlService: ProxyService?
@@ -69,8 +71,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let factory = PrometheusMetrics()
         let date = DateText()
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        // It was checked.
-        let origin = configuration.origin.flatMap { try? OriginURL($0) }
+        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It was checked.
+        self.origin = origin
         let (log, kinds, exchanges) = (log, ManifestKinds(), exchanges)
         let sources = SourceRegistry(cache)
         self.sources = sources
@@ -195,10 +197,10 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     func url(for url: URL, prefix: String) -> URL? {
-        guard let address, let origin = try? OriginURL(url) else { return nil }  // Then it is not for a server.
-        // Paths are the server's own origin's then (it was checked), and mean nothing of another one's.
-        if let own = configuration.origin.flatMap({ try? OriginURL($0) }), !origin.isSameOrigin(as: own) { return nil }
-        let path = configuration.origin == nil ? ForwardAddress.requestTarget(for: origin) : origin.target
+        guard let address, let asked = try? OriginURL(url) else { return nil }  // Then it is not for a server.
+        // Paths are the server's own origin's then, and mean nothing of another one's.
+        if let origin, !asked.isSameOrigin(as: origin) { return nil }
+        let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
         return URL(string: address.absoluteString.dropLast() + token + prefix + path)
     }

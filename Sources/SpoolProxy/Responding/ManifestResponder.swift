@@ -114,8 +114,8 @@ struct ManifestResponder: Sendable {
         switch kind {
         case .hls:
             let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
-            // Faults in it are the player's to find, who may take no notice of them; but then nobody knows how long it is right.
-            let playlist = try? HLSPlaylist(parsing: bytes, at: found)
+            // With faults in it, nobody knows how long it is right.
+            let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
             if let playlist {
                 holds.note(playlist, requested: call.url, found: found)
                 let tag =

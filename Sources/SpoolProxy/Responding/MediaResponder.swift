@@ -150,10 +150,9 @@ struct MediaResponder: Sendable {
         if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
         // What was asked for may still come, for the next who asks.
         Task { [clock, manifests] in
-            // Nobody waits for it; but a live playlist must not stay, either.
-            if let late = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock) {
-                _ = try? await manifests.manifest(of: media, late, for: request, call)
-            }
+            // A live playlist must not stay, either.
+            let late = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock)  // Nobody waits.
+            if let late { _ = try? await manifests.manifest(of: media, late, for: request, call) }  // Nor for this.
             opening.cancel()
         }
         guard hold == nil else {

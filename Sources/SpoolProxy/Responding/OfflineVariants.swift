@@ -31,17 +31,17 @@ final class OfflineVariants: Sendable {
     func playable(
         _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
     ) async -> [UInt8] {
-        // One that can't be read is somebody else's to refuse.
-        guard let playlist = try? HLSPlaylist(parsing: bytes, at: found), playlist.kind == .master,
-            (2...100).contains(playlist.variants.count)
+        let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Who rewrites it refuses one that can't be read.
+        guard let playlist = parsed, playlist.kind == .master, (2...100).contains(playlist.variants.count)
         else { return bytes }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
-            // What can't be asked for, or looked up, is not stored.
-            guard let url = rewriter.url(of: uri), let source = try? call.source(of: url) else { continue }
+            guard let url = rewriter.url(of: uri) else { continue }
+            guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
             let media = cache.media(for: source)
-            if (try? await media.storedResource())?.isComplete == true { stored[uri] = media }
+            let record = try? await media.storedResource()  // Nor can what can't be looked up be played from there.
+            if record?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
             return bytes
@@ -94,8 +94,9 @@ final class OfflineVariants: Sendable {
                 return !error.isTransient
             }
         }
-        // Nothing came in time, or the client has gone.
-        let isReachable = (try? await FirstResult.value(of: asking, within: Self.patience, on: clock)) ?? false
+        let response = try? await FirstResult.value(of: asking, within: Self.patience, on: clock)  // Client gone.
+        // Nil, too, where nothing came in time.
+        let isReachable = response ?? false
         asking.cancel()
         known.withLock { known in
             if known.count > 1000 { known = [:] }
