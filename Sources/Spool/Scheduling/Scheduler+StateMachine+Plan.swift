@@ -131,7 +131,7 @@ extension Scheduler.StateMachine {
                 guard let end = leadEnd(of: carrier) else { return true }
                 cursor = end
                 continue
-            case .draining: return true
+            case .ending: return true
             case .tooFarAhead(let former):
                 cancel(former, &actions)
                 return true
@@ -234,8 +234,8 @@ extension Scheduler.StateMachine {
     private enum Coverage {
         /// This transfer will, soon enough.
         case coming(TransferState)
-        /// One that has been cancelled may yet; what it leaves is asked for when it is gone.
-        case draining
+        /// One that is about to be gone may yet; what it leaves is asked for then.
+        case ending
         /// This one would, much later, and nobody else wants what it brings: it has to make way first.
         case tooFarAhead(TransferID)
         case none
@@ -244,9 +244,10 @@ extension Scheduler.StateMachine {
     private mutating func coverage(of offset: Int64, for reader: ReaderID) -> Coverage {
         var best: (id: TransferID, state: TransferState)?
         for (id, transfer) in transfers where !transfer.isStale {
-            guard transfer.position <= offset, offset < transfer.end ?? .max else { continue }
-            guard offset < limit(of: id, transfer) else { continue }
-            if !transfer.isLive { return .draining }
+            guard transfer.position <= offset else { continue }
+            if hasEndedShort(transfer), offset < Block.end(at: transfer.position) { return .ending }
+            guard offset < transfer.end ?? .max, offset < limit(of: id, transfer) else { continue }
+            if !transfer.isLive { return .ending }
             guard let (other, state) = best else {
                 best = (id, transfer)
                 continue
@@ -260,6 +261,14 @@ extension Scheduler.StateMachine {
         else { return .coming(best.state) }
         let limit = limit(of: best.id, best.state)
         return isWanted(best.state, limit: limit, besides: reader) ? .none : .tooFarAhead(best.id)
+    }
+
+    /// Whether the response has come to its end inside a block, and that has not been noted yet.
+    ///
+    /// The next request there is one more try at the same place, and has to be counted as such.
+    private func hasEndedShort(_ transfer: TransferState) -> Bool {
+        guard transfer.isStreaming, transfer.position == transfer.end else { return false }
+        return !transfer.hasLanded || transfer.position % Block.size != 0
     }
 
     /// Where a request for the hole ends: it grows with its run and reaches into nothing that is there or coming.
