@@ -232,10 +232,10 @@ struct MediaResponder: Sendable {
         (0..<3).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
     }
 
-    /// Whether a status means to the client what it meant to the cache: not where it is about conditions or ranges that the
-    /// cache made.
+    /// Whether a status means to the client what it meant to the cache: not where it brings media, or is about conditions or
+    /// ranges that the cache made.
     private static func mayHandOn(_ status: Int) -> Bool {
-        (300...599).contains(status) && status != 304 && status != 416
+        (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
     }
 
     /// What the origin said, where it said something; else why there is nothing.

@@ -72,6 +72,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [201, 202, 203, 204, 205, 226, 299])
+    func `A success that brings no media is handed on as it came, in forward form too`(status: Int) async throws {
+        var resource = OriginResource(.data(Data()))
+        resource.refusal = OriginRefusal(status, ["X-Beacon": "seen"])
+        let beacon = resource
+        try await OriginServer.run(["/a": beacon]) { origin in
+            for freshness in [FreshnessPolicy.http, .immutable] {
+                try await ProxyServer.run(freshness: freshness) { server, _ in
+                    let response = try await server.get(Self.target(origin, "/a"))
+                    #expect(response.status == status)
+                    #expect(response.field("x-beacon") == "seen")
+                }
+            }
+        }
+    }
+
     @Test func `An error's long body is handed on whole`() async throws {
         let rule = OriginRule(0..<Int.max, revise: { $0.status = 404 })
         let content = OriginContent.pattern(PatternBytes(length: 200_000))
