@@ -35,6 +35,23 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
+    @Test("C34: a slice of a file that was cut short, although it was looked at before, finds a hole")
+    func sliceOfAShorterFile() async throws {
+        let store = try await fixture.open()
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: size, in: store, user: user)
+        try await fixture.land(0..<size, of: "a", in: lease.generation)
+        #expect(try lease.generation.slice(0..<size).count == Int(size))
+        #expect(truncate(try fixture.filledFile(), off_t(Block.size + 5)) == 0)
+        #expect(try lease.generation.slice(0..<Block.size).count == Int(Block.size))
+        #expect(throws: MissingBytes.self) { try lease.generation.slice(0..<size) }
+        #expect(user.state.withLock { $0.invalidated } == [Block.size..<size])
+        #expect(lease.generation.landed == [0..<Block.size])
+        lease.end()
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("A device or a pipe in a media file's place is refused, without waiting for its other end")
     func noFile() async throws {
         let store = try await fixture.open()

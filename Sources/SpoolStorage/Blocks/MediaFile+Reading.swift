@@ -243,6 +243,15 @@ extension MediaFile {
         throw MissingBytes(invalidated: lost.map(Self.wholeBlocks), range: range)
     }
 
+    /// The file, which still reaches to the end of `range`: one that somebody has cut short has no more to send, and who
+    /// sends it without looking at it would wait for that.
+    func openFile(holding range: Range<Int64>) throws -> OpenFile {
+        let open = try openFile(for: range)
+        let size = try open.file.size()
+        guard size < range.upperBound else { return open }
+        throw gone(max(size, range.lowerBound)..<range.upperBound)
+    }
+
     /// Reads from the file; what it refuses to read, or that it is not there, turns what should be read into holes.
     func readFile(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, of range: Range<Int64>

@@ -42,7 +42,7 @@ extension Generation {
         do {
             let open = try reporting(file, part) {
                 try file.prove(part)
-                return try file.openFile(for: part)
+                return try file.openFile(holding: part)
             }
             return MediaSlice(part, of: file, ticket: ticket, open: open, lease: lease)
         } catch {
