@@ -41,6 +41,8 @@ struct HotMedia: Sendable {
         else { return nil }
         var constant = head.fields
         for name in Self.dynamic { constant[name] = nil }
+        // Of now, where the origin did not tell its own.
+        if response.fields[.date] == nil { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]
         constant[.cacheStatus] = CacheStatus(outcome: .hit, node: node).text
         target = request.target

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import NIOCore
+import Spool
 import SpoolOrigin
 import SpoolTesting
 import Testing
@@ -38,6 +39,22 @@ import Testing
                 // The last one can't go the short way, as it ends the connection.
                 let all = try await responses(server, target, [field, field, field, "", "", field])
                 #expect(all.map(\.status) == [200, 200, 200, 401, 401, 200])
+            }
+        }
+    }
+
+    @Test func `Each response has one Date, though the origin told none`() async throws {
+        var film = OriginResource.pattern(10)
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"1\"\r\nCache-Control: max-age=1000\r\n\r\n"
+        film.raw = OriginResource.RawResponse(Array((head + "0123456789").utf8), closes: false)
+        let undated = film
+        try await OriginServer.run(["/film": undated]) { origin in
+            try await ProxyServer.run { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/film"
+                for response in try await responses(server, target, ["", "Range: bytes=1-9", "Range: bytes=2-9", ""]) {
+                    let lines = response.head.lowercased().split(separator: "\r\n")
+                    #expect(lines.count { $0.hasPrefix("date: ") } == 1, "\(response.head)")
+                }
             }
         }
     }
