@@ -183,6 +183,8 @@ final class OpenResource: Sendable {
 
     /// The version that is open now.
     var generation: Generation? { scheduler.look { $0.lease?.generation } }
+    /// The length of the version that is open, if that is known.
+    var knownLength: Int64? { scheduler.look { $0.machine.length } }
 
     /// All that can be read now.
     var landed: ByteRangeSet { scheduler.look { $0.machine.landed } }

@@ -23,6 +23,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         let resource: OpenResource
         let place: ReaderPosition
         var position: Int64
+        /// Whether it is where the last bytes of a version stand, and the reader does not know its own version yet.
+        var isCountedFromEnd = false
         /// The version that the last bytes came from, and how far the reader may go on in it by itself.
         var lease: Lease?
         var freeUntil: Int64 = 0
@@ -166,16 +168,25 @@ public final class MediaReader: AsyncSequence, Sendable {
             found = bounds(from: offset).flatMap { try? place($0.start, $0.end, asked: offset, in: resource) }
         case .finished, .cancelled: found = nil
         }
-        guard let found, case .head(let head) = resource.responseNow(found.id) else { return nil }
+        guard let found, case .head(let head) = resource.responseNow(found.id),
+            stands(found, in: head.response.length)
+        else { return nil }
+        stays(found)
         return head
     }
 
     private func awaitResponse() async throws -> OpenedResponse {
         do {
+            var moves = 0
             while let open = try await open() {
                 switch await open.resource.response(open.id) {
-                case .head(let head): return head
-                case .failure(let error): if finish(open) { throw error }
+                case .head(let head):
+                    if try leaves(open, of: head.response.length, &moves) { continue }
+                    stays(open)
+                    return head
+                case .failure(let error):
+                    if try leaves(open, of: open.resource.knownLength, &moves) { continue }
+                    if finish(open) { throw error }
                 case .gone: break
                 }
             }
@@ -210,7 +221,8 @@ public final class MediaReader: AsyncSequence, Sendable {
             return chunk
         }
         guard resource.isLoaded, let open = firstPlace(in: resource),
-            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: open.position, limit: limit)
+            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: open.position, limit: limit),
+            stands(open, in: lease.generation.description.length)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
         return readNow(limit)
@@ -250,6 +262,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private func mayGoOn(_ place: Open, until end: Int64, in lease: Lease) {
         phase.withLock { phase in
             guard case .open(var open) = phase, open.id == place.id else { return }
+            open.isCountedFromEnd = false
             open.lease = lease
             open.freeUntil = end
             phase = .open(open)
@@ -280,6 +293,46 @@ public final class MediaReader: AsyncSequence, Sendable {
         return isHere
     }
 
+    /// Whether the reader is where it has to be in a version of this length: the last bytes of another may stand elsewhere.
+    private func stands(_ open: Open, in length: Int64?) -> Bool {
+        guard open.isCountedFromEnd, let length, case .suffix(let count) = range else { return true }
+        return open.position == Self.start(ofLast: count, of: length)
+    }
+
+    /// Leaves a place where the last bytes of another version stand; false where it stands in this one.
+    ///
+    /// - Throws: `CacheError` with code `.resourceChanged` where it is another version each time.
+    private func leaves(_ place: Open, of length: Int64?, _ moves: inout Int) throws -> Bool {
+        if stands(place, in: length) { return false }
+        moves += 1
+        guard moves <= Self.retries else {
+            _ = finish(place)
+            throw CacheError(
+                .resourceChanged, "\(place.resource.address): each response is of another length", key: media.key)
+        }
+        let isHere = phase.withLock { phase in
+            guard case .open(let open) = phase, open.id == place.id else { return false }
+            phase = .unopened(at: nil)
+            return true
+        }
+        if isHere { place.resource.closeReader(place.id) }
+        return true
+    }
+
+    /// The reader knows its version from here on.
+    private func stays(_ place: Open) {
+        guard place.isCountedFromEnd else { return }
+        phase.withLock { phase in
+            guard case .open(var open) = phase, open.id == place.id else { return }
+            open.isCountedFromEnd = false
+            phase = .open(open)
+        }
+    }
+
+    private static func start(ofLast count: Int64, of length: Int64) -> Int64 {
+        Swift.max(0, length - Swift.max(count, 0))
+    }
+
     /// Where the reader reads next, if that is known without asking.
     var position: Int64? {
         switch phase.withLock({ $0 }) {
@@ -296,14 +349,17 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     /// Finds, reads and counts the next chunk. On the blocking executor, which it blocks while it reads.
     func pull(_ limit: Int64) async throws -> MediaChunk? {
-        var failures = 0
+        var (failures, moves) = (0, 0)
         while let open = try await open() {
             switch await open.resource.next(open.id, from: open.place.offset, limit: limit) {
             case .end:
+                if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                 if finish(open) { return nil }
             case .failure(let error):
+                if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                 if finish(open) { throw error }
             case .bytes(let lease, let range, let freeUntil):
+                if try leaves(open, of: lease.generation.description.length, &moves) { continue }
                 do {
                     let chunk = try chunk(range, of: lease.generation)
                     mayGoOn(open, until: freeUntil, in: lease)
@@ -365,7 +421,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         let length = try await wait(turn, in: resource) { [priority] media in
             try await media.length(toFindLast: count, for: priority)
         }
-        return (Swift.max(0, length - Swift.max(count, 0)), nil)
+        return (Self.start(ofLast: count, of: length), nil)
     }
 
     private func wait<R: Sendable>(
@@ -395,7 +451,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         try media.check(demand, start..<Swift.max(start, end ?? .max), in: resource)
         let (id, place) = media.openReader(
             at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
-        let open = Open(id: id, resource: resource, place: place, position: start)
+        var open = Open(id: id, resource: resource, place: place, position: start)
+        if case .suffix = range { open.isCountedFromEnd = asked == nil }
         let isOpen = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }
             phase = .open(open)

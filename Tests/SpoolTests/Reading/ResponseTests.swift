@@ -60,6 +60,33 @@ struct ResponseTests {
         #expect(stage.origin.log.exchanges.count <= (freshness == .revalidate ? 4 : 3))
     }
 
+    @Test(
+        "The last bytes are those of the version that comes, wherever those of the stored one stood",
+        arguments: [(1000, 300_000), (65_536, 300_000), (131_072, 300_000), (100_000, 300_000), (300_000, 65_536)],
+        [true, false])
+    func lastBytes(_ lengths: (former: Int64, new: Int64), asksForHead: Bool) async throws {
+        for freshness in [FreshnessPolicy.revalidate, .http] {
+            let (former, new) = (
+                PatternBytes(seed: 1, length: lengths.former), PatternBytes(seed: 2, length: lengths.new)
+            )
+            let stage = try MemoryStage(
+                ["/a": OriginResource(.pattern(former), etag: "\"1\"")], freshness: freshness)
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.all, former, covers: 0..<former.length)
+            }
+            stage.origin.set("/a", OriginResource(.pattern(new), etag: "\"2\""))
+            try await stage.session { cache in
+                let reader = cache.media(for: stage.url()).reader(.suffix(500))
+                if asksForHead { #expect(try await reader.response().response.length == new.length) }
+                var received: [MediaChunk] = []
+                while let chunk = try await reader.next() { received.append(chunk) }
+                for chunk in received { try new.verify(chunk.data, at: chunk.offset) }
+                #expect(received.first?.offset == new.length - 500)
+                #expect(received.last?.range.upperBound == new.length)
+            }
+        }
+    }
+
     @Test("A reader whose bytes are not all stored is told that the head is")
     func partial() async throws {
         let stage = try MemoryStage(["/a": try resource([])])
