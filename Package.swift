@@ -220,6 +220,7 @@ let package = Package(
                 "HTTPRanges", "Spool", "SpoolCLI", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: tools),
+                .product(name: "NIOEmbedded", package: "swift-nio", condition: tools),
                 .product(name: "NIOPosix", package: "swift-nio", condition: tools),
             ]
         ),

@@ -89,7 +89,8 @@ extension OpenResource {
 
     private func opened(_ found: Found) -> OpenedResponse {
         let response = found.lease.map { describedResponse(of: $0.generation) } ?? StoredResponse(length: found.length)
-        return OpenedResponse(response: response, source: found.source ?? .miss)
+        return OpenedResponse(
+            response: response, version: found.lease?.generation.identifier, source: found.source ?? .miss)
     }
 
     func describedResponse(of generation: Generation) -> StoredResponse {

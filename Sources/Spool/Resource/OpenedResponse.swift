@@ -1,3 +1,5 @@
+package import SpoolStorage
+
 /// The head of the version that a reader is in, and how it came to be used.
 package struct OpenedResponse: Sendable {
     /// What was done before what is stored was used.
@@ -16,6 +18,8 @@ package struct OpenedResponse: Sendable {
 
     /// The head.
     package var response: StoredResponse
+    /// Which version it is the head of; nil where the origin has told no more than the length.
+    package var version: GenerationIdentifier?
     /// What was done before it was used.
     package var source: Source
 }

@@ -4,6 +4,7 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolStorage
 
 /// Responds with media files, through the cache.
 struct MediaResponder: Sendable {
@@ -39,10 +40,10 @@ struct MediaResponder: Sendable {
             let opened: OpenedResponse
             do {
                 opened = try await withinTime(media, reader, request, call, hold: hold)
-                if call.isReverse, opened.response.dropsCookies, !demand.onlyIfCached {
-                    // What came is somebody else's, or would be: this client asks for a response of its own.
+                if call.isReverse, !demand.onlyIfCached, opened.response.dropsCookies {
+                    // This client asks for a response of its own.
                     reader.cancel()
-                    passed.insert(call.url.description, at: date.second)
+                    if opened.response.dropsCookies { passed.insert(call.url.description, at: date.second) }
                     return try await passing.respond(to: request, call, body: nil)
                 }
                 if let manifest = try await manifest(of: media, opened, for: request, call, hold: hold) {
@@ -184,7 +185,7 @@ struct MediaResponder: Sendable {
         case .multipart(let parts):
             reader.cancel()
             response.body = .parts(
-                self.parts(parts, of: media, opened.response.validator), count: parts.contentLength ?? 0)
+                self.parts(parts, of: media, opened.version), count: parts.contentLength ?? 0)
         }
         return response
     }
@@ -215,7 +216,7 @@ struct MediaResponder: Sendable {
     }
 
     private func parts(
-        _ parts: MultipartByteRanges, of media: MediaResource, _ validator: Validator
+        _ parts: MultipartByteRanges, of media: MediaResource, _ version: GenerationIdentifier?
     ) -> [Response.Part] {
         var body: [Response.Part] = []
         for (index, range) in parts.ranges.enumerated() {
@@ -223,7 +224,7 @@ struct MediaResponder: Sendable {
             body.append(
                 .media(
                     media.sliceReader(.bytes(range), chunkSize: 256 << 10), count: range.upperBound - range.lowerBound,
-                    of: validator))
+                    of: version))
         }
         return body + [.text(parts.closing)]
     }

@@ -3,6 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolStorage
 
 /// One response, ready to be sent: its head, and where its body comes from.
 struct Response: Sendable {
@@ -31,8 +32,8 @@ struct Response: Sendable {
     /// A piece of a body of parts.
     enum Part: Sendable {
         case text(String)
-        /// Of the version with this validator, and of no other.
-        case media(MediaReader, count: Int64, of: Validator)
+        /// Of this version, and of no other.
+        case media(MediaReader, count: Int64, of: GenerationIdentifier?)
     }
 
     var head: ResponseHead

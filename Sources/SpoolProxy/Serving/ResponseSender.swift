@@ -42,8 +42,8 @@ struct ResponseSender: Sendable {
             for part in parts {
                 switch part {
                 case .text(let text): try await writer.write(ByteBuffer(string: text))
-                case .media(let reader, let count, let validator):
-                    guard try await reader.response().response.validator == validator else {
+                case .media(let reader, let count, let version):
+                    guard let version, try await reader.response().version == version else {
                         throw WrongLength(description: "the version changed between two parts")
                     }
                     try await send(reader, count, &writer)

@@ -1,0 +1,35 @@
+import NIOCore
+import NIOEmbedded
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+@Suite(.timeLimit(.minutes(5))) struct ResponseSenderTests {
+    /// What becomes of a response of two parts, the second of which is of `second`.
+    private func send(_ first: MediaResource, _ second: MediaResource) async throws -> SendOutcome {
+        let version = try await first.response().version
+        let parts = [first, second].map { media in
+            Response.Part.media(media.reader(.bytes(0..<500)), count: 500, of: version)
+        }
+        let sender = ResponseSender(channel: NIOAsyncTestingChannel(), progress: SendProgress())
+        let head = ResponseHead(206, [:])
+        return await sender.send(Response(head, .parts(parts, count: 1000)), head, .length(1000))
+    }
+
+    @Test func `Parts of two versions are not sent as one response, though neither has a validator`() async throws {
+        let film = OriginResource.pattern(1000, .noValidators)
+        try await OriginServer.run(["/a": film, "/b": film]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { _, cache in
+                let (one, other) = (cache.media(for: origin.url("/a")), cache.media(for: origin.url("/b")))
+                #expect(try await send(one, one) == .complete)
+                guard case .cut(let reason) = try await send(one, other) else { throw SentAsOne() }
+                #expect(reason.contains("version"))
+            }
+        }
+    }
+
+    private struct SentAsOne: Error {}
+}
