@@ -20,6 +20,11 @@ package struct StoredResponse: Sendable, Hashable {
     package var isStored: Bool
     /// Whether the origin sent cookies with it that are not among the fields: who needs them has to ask himself.
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
+    /// Whether nobody may be sent it but who asked for it: a cache that several share does not keep it (RFC 9111 §3).
+    package var isForOneRequest: Bool {
+        let control = CacheControl(fields: fields)
+        return control.noStore || control.isPrivate
+    }
     private var freshness: StoredFreshness?
 
     /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).

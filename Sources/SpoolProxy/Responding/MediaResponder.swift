@@ -16,6 +16,8 @@ struct MediaResponder: Sendable {
     let manifests: ManifestResponder
     /// What is for one user each, before the server's own origin.
     let passed = PassedResources()
+    /// Versions that are for one request each, and have been sent to it.
+    let taken = TakenVersions()
 
     /// The response to a `GET` or `HEAD`.
     ///
@@ -40,7 +42,7 @@ struct MediaResponder: Sendable {
             let opened: OpenedResponse
             do {
                 opened = try await withinTime(media, reader, request, call, hold: hold)
-                if call.isReverse, !demand.onlyIfCached, opened.response.dropsCookies {
+                if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
                     reader.cancel()
                     if opened.response.dropsCookies { passed.insert(call.url.description, at: date.second) }
@@ -70,6 +72,13 @@ struct MediaResponder: Sendable {
             return response(to: request, plan, media, reader, opened)
         }
         throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
+    }
+
+    /// Whether a response that may be used once is another client's, as far as can be told.
+    private func isOfSomebodyElse(_ opened: OpenedResponse) -> Bool {
+        if opened.response.dropsCookies { return true }
+        guard cache.freshness == .http, opened.response.isForOneRequest, let version = opened.version else { return false }
+        return !taken.insert(version)
     }
 
     private func manifest(

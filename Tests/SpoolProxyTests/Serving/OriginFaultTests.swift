@@ -35,6 +35,31 @@ import Testing
         }
     }
 
+    @Test(arguments: [("no-store", 3), ("private", 3), ("max-age=1000", 1)])
+    func `Before a site, a response for one request is sent to one, however many wait`(
+        control: String, requests: Int
+    ) async throws {
+        var resource = OriginResource(
+            .pattern(PatternBytes(length: 50_000)), rules: [OriginRule(0..<1, .stall(after: nil))])
+        resource.headerFields[.cacheControl] = control
+        let page = resource
+        let clock = ManualClock()
+        var configuration = ProxyConfiguration()
+        try await OriginServer.run(["/a": page]) { origin in
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration, clock: clock) { server, _ in
+                async let first = server.get("/a")
+                async let second = server.get("/a")
+                async let third = server.get("/a")
+                try await clock.waitForSleepers(3)
+                try await origin.log.until { $0.count == 1 && $0[0].isStalled }
+                origin.release()
+                for response in try await [first, second, third] { #expect(response.body == page.content.bytes(0..<50_000)) }
+                #expect(origin.log.exchanges.count == requests)
+            }
+        }
+    }
+
     @Test func `What is no manifest is served as it comes, whatever its type`() async throws {
         let stalling = OriginResource.pattern(2000, .stall(after: 100))
         var resource = stalling
