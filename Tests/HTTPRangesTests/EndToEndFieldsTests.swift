@@ -31,10 +31,26 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["ETag", "Content-Disposition"])
     }
 
+    @Test(
+        "One visitor's cookie is kept for others only where the origin says that for some time all may have it",
+        arguments: [
+            ("max-age=9", true), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
+            ("public", false), ("public, max-age=0", false), ("s-maxage=0, max-age=9", false),
+            ("no-cache, max-age=9", false),
+            ("private, max-age=9", false), ("must-revalidate", false),
+        ])
+    func cookies(control: String, isKept: Bool) throws {
+        let all = try fields([("Cache-Control", control), ("Set-Cookie", "sid=1")])
+        #expect(EndToEndFields.hasCookies(EndToEndFields.storable(all, isOfSite: true)) == isKept)
+        #expect(!EndToEndFields.hasCookies(EndToEndFields.storable(all)))
+    }
+
     @Test("A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")
     func updating() throws {
         let stored = try fields([("X-One", "a"), ("X-One", "b"), ("X-Two", "c"), ("Content-Encoding", "br")])
         let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])
+        let ofOtherBytes = try fields([("Content-Encoding", "gzip"), ("Content-Type", "a/b"), ("Content-Range", "x")])
+        #expect(EndToEndFields.updating(stored, by: ofOtherBytes) == stored)
         let lines = EndToEndFields.updating(stored, by: newer).map { "\($0.name.canonicalName): \($0.value)" }
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }

@@ -13,10 +13,12 @@ package enum EndToEndFields {
     /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
     ///
     /// - Parameter isOfSite: Whether it is kept for a site that the cache stands before, as the origin sends it: cookies, too,
-    ///   where the origin says for how long the response may be used for all.
+    ///   where the origin says that for some time the response may be used for all without asking. What has to be asked
+    ///   about each time has one visitor's cookie.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
-        let isForAll = isOfSite && (control.maxAge != nil || control.sharedMaxAge != nil || control.isPublic)
+        let lifetime = control.noCache || control.isPrivate ? 0 : control.sharedMaxAge ?? control.maxAge ?? 0
+        let isForAll = isOfSite && lifetime > 0
         return of(fields).without { name in
             if isCookie(name), isForAll { return false }
             if isOfSite, name == .contentRange { return false }
@@ -31,9 +33,10 @@ package enum EndToEndFields {
         name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
     }
 
-    /// `stored`, each field replaced that `newer` has, too; both as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
+    /// `stored`, each field replaced that `newer` has, too, but for those that say how the stored bytes are to be read; both
+    /// as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
     package static func updating(_ stored: HTTPFields, by newer: HTTPFields) -> HTTPFields {
-        let newer = newer.without { ["age", "content-length"].contains($0.canonicalName) }
+        let newer = newer.without { ofStoredBytes.contains($0.canonicalName) }
         let names = Set(newer.map(\.name))
         return stored.without { names.contains($0) } + newer
     }
@@ -65,6 +68,9 @@ package enum EndToEndFields {
 
     private static let hopByHop: Set<String> = [
         "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings",
+    ]
+    private static let ofStoredBytes: Set<String> = [
+        "age", "content-length", "content-encoding", "content-type", "content-range",
     ]
     private static let unstorable: Set<String> = [
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",

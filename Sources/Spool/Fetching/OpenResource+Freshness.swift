@@ -27,8 +27,13 @@ extension OpenResource {
     func endRevalidation() { state.withLock { $0.isRevalidating = false } }
 
     /// See ``MediaResource/update(byHead:from:requestDate:)``.
-    func update(byHead head: HTTPResponse, from url: URL, requestDate: Date) async throws {
+    ///
+    /// - Parameter credentials: Those of the source, with whose fields it was asked for.
+    func update(
+        byHead head: HTTPResponse, for credentials: SourceCredentials, from url: URL, requestDate: Date
+    ) async throws {
         guard context.configuration.freshness == .http else { return }
+        let asked = try await headerFields(of: credentials)
         await evaluation.run(key) {
             guard let generation else { return }
             let known = generation.resourceVersion
@@ -38,7 +43,7 @@ extension OpenResource {
                 && !Validator(fields: head.headerFields).contradicts(known.validator)
             if isSame {
                 let cacheability = ResponseCacheability(
-                    policy: .http, request: [:], response: head, from: url, requestDate: requestDate,
+                    policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
                     responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
                 validated(generation, head.headerFields, cacheability)
                 noteDescribed()
@@ -50,9 +55,27 @@ extension OpenResource {
 
     /// What is stored is asked about before it is used again.
     private func expire(_ generation: Generation) {
+        limit(generation) { freshness in
+            freshness.freshUntil = 0
+            freshness.staleWhileRevalidate = nil
+        }
+    }
+
+    /// See ``MediaResource/limitUse(until:)``.
+    func limitUse(until moment: Int64) async {
+        await evaluation.run(key) {
+            guard let generation else { return }
+            limit(generation) { freshness in
+                freshness.freshUntil = min(freshness.freshUntil, moment)
+                freshness.staleWhileRevalidate = nil
+                freshness.mustRevalidate = true
+            }
+        }
+    }
+
+    private func limit(_ generation: Generation, _ change: (inout StoredFreshness) -> Void) {
         guard var freshness = generation.storedFreshness else { return }
-        freshness.freshUntil = 0
-        freshness.staleWhileRevalidate = nil
+        change(&freshness)
         state.withLock { state in
             state.freshness = freshness
             state.validated = nil

@@ -30,7 +30,7 @@ extension OpenResource {
         return (selected, own == everyone ? [own] : [everyone, own])
     }
 
-    private func headerFields(of credentials: SourceCredentials) async throws -> HTTPFields {
+    func headerFields(of credentials: SourceCredentials) async throws -> HTTPFields {
         guard credentials.source.isResolved else { return credentials.source.headerFields }
         return try await unlessClosed { try await credentials.resolved().request.headerFields }
     }

@@ -160,6 +160,32 @@ struct FreshnessDemandTests {
         }
     }
 
+    @Test("A HEAD response that confirms a variant leaves it one for the requests that select it")
+    func headOfAVariant() async throws {
+        let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
+        let speaks = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                let isGerman = request.headerFields[.acceptLanguage] == "de"
+                resource.content = .pattern(isGerman ? german : english)
+                resource.etag = isGerman ? "\"de\"" : "\"en\""
+            })
+        var resource = OriginResource(.pattern(english), rules: [speaks])
+        resource.headerFields = [.vary: "Accept-Language", .cacheControl: "max-age=100"]
+        let stage = try MemoryStage(["/a": resource], freshness: .http)
+        try await stage.session { cache in
+            let asksForGerman = cache.media(
+                for: MediaSource(url: stage.url(), headerFields: [.acceptLanguage: "de"]))
+            try await asksForGerman.check(.all, german, covers: 0..<100_000)
+            let head = HTTPResponse(
+                status: .ok,
+                headerFields: [.eTag: "\"de\"", .vary: "Accept-Language", .cacheControl: "max-age=1000"])
+            try await asksForGerman.update(byHead: head, from: stage.url(), requestDate: Date())
+            try await cache.media(for: stage.url()).check(.all, english, covers: 0..<100_000)
+            try await asksForGerman.check(.all, german, covers: 0..<100_000)
+        }
+    }
+
     @Test("What an unsafe method may have changed is not used any more (9111 §4.4)")
     func invalidation() async throws {
         let stage = try stage("max-age=100")
