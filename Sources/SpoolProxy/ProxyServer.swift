@@ -66,7 +66,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.configuration = configuration
         let count = configuration.threads > 0 ? configuration.threads : UsableCores.count
         group = MultiThreadedEventLoopGroup(numberOfThreads: count)
-        tables = ConnectionTables(group, limits: configuration.limits)
+        var limits = configuration.limits
+        limits.connections = min(limits.connections, UsableDescriptors.forClients)
+        tables = ConnectionTables(group, limits: limits)
         log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
         let factory = PrometheusMetrics()
         let date = DateText()
@@ -82,8 +84,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             manifests: ManifestResponder(
                 cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
                 offline: OfflineVariants(cache: cache, clock: clock), date: date))
-        let origins = OriginRules(
-            allowedHosts: configuration.allowedHosts, mark: mark, ownPort: configuration.ownPort)
+        func origins(_ allowedHosts: [String]) -> OriginRules {
+            OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
+        }
         func service(
             token: String?, origin: OriginURL?, servesAdmin: Bool,
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
@@ -93,8 +96,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
                 responder: Responder(
-                    configuration: configuration, rules: rules, origins: origins, media: media, passing: passing,
-                    origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin),
+                    configuration: configuration, rules: rules,
+                    origins: origins(run == nil ? configuration.allowedHosts : []), media: media, passing: passing,
+                    origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin, isForOwner: run != nil),
                 log: log, metrics: ProxyMetrics(factory: factory), exchanges: exchanges)
         }
         self.service = service(
@@ -113,6 +117,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - Throws: ``ProxyError`` with code `address`: the address is taken, not this machine's, or no address.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
+        // An upstream over NIO makes these at its first request, and NIO ends the process if it can't: clients may have all
+        // descriptors by then.
+        _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
             throw ProxyError(.address, "the server has no address")

@@ -51,10 +51,17 @@ struct FetchOptions: ParsableArguments {
     ///
     /// - Throws: As ``source(_:)``.
     func sources(_ urls: [URL]) async throws -> [MediaSource] {
-        let fields = try await Abandonable(name: "spool.headers").run { [self] in
+        let fields = try await headerFields()
+        return urls.map { MediaSource(url: $0, headerFields: fields) }
+    }
+
+    /// The header fields alone.
+    ///
+    /// - Throws: As ``source(_:)``.
+    func headerFields() async throws -> HTTPFields {
+        try await Abandonable(name: "spool.headers").run { [self] in
             try headerFields(environment: ProcessInfo.processInfo.environment)
         }
-        return urls.map { MediaSource(url: $0, headerFields: fields) }
     }
 
     /// As ``source(_:)``, blocking.

@@ -77,7 +77,7 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     private func getStream(_ source: MediaSource) async throws {
-        let (outcome, warnings, cache) = try await options.withCache(
+        let (outcome, warnings, cache) = try await options.withCacheOrServer(
             capacity: fetching.room.capacity, upstream: fetching.upstream()
         ) { cache in
             let warnings = Warnings(of: cache)

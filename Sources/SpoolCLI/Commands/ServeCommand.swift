@@ -31,8 +31,16 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
+    func validate() throws {
+        guard fetching.headers.isEmpty || doors.origin != nil else {
+            throw ValidationError(
+                "--header needs --origin: whose address names any origin would send it to all of them")
+        }
+    }
+
     func run() async throws {
         var configuration = try doors.configuration()
+        if doors.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()
         let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))
         let cache = try await options.openNow(upstream) { cache in

@@ -24,7 +24,12 @@ struct HoldingServer: Error {
     }
 
     /// Where bytes come from that the server fetches, and keeps, for others.
-    func upstream() -> any Upstream { Way(address: address, secret: secret, http: HTTPUpstream.standard()) }
+    func upstream() -> any Upstream {
+        var configuration = HTTPUpstream.Configuration()
+        // It is on this machine, and what lets in there is for no other proxy.
+        configuration.proxyEnvironment = [:]
+        return Way(address: address, secret: secret, http: HTTPUpstream.standard(configuration))
+    }
 
     /// Has the server run a command.
     ///

@@ -1,4 +1,5 @@
 #if Proxy
+import Foundation
 public import Spool
 public import SpoolHTTP
 
@@ -19,6 +20,10 @@ extension ProxyConfiguration {
             } catch {
                 throw ProxyError(.configuration, "the origin can't be asked: \(error)")
             }
+            try check(
+                ["", "/"].contains(origin.path) && origin.query == nil,
+                "an origin is a scheme, a host and a port; this one has a path, and the server's paths are the origin's"
+            )
         }
         for pattern in allowedHosts {
             try check(HostPattern(pattern) != nil, "\(pattern.escapedForMessage) is not a pattern of hosts")

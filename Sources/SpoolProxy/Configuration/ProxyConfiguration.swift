@@ -1,5 +1,6 @@
 #if Proxy
 public import Foundation
+package import HTTPTypes
 public import Logging
 
 /// How a ``ProxyServer`` listens, whom it lets in, and what it may ask for them.
@@ -11,6 +12,8 @@ public struct ProxyConfiguration: Sendable {
     /// The origin that the server stands for: its `/path` is the origin's. Nil: each address names its own origin, as
     /// `/https/example.com/path`.
     public var origin: URL?
+    /// Fields that ``origin`` is sent with each request, in place of what a client sends of them.
+    package var originFields: HTTPFields = [:]
     /// The secret that each request must have, as the first part of its path (`/~TOKEN/…`) or as `Authorization: Bearer`.
     public var token: String?
     /// Whether a server for others than this machine needs no ``token``: one before an ``origin`` of its own, behind a

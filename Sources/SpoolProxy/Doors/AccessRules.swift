@@ -12,8 +12,8 @@ struct AccessRules: Sendable {
         var target: String
         /// The prefix that the client's own paths have: `/~TOKEN`, or nothing.
         var prefix: String
-        /// Whether `Authorization` held the server's own token, which no origin may see.
-        var usedBearer: Bool
+        /// The server's own token, which no origin may see, in whatever field it stands.
+        var secret: String?
     }
 
     /// The secret that every request must have; nil if none has to.
@@ -32,16 +32,15 @@ struct AccessRules: Sendable {
     ///   page reaches it by a name of its own that leads here (DNS rebinding); 401 without the token.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
-        guard let token else { return Admitted(target: head.target, prefix: "", usedBearer: false) }
+        guard let token else { return Admitted(target: head.target, prefix: "") }
         if let rest = withoutToken(head.target, token) {
-            return Admitted(target: rest, prefix: "/~" + token, usedBearer: false)
+            return Admitted(target: rest, prefix: "/~" + token, secret: token)
         }
-        // For a client that has an Authorization of its own for the origin; no origin ever gets this field.
-        for value in head.fields.values("proxy-authorization") where isBearer(value, token) {
-            return Admitted(target: head.target, prefix: "", usedBearer: false)
-        }
-        for value in head.fields.values("authorization") where isBearer(value, token) {
-            return Admitted(target: head.target, prefix: "", usedBearer: true)
+        // The first is for a client that has an Authorization of its own for the origin.
+        for name in ["proxy-authorization", "authorization"] as [StaticString] {
+            for value in head.fields.values(name) where isBearer(value, token) {
+                return Admitted(target: head.target, prefix: "", secret: token)
+            }
         }
         throw RequestFailure(401, "this server wants its token, as the first part of the path or as Bearer")
     }

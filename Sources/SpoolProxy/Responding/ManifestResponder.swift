@@ -48,6 +48,19 @@ struct ManifestResponder: Sendable {
         return try await rewritten(kind, media, call, isOriginThere: wasAsked)
     }
 
+    /// A response to `HEAD`, without what a `GET` would not tell: the length and the tag of a manifest that is rewritten.
+    func withoutLength(_ response: Response, of call: OriginCall) -> Response {
+        let type = response.head.fields[.contentType]?.lowercased() ?? ""
+        guard Self.saysManifest(type) || [".m3u8", ".mpd"].contains(where: { call.url.path.hasSuffix($0) }) else {
+            return response
+        }
+        var response = response
+        for name in [HTTPField.Name.contentLength, .eTag, .lastModified, .acceptRanges] {
+            response.head.fields[name] = nil
+        }
+        return response
+    }
+
     /// Whether the type and the length leave it open.
     private static func mayBeManifest(_ response: StoredResponse) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
@@ -88,7 +101,7 @@ struct ManifestResponder: Sendable {
                 throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
             }
         }
-        if kind == .hls, !isOriginThere {
+        if kind == .hls, !isOriginThere, !call.isForOwner {
             bytes = await offline.playable(bytes, Self.found(call, response), call, at: date.second)
         }
         let lifetime: ManifestLifetime
@@ -98,6 +111,7 @@ struct ManifestResponder: Sendable {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(lifetime, of: media, response)
+        guard !call.isForOwner else { return Manifest(response: response, bytes: bytes) }
         response.length = Int64(bytes.count)
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
         response.validator = Validator(entityTag: tag)
@@ -113,7 +127,10 @@ struct ManifestResponder: Sendable {
         let found = Self.found(call, response)
         switch kind {
         case .hls:
-            let text = try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
+            let text =
+                call.isForOwner
+                ? bytes
+                : try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             // With faults in it, nobody knows how long it is right.
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
             if let playlist {
@@ -125,6 +142,7 @@ struct ManifestResponder: Sendable {
             return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)
+            guard !call.isForOwner else { return (bytes, manifest.lifetime) }
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             return (text, manifest.lifetime)
         }
@@ -148,9 +166,14 @@ struct ManifestResponder: Sendable {
         case .none: seconds = 0
         }
         let then = date.second + Int64(min(seconds, 3600).rounded(.down))
-        if cache.freshness == .http, !response.isFresh(at: then) { return }
-        // Where the disk refuses, it is asked for anew all the same once it is stale.
-        _ = try? await media.remove()
+        switch cache.freshness {
+        case .http:
+            if !response.isFresh(at: then) { return }
+            try? await media.limitUse(until: then)  // It fails when the server closes its cache.
+        case .revalidate: return
+        // Where the disk refuses, it stays until the next who asks has it removed.
+        case .immutable: _ = try? await media.remove()
+        }
     }
 }
 

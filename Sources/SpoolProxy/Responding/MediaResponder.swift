@@ -77,7 +77,9 @@ struct MediaResponder: Sendable {
     /// Whether a response that may be used once is another client's, as far as can be told.
     private func isOfSomebodyElse(_ opened: OpenedResponse) -> Bool {
         if opened.response.dropsCookies { return true }
-        guard cache.freshness == .http, opened.response.isForOneRequest, let version = opened.version else { return false }
+        guard cache.freshness == .http, opened.response.isForOneRequest, let version = opened.version else {
+            return false
+        }
         return !taken.insert(version)
     }
 
@@ -127,14 +129,14 @@ struct MediaResponder: Sendable {
     ) async throws -> Response? {
         if demand.onlyIfCached { return nil }
         guard try await media.storedResource() != nil else {
-            return try await passing.respond(to: request, call, body: nil)
+            return manifests.withoutLength(try await passing.respond(to: request, call, body: nil), of: call)
         }
         guard cache.freshness == .http, try await media.needsAsking(demand) else { return nil }
         let date = Date()
         let passed = try await passing.pass(request, call, body: nil)
         try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
         if passed.head.status == .ok, try await !media.needsAsking(demand) { return nil }
-        return passing.response(passed, to: request)
+        return manifests.withoutLength(passing.response(passed, to: request), of: call)
     }
 
     /// The range to open a reader for: what is asked; of several, the first one, whose head is that of all.
@@ -166,9 +168,12 @@ struct MediaResponder: Sendable {
             opening.cancel()
         }
         guard hold == nil else {
-            throw RequestFailure(503, "the origin has not got within \(limit) what it was asked for", retryAfter: 1)
+            throw RequestFailure(
+                503, "\(call.url.nameForMessages): the origin has not got within \(limit) what it was asked for",
+                retryAfter: 1)
         }
-        throw RequestFailure(504, "the origin has not begun to respond within \(limit)", retryAfter: 1)
+        throw RequestFailure(
+            504, "\(call.url.nameForMessages): the origin has not begun to respond within \(limit)", retryAfter: 1)
     }
 
     private func response(

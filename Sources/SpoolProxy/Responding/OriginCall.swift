@@ -10,24 +10,33 @@ struct OriginCall: Sendable {
     /// The prefix that the client's own paths have.
     let prefix: String
     let isReverse: Bool
+    /// Whether it is the owner's command that asks: it finds its way through the server itself, so that manifests stay as
+    /// they are, and what it sends is meant for the origin.
+    let isForOwner: Bool
     /// The source behind the address, where one was handed out for it.
     var presentation: PresentationSource?
 
+    /// - Parameter own: Fields that the server's own origin is sent in place of what a client sends of them.
     /// - Throws: `RequestFailure`: 403 for an origin that may not be asked, 508 for a request that has been here before.
     init(
         _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
-        isReverse: Bool, origins: OriginRules
+        isReverse: Bool, isForOwner: Bool = false, adding own: HTTPFields = [:], origins: OriginRules
     ) throws(RequestFailure) {
         try origins.check(url, for: client, isOwn: isReverse)
         try origins.checkLoop(request.fields)
         self.url = url
         self.prefix = admitted.prefix
         self.isReverse = isReverse
+        self.isForOwner = isForOwner
         let asked = request.fields.all
         var fields =
-            isReverse
-            ? OutgoingFields.reverse(asked, withoutAuthorization: admitted.usedBearer)
-            : OutgoingFields.forward(asked, withoutAuthorization: admitted.usedBearer)
+            isReverse || isForOwner
+            ? OutgoingFields.reverse(asked, hiding: admitted.secret)
+            : OutgoingFields.forward(asked, hiding: admitted.secret)
+        if isReverse {
+            for name in Set(own.map(\.name)) { fields[name] = nil }
+            for field in own { fields.append(field) }
+        }
         origins.addTrace(to: &fields)
         self.fields = fields
     }

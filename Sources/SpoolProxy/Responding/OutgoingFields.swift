@@ -6,23 +6,22 @@ import HTTPTypes
 enum OutgoingFields {
     /// For an address that names its own origin: only what a player may need there. Nothing that belongs between the client
     /// and this server, no cookie, no page's origin.
-    static func forward(_ fields: HTTPFields, withoutAuthorization: Bool) -> HTTPFields {
-        var sent = HTTPFields()
-        for field in fields where forwarded.contains(field.name.canonicalName) {
-            if field.name == .authorization, withoutAuthorization { continue }
-            sent.append(field)
-        }
-        return sent
+    ///
+    /// - Parameter secret: Fields that hold it are not sent.
+    static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+        HTTPFields(fields.filter { forwarded.contains($0.name.canonicalName) && !holds($0, secret) })
     }
 
     /// For the server's own origin: all that is meant for it, but what the cache asks for by itself.
-    static func reverse(_ fields: HTTPFields, withoutAuthorization: Bool) -> HTTPFields {
-        var sent = HTTPFields()
-        for field in EndToEndFields.of(fields) where !ownFields.contains(field.name.canonicalName) {
-            if field.name == .authorization, withoutAuthorization { continue }
-            sent.append(field)
-        }
-        return sent
+    ///
+    /// - Parameter secret: Fields that hold it are not sent: `Referer` may, where it stands in the client's paths.
+    static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+        HTTPFields(
+            EndToEndFields.of(fields).filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
+    }
+
+    private static func holds(_ field: HTTPField, _ secret: String?) -> Bool {
+        secret.map { field.value.contains($0) } ?? false
     }
 
     /// Adds the conditions and ranges that a response from the origin itself needs, for requests that pass by the cache.

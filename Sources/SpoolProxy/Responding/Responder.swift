@@ -19,6 +19,8 @@ struct Responder: Sendable {
     let sources: SourceRegistry
     /// Whether the owner's pages are on this address.
     let servesAdmin: Bool
+    /// Whether it is the owner's commands that ask.
+    let isForOwner: Bool
 
     /// - Parameter body: The request's body, if somebody may want it.
     func respond(to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient) async -> Response {
@@ -51,11 +53,14 @@ struct Responder: Sendable {
             guard found == nil else { throw RequestFailure(404, "nothing is here") }
             return try await admin.respond(to: request, path: path, body: body)
         case .media(let url):
-            var call = try OriginCall(url, request, admitted, client, isReverse: origin != nil, origins: origins)
+            var call = try OriginCall(
+                url, request, admitted, client, isReverse: origin != nil, isForOwner: isForOwner,
+                adding: configuration.originFields, origins: origins)
             call.presentation = found?.presentation
             return try await media.respond(to: request, call)
         case .pass(let url):
-            let call = try OriginCall(url, request, admitted, client, isReverse: true, origins: origins)
+            let call = try OriginCall(
+                url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
             return try await passing.respond(to: request, call, body: body)
         }
     }
@@ -64,7 +69,15 @@ struct Responder: Sendable {
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
         if rules.token != nil, path.hasPrefix("/~") { path = path.dropFirst(2).drop { $0 != "/" } }
-        return String(SourceRegistry.shown(path))
+        return String(Self.withoutUser(SourceRegistry.shown(path)))
+    }
+
+    /// `/http/user:password@host/…` is refused, and logged without its secret. A path has no `@` before its third part.
+    private static func withoutUser(_ path: Substring) -> Substring {
+        guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
+        let host = path[scheme...].dropFirst()
+        guard let at = host.prefix(while: { $0 != "/" }).lastIndex(of: "@") else { return path }
+        return path[...scheme] + path[path.index(after: at)...]
     }
 
     /// What no proxied page may do, and which pages may read the response.

@@ -46,12 +46,15 @@ import FoundationNetworking
                 #expect(try await Self.get(target).body == first.body)
                 #expect(origin.log.bytesSent("/film.mp4") == 700_000)
                 #expect(try await Self.get("\(address)/.spool/health").status == 200)
+                #expect(try await Self.get("\(address)/http/user:secret@a.example/b@c").status == 400)
             }
             #expect(ended.status == 0)
             #expect(ended.errors.isEmpty)
             let log = try String(contentsOf: spool.file("log"), encoding: .utf8).split(separator: "\n")
-            #expect(log.count == 3)
-            #expect(log.allSatisfy { $0.hasPrefix("{") && $0.contains("\"status\":200") })
+            #expect(log.count == 4)
+            #expect(log.allSatisfy { $0.hasPrefix("{") && !$0.contains("secret") })
+            #expect(log.dropLast().allSatisfy { $0.contains("\"status\":200") })
+            #expect(log.last?.contains("/http/a.example/b@c") == true)
         }
     }
 
@@ -97,11 +100,55 @@ import FoundationNetworking
         }
     }
 
+    @Test func `Commands for streams, too, go through the server, which then has all of them`() async throws {
+        var guarded = Self.film
+        guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
+        try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film]) { origin, spool in
+            let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(origin.url("/a.mp4"))\n#EXTINF:4,\n/b.mp4\n"
+            let type = "application/vnd.apple.mpegurl"
+            origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
+            let url = origin.url("/list.m3u8").absoluteString
+            // The owner asks whom he likes, and with the fields that he likes.
+            let ended = try await Self.serving(spool, "--freshness immutable --allow-host nobody.example") { _ in
+                let began = try await spool.run("preload", url, "--seconds", "1", "--header", "X-Key: 1")
+                #expect(began.status == 0 && began.errors.isEmpty)
+                let rest = try await spool.run("get", "--hls", url)
+                #expect(rest.status == 0 && rest.errors.isEmpty)
+                for path in ["/a.mp4", "/b.mp4"] {
+                    #expect(try await spool.untilStored(700_000, of: origin.url(path).absoluteString) == 700_000)
+                    #expect(origin.log.bytesSent(path) == 700_000)
+                }
+                let copy = try await spool.run("get", url, "--output", "copy")
+                #expect(copy.status == 0)
+                let text = try String(contentsOf: spool.file("copy"), encoding: .utf8)
+                #expect(text == list + "#EXT-X-ENDLIST\n")
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
+    @Test func `A server for one origin sends it the owner's fields, in place of a client's`() async throws {
+        var film = Self.film
+        film.rules = [.always(.requiresField("Authorization", "Bearer key", else: 401))]
+        try await withOrigin(["/film.mp4": film]) { origin, spool in
+            let options = "--origin \(origin.url("/")) --header 'Authorization: Bearer key'"
+            let ended = try await Self.serving(spool, options) { line in
+                let address = line.dropFirst("listening on ".count)
+                let response = try await Self.get("\(address)/film.mp4")
+                #expect(response.status == 200)
+            }
+            #expect(ended.status == 0)
+            let open = try await spool.run("serve", "--header", "Authorization: Bearer key")
+            #expect(open.status == 64 && open.errors.contains("--header needs --origin"))
+        }
+    }
+
     @Test func `What a server would not be for is refused with a sentence`() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
         for (options, sentence) in [
             (["--listen", "0.0.0.0:0"], "a token is needed"), (["--no-token"], "needs an origin"),
+            (["--origin", "http://a.example/b"], "this one has a path"),
             (["--allow-host", "a b"], "is not a pattern of hosts"), (["--token", ""], "keeps nobody out"),
         ] {
             let result = try await spool.run(["serve"] + options)

@@ -1,3 +1,4 @@
+import HTTPTypes
 import NIOCore
 import Testing
 
@@ -38,11 +39,28 @@ import Testing
         #expect(byPath.prefix == "/~s3cret")
         #expect(try rules.admit(Self.head("/~s3cret")).target == "/")
         #expect(try rules.admit(Self.head("/~s3cret?x")).target == "/?x")
-        #expect(try rules.admit(Self.head("/a", "Authorization: bearer s3cret\r\n")).usedBearer)
+        #expect(try rules.admit(Self.head("/a", "Authorization: bearer s3cret\r\n")).secret == "s3cret")
         for target in ["/http/h/a", "/~s3cre/a", "/~s3crett/a", "/~/a", "/x/~s3cret/a", "/~S3cret/a"] {
             #expect(throws: RequestFailure.self) { try rules.admit(Self.head(target)) }
         }
         #expect(throws: RequestFailure.self) { try rules.admit(Self.head("/a", "Authorization: Bearer s3crex\r\n")) }
+    }
+
+    @Test(arguments: [
+        "/~s3cret/a", "/a Proxy-Authorization: Bearer s3cret", "/a Authorization: Bearer s3cret",
+    ])
+    func `No origin is sent the token, by whichever way it opened`(opening: String) throws {
+        let parts = opening.split(separator: " ", maxSplits: 1).map(String.init)
+        let fields = [
+            parts.count > 1 ? parts[1] : "Accept: */*", "Authorization: Bearer s3cret",
+            "Referer: http://h/~s3cret/http/o/page",
+        ]
+        let head = try Self.head(parts[0], fields.joined(separator: "\r\n") + "\r\n")
+        let admitted = try AccessRules(token: "s3cret", serverNames: []).admit(head)
+        for sent in [
+            OutgoingFields.forward(head.fields.all, hiding: admitted.secret),
+            OutgoingFields.reverse(head.fields.all, hiding: admitted.secret),
+        ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
     }
 
     @Test func `A page of another address may change nothing`() throws {
