@@ -13,7 +13,7 @@ enum UsableDescriptors {
         #endif
         guard getrlimit(kind, &limit) == 0 else { return .max }
         let all = Int(clamping: limit.rlim_cur)
-        return all - min(reserve, all / 2)
+        return all - min(reserve, all / 4 * 3)
     }
 
     /// Media files that are open at once, and as many connections to origins, with some to spare.

@@ -24,19 +24,26 @@ final class ConnectionTables: Sendable {
         self.tables = tables
     }
 
+    /// How many connections beyond the limit are told that they are.
+    private static let turnedAway = 16
+
     /// How many connections are open.
     var count: Int { counts.withLock { $0.all } }
 
     /// Takes a connection in; on its event loop.
     func accept(_ channel: any Channel, for service: ProxyService) throws {
         let client = ProxyClient(channel.remoteAddress)
-        let isAdmitted = counts.withLock { counts in
+        let (isAdmitted, isHeard) = counts.withLock { counts in
             let own = counts.clients[client.text, default: 0]
             counts.all += 1
             counts.clients[client.text] = own + 1
-            return counts.all <= limits.connections && (client.isLoopback || own < limits.connectionsPerClient)
+            let isAdmitted =
+                counts.all <= limits.connections && (client.isLoopback || own < limits.connectionsPerClient)
+            return (isAdmitted, isAdmitted || counts.all <= limits.connections + Self.turnedAway)
         }
         channel.closeFuture.whenComplete { _ in self.closed(client) }
+        // One that is turned away takes a descriptor, too, until it has read why.
+        guard isHeard else { return channel.close(promise: nil) }
         guard let table = tables[ObjectIdentifier(channel.eventLoop)] else { return }
         let connection = ProxyConnection(service: service, client: client, table: table.value)
         try channel.pipeline.syncOperations.addHandler(connection)

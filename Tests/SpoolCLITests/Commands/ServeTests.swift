@@ -14,10 +14,12 @@ import FoundationNetworking
 
     /// Lends a server in a process of its own to `body`, with the first line that it printed, and ends it by a signal.
     private static func serving(
-        _ spool: SpoolProcess, _ options: String = "", _ body: (String) async throws -> Void
+        _ spool: SpoolProcess, _ options: String = "", after prelude: String = "true",
+        _ body: (String) async throws -> Void
     ) async throws -> SpoolProcess.Result {
         let executable = SpoolProcess.executable.path
-        let running = try spool.startShell("exec '\(executable)' serve --listen 127.0.0.1:0 \(options) > listening")
+        let running = try spool.startShell(
+            "\(prelude); exec '\(executable)' serve --listen 127.0.0.1:0 \(options) > listening")
         var line = ""
         while !line.hasSuffix("\n") {
             try Task.checkCancellation()
@@ -122,6 +124,25 @@ import FoundationNetworking
                 #expect(copy.status == 0)
                 let text = try String(contentsOf: spool.file("copy"), encoding: .utf8)
                 #expect(text == list + "#EXT-X-ENDLIST\n")
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
+    @Test func `Clients that take all descriptors do not end the server`() async throws {
+        try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
+            let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
+                let port = line.split(separator: ":").last ?? ""
+                // The last one's end tells that all have been seen.
+                let asked = try await spool.shell(
+                    """
+                    bash -c 'exec 9<>/dev/tcp/127.0.0.1/\(port)
+                    for i in {1..160}; do exec {f}<>/dev/tcp/127.0.0.1/\(port); done
+                    cat <&$f >/dev/null
+                    printf "GET /http/127.0.0.1:\(origin.port)/film.mp4 HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n" >&9
+                    head -n 1 <&9'
+                    """)
+                #expect(asked.text == "HTTP/1.1 200 OK\r\n")
             }
             #expect(ended.status == 0)
         }
