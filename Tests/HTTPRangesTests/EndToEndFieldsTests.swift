@@ -51,6 +51,9 @@ struct EndToEndFieldsTests {
         let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])
         let ofOtherBytes = try fields([("Content-Encoding", "gzip"), ("Content-Type", "a/b"), ("Content-Range", "x")])
         #expect(EndToEndFields.updating(stored, by: ofOtherBytes) == stored)
+        let text = EndToEndFields.updating(
+            [.contentType: "text/vtt"], by: [.contentType: "Text/VTT; charset=utf-8"])
+        #expect(text == [.contentType: "Text/VTT; charset=utf-8"])
         let lines = EndToEndFields.updating(stored, by: newer).map { "\($0.name.canonicalName): \($0.value)" }
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }

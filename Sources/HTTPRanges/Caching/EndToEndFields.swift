@@ -33,10 +33,13 @@ package enum EndToEndFields {
         name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
     }
 
-    /// `stored`, each field replaced that `newer` has, too, but for those that say how the stored bytes are to be read; both
-    /// as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
+    /// `stored`, each field replaced that `newer` has, too, but for those that say how the stored bytes are to be read: of a
+    /// media type only the parameters; both as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
     package static func updating(_ stored: HTTPFields, by newer: HTTPFields) -> HTTPFields {
-        let newer = newer.without { ofStoredBytes.contains($0.canonicalName) }
+        let isOfSameType = essence(of: newer) == essence(of: stored)
+        let newer = newer.without { name in
+            ofStoredBytes.contains(name.canonicalName) || name == .contentType && !isOfSameType
+        }
         let names = Set(newer.map(\.name))
         return stored.without { names.contains($0) } + newer
     }
@@ -60,6 +63,11 @@ package enum EndToEndFields {
         return HTTPFields(fields.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
     }
 
+    /// The media type without its parameters (RFC 9110 §8.3.1).
+    private static func essence(of fields: HTTPFields) -> String? {
+        fields[.contentType].map { FieldText.lowercased($0.prefix { $0 != ";" && $0 != " " }) }
+    }
+
     private static func isHopByHop(_ name: String) -> Bool { hopByHop.contains(name) || name.hasPrefix("proxy-") }
 
     private static func isNeeded(_ name: HTTPField.Name) -> Bool {
@@ -70,7 +78,7 @@ package enum EndToEndFields {
         "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings",
     ]
     private static let ofStoredBytes: Set<String> = [
-        "age", "content-length", "content-encoding", "content-type", "content-range",
+        "age", "content-length", "content-encoding", "content-range",
     ]
     private static let unstorable: Set<String> = [
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",

@@ -22,7 +22,7 @@ package struct StoredResponse: Sendable, Hashable {
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
     /// Whether nobody may be sent it but who asked for it: a cache that several share does not keep it (RFC 9111 §3).
     package var isForOneRequest: Bool {
-        let control = CacheControl(fields: fields)
+        let control = CacheControl.governing(fields).control
         return control.noStore || control.isPrivate
     }
     private var freshness: StoredFreshness?

@@ -35,13 +35,18 @@ import Testing
         }
     }
 
-    @Test(arguments: [("no-store", 3), ("private", 3), ("max-age=1000", 1)])
+    @Test(arguments: [
+        ("Cache-Control: no-store", 3), ("Cache-Control: private", 3), ("Cache-Control: max-age=1000", 1),
+        ("CDN-Cache-Control: max-age=1000", 1),
+    ])
     func `Before a site, a response for one request is sent to one, however many wait`(
         control: String, requests: Int
     ) async throws {
         var resource = OriginResource(
             .pattern(PatternBytes(length: 50_000)), rules: [OriginRule(0..<1, .stall(after: nil))])
-        resource.headerFields[.cacheControl] = control
+        let field = control.split(separator: ": ").map(String.init)
+        resource.headerFields[.cacheControl] = "no-store"
+        resource.headerFields[try #require(HTTPField.Name(field[0]))] = field[1]
         let page = resource
         let clock = ManualClock()
         var configuration = ProxyConfiguration()
