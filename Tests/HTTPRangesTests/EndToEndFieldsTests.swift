@@ -32,7 +32,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "One visitor's cookie is kept for others only where the origin says that for some time all may have it",
+        "E84: One visitor's cookie is kept for others only where the origin says that for some time all may have it",
         arguments: [
             ("max-age=9", true), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
             ("public", false), ("public, max-age=0", false), ("s-maxage=0, max-age=9", false),
@@ -45,7 +45,7 @@ struct EndToEndFieldsTests {
         #expect(!EndToEndFields.hasCookies(EndToEndFields.storable(all)))
     }
 
-    @Test("A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")
+    @Test("E86: A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")
     func updating() throws {
         let stored = try fields([("X-One", "a"), ("X-One", "b"), ("X-Two", "c"), ("Content-Encoding", "br")])
         let newer = try fields([("x-one", "d"), ("X-Three", "e"), ("Content-Length", "0")])

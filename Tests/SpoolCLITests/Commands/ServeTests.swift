@@ -102,7 +102,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `Commands for streams, too, go through the server, which then has all of them`() async throws {
+    @Test func `E90: Commands for streams, too, go through the server, which then has all of them`() async throws {
         var guarded = Self.film
         guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
         try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film]) { origin, spool in
@@ -129,7 +129,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `Clients that take all descriptors do not end the server`() async throws {
+    @Test func `E89: Clients that take all descriptors do not end the server`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""

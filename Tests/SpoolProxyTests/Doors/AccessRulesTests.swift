@@ -49,7 +49,7 @@ import Testing
     @Test(arguments: [
         "/~s3cret/a", "/a Proxy-Authorization: Bearer s3cret", "/a Authorization: Bearer s3cret",
     ])
-    func `No origin is sent the token, by whichever way it opened`(opening: String) throws {
+    func `E88: No origin is sent the token, by whichever way it opened`(opening: String) throws {
         let parts = opening.split(separator: " ", maxSplits: 1).map(String.init)
         let fields = [
             parts.count > 1 ? parts[1] : "Accept: */*", "Authorization: Bearer s3cret",

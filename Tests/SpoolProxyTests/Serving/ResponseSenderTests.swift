@@ -19,7 +19,8 @@ import Testing
         return await sender.send(Response(head, .parts(parts, count: 1000)), head, .length(1000))
     }
 
-    @Test func `Parts of two versions are not sent as one response, though neither has a validator`() async throws {
+    @Test func `E82: Parts of two versions are not sent as one response, though neither has a validator`() async throws
+    {
         let film = OriginResource.pattern(1000, .noValidators)
         try await OriginServer.run(["/a": film, "/b": film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { _, cache in

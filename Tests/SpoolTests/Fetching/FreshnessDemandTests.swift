@@ -160,7 +160,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("A HEAD response that confirms a variant leaves it one for the requests that select it")
+    @Test("E83: A HEAD response that confirms a variant leaves it one for the requests that select it")
     func headOfAVariant() async throws {
         let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
         let speaks = OriginRule(
@@ -183,6 +183,21 @@ struct FreshnessDemandTests {
             try await asksForGerman.update(byHead: head, from: stage.url(), requestDate: Date())
             try await cache.media(for: stage.url()).check(.all, english, covers: 0..<100_000)
             try await asksForGerman.check(.all, german, covers: 0..<100_000)
+        }
+    }
+
+    @Test("E87: What may be used for a shorter time than it says is asked about then, and those who read it go on")
+    func limitedUse() async throws {
+        let stage = try stage("max-age=100")
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let reader = media.reader(chunkSize: 1000)
+            try await reader.check(Self.film, upTo: 1000)
+            try await media.limitUse(until: Int64(stage.date.withLock { $0 }.timeIntervalSince1970) + 20)
+            #expect(try await reader.check(Self.film) == 100_000)
+            #expect(try await source(cache, stage) == .hit)
+            stage.date.withLock { $0 += 30 }
+            #expect(try await source(cache, stage) == .revalidated)
         }
     }
 

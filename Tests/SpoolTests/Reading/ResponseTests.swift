@@ -61,7 +61,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "The last bytes are those of the version that comes, wherever those of the stored one stood",
+        "E81: The last bytes are those of the version that comes, wherever those of the stored one stood",
         arguments: [(1000, 300_000), (65_536, 300_000), (131_072, 300_000), (100_000, 300_000), (300_000, 65_536)],
         [true, false])
     func lastBytes(_ lengths: (former: Int64, new: Int64), asksForHead: Bool) async throws {
