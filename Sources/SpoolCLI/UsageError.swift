@@ -21,7 +21,8 @@ struct UsageError {
     private static func sentence(_ message: String, _ arguments: [String]) -> String {
         let line = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
             .joined(separator: " ")
-        if let match = line.wholeMatch(of: /The value '(.*)' is invalid for '(.*)'(: .*)?\.?/) {
+        // What follows the place repeats what is said here, or lists the values.
+        if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
             return refusal(of: String(match.1), as: String(match.2))
         }
         if let match = line.wholeMatch(of: /Missing expected argument '(.*)'\.?/) {
@@ -56,6 +57,9 @@ struct UsageError {
             ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
+            ("--listen", "an address and a port, such as 127.0.0.1:8787"),
+            ("--admin", "an address and a port, such as 127.0.0.1:8788"),
+            ("--freshness", "http, immutable or revalidate"), ("--origin", "a URL, such as https://example.com"),
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"),
             ("<file>", "the file to write"),
             ("<url", "a URL with a host, such as https://example.com/film.mp4"),

@@ -21,7 +21,9 @@ struct URLList {
             throw Self.failure(path, "can't be read")
         }
         guard data.count <= Self.limit else { throw Self.failure(path, "is too large: it may have 64 MiB") }
-        let lines = String(decoding: data, as: UTF8.self)
+        // Some editors begin a file with a mark of its encoding.
+        let isMarked = data.starts(with: [0xEF, 0xBB, 0xBF])
+        let lines = String(decoding: isMarked ? data.dropFirst(3) : data, as: UTF8.self)
             .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (index, line) in lines.enumerated() {
             let line = line.trimmingCharacters(in: .whitespaces)

@@ -26,7 +26,15 @@ extension ProxyConfiguration {
             )
         }
         for pattern in allowedHosts {
-            try check(HostPattern(pattern) != nil, "\(pattern.escapedForMessage) is not a pattern of hosts")
+            try check(HostPattern(pattern) != nil, "“\(pattern.escapedForMessage)” is not a pattern of hosts")
+        }
+        for page in corsOrigins where !["*", "null"].contains(page) {
+            // As browsers write it (RFC 6454 §6.2): anything else would match no page.
+            let host = page.firstRange(of: "://").map { page[$0.upperBound...] } ?? ""
+            try check(
+                !host.isEmpty && !host.contains { "/?#@ ".contains($0) },
+                "“\(page.escapedForMessage)” is no origin of pages: give scheme, host and port as in "
+                    + "https://example.com, without a path, or * for all")
         }
         try check((0...65535).contains(port), "\(port) is not a port")
     }

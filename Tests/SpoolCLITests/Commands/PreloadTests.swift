@@ -49,7 +49,7 @@ struct PreloadTests {
             origin, spool in
             let list = spool.file("list")
             let lines = ["# Later", "", "  \(origin.url("/c").absoluteString)\r", origin.url("/b").absoluteString]
-            try lines.joined(separator: "\n").write(to: list, atomically: true, encoding: .utf8)
+            try ("\u{FEFF}" + lines.joined(separator: "\n")).write(to: list, atomically: true, encoding: .utf8)
             let arguments = [
                 "preload", origin.url("/a").absoluteString, origin.url("/gone").absoluteString, "--file", list.path,
                 "--bytes", "100kB", "--jobs", "2",

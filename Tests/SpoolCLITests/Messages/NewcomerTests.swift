@@ -44,6 +44,8 @@ struct NewcomerTests {
         Mistake(["export", "http://h/a", ""], 64, "<file> is empty"),
         Mistake(["rm", "--all", "extra"], 64, "“extra” can't be used", "https://example.com/film.mp4"),
         Mistake(["get", "http://h/a", "--minimum-rate", "fast"], 64, "“fast” can't be used", "50kB, or 0"),
+        Mistake(["serve", "--freshness", "x"], 64, "“x” can't be used for --freshness <policy>: give http, immutable"),
+        Mistake(["serve", "--listen", "foo"], 64, "“foo” can't be used for --listen", "such as 127.0.0.1:8787"),
         Mistake(["play", "http://h/a", "--minimum-rate"], 64, "lacks its value", "50kB, or 0"),
         Mistake(["get", "http://h/a", "http://h/b?sig=secret"], 64, "unexpected argument 'http://h/b…'"),
         Mistake(["info"], 64, "<url> is missing", "spool info --help"),
