@@ -87,8 +87,9 @@ struct ClosingAndBoundsCases {
             held.append(player)
         }
         try await stage.origin.log.until { $0.count(where: \.isStalled) == 20 }
-        // A second, and some that goes by while the closing is at work.
-        await Self.within(.seconds(3), stage.clock) { await cache.close() }
+        // A second, and what goes by while the closing is at work: a slow disk may have each resource written down in rounds
+        // of its own, of a tenth of a second. One after the other would take 20.
+        await Self.within(.seconds(6), stage.clock) { await cache.close() }
         held = []
         try await stage.session { cache in
             #expect(cache.storedByteCount == 20 * 100_000, "what has landed is kept")
@@ -119,16 +120,22 @@ struct ClosingAndBoundsCases {
     /// ends, and a test's time limit says so; how long disks and threads take makes no difference.
     private static func within(_ limit: Duration, _ clock: ManualClock, _ body: () async -> Void) async {
         let end = clock.now.advanced(by: limit)
+        // When the test has failed, time goes on, so that it ends.
+        let hasFailed = Mutex(false)
         let driver = Task {
             while true {
                 try await clock.waitForSleepers(1)
                 try Task.checkCancellation()
                 // Others may sleep for longer, and whoever sleeps for less may come after them.
-                if let next = clock.nextDeadline, next <= end { clock.advance(to: next) }
+                if let next = clock.nextDeadline, next <= end || hasFailed.withLock({ $0 }) { clock.advance(to: next) }
                 await Task.yield()
             }
         }
-        await body()
+        await withTaskCancellationHandler {
+            await body()
+        } onCancel: {
+            hasFailed.withLock { $0 = true }
+        }
         driver.cancel()
     }
 
