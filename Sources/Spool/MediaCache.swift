@@ -44,6 +44,9 @@ public final class MediaCache: Sendable {
     /// When what is stored may be used without asking.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
+    /// Whether another process keeps what comes, and writes it down in its own time.
+    package var isReadOnly: Bool { context.configuration.isReadOnly }
+
     /// Where media is read: a task that only reads, and hands on, changes threads less often there.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 

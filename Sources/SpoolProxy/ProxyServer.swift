@@ -67,7 +67,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let count = configuration.threads > 0 ? configuration.threads : UsableCores.count
         group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         var limits = configuration.limits
-        limits.connections = min(limits.connections, UsableDescriptors.forClients)
+        limits.connections = min(limits.connections, DescriptorLimit.forClients)
         tables = ConnectionTables(group, limits: limits)
         log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
         let factory = PrometheusMetrics()

@@ -218,6 +218,8 @@ public struct HLSDownloader: Sendable {
 
     /// A cache that is too small, or whose disk is full, hands bytes on without keeping them.
     private func checkAllIsKept(_ brought: [Brought]) async throws {
+        // The process that has the directory keeps them, and may not have written them down yet.
+        if cache.isReadOnly { return }
         for file in brought where !file.range.isEmpty {
             let media = media(at: file.url)
             guard try await !media.storedRanges.contains(file.range) else { continue }

@@ -171,8 +171,7 @@ struct ManifestResponder: Sendable {
             if !response.isFresh(at: then) { return }
             try? await media.limitUse(until: then)  // It fails when the server closes its cache.
         case .revalidate: return
-        // Where the disk refuses, it stays until the next who asks has it removed.
-        case .immutable: _ = try? await media.remove()
+        case .immutable: _ = try? await media.remove()  // Else the next who asks has it removed.
         }
     }
 }
