@@ -137,17 +137,25 @@ public final class MediaCache: Sendable {
 
     /// Opens a media file through the cache.
     public func media(for source: MediaSource) -> MediaResource {
-        let identity = OpenResources.Identity(
-            key: key(for: source), source: source,
-            tellsVariantsApart: context.configuration.freshness == .http)
+        let identity = identity(of: source)
         context.opening.begin()
-        let credentials = SourceCredentials(
-            source, now: context.clock.now, executor: context.executor.executor(for: .playback))
+        let credentials = credentials(of: source)
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
         if let presentation = source.presentation { resource?.presentation = presentation }
         return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: resources)
+    }
+
+    func identity(of source: MediaSource) -> OpenResources.Identity {
+        OpenResources.Identity(
+            key: key(for: source), source: source,
+            tellsVariantsApart: context.configuration.freshness == .http)
+    }
+
+    func credentials(of source: MediaSource) -> SourceCredentials {
+        SourceCredentials(
+            source, now: context.clock.now, executor: context.executor.executor(for: .playback))
     }
 
     /// Opens the media file at `url` through the cache.

@@ -78,6 +78,7 @@ extension OpenResource {
             return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
+        endWaitsForHead()
     }
 
     private struct Found: Sendable {

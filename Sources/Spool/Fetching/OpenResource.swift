@@ -32,6 +32,9 @@ final class OpenResource: Sendable {
         /// Who waits for what the first response tells, by a number of its own.
         var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
         var lastDescribing = 0
+        /// How many are about to ask, or ask, whose responses others may want; and who waits for those.
+        var questions = 0
+        var headWaits: [AsyncStream<Void>.Continuation] = []
         /// Whether the origin is being asked while what is stale is used.
         var isRevalidating = false
         /// Where its variant is stored; nil before that is known.

@@ -32,6 +32,8 @@ final class OpenResources: Sendable {
 
     private struct State {
         var entries: [Identity: Entry] = [:]
+        /// The identities of each key, in the order in which they were opened.
+        var identities: [CacheKey: [Identity]] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
         /// What those counted that have gone.
@@ -43,18 +45,32 @@ final class OpenResources: Sendable {
 
     /// The resource, made if it is not open; to be given back with ``release(_:)``. Nil once all are closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
-        let (resource, isReopened) = state.withLock { state -> (OpenResource?, Bool) in
+        acquire(identity, orAnyBut: nil, make: make)?.resource
+    }
+
+    /// The same; or, where it is not open, the oldest one of the same key that is and is not among `passed`.
+    func acquire(
+        _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
+    ) -> (identity: Identity, resource: OpenResource)? {
+        let (found, isReopened) = state.withLock { state -> ((Identity, OpenResource)?, Bool) in
             if state.isClosed { return (nil, false) }
+            var identity = identity
+            if let passed, state.entries[identity] == nil,
+                let other = state.identities[identity.key]?.first(where: { !passed.contains($0) })
+            {
+                identity = other
+            }
             if let entry = state.entries[identity] {
                 state.entries[identity]?.holders += 1
-                return (entry.resource, entry.holders == 0)
+                return ((identity, entry.resource), entry.holders == 0)
             }
             let resource = make()
             state.entries[identity] = Entry(resource: resource)
-            return (resource, false)
+            state.identities[identity.key, default: []].append(identity)
+            return ((identity, resource), false)
         }
-        if isReopened { resource?.reopen() }
-        return resource
+        if isReopened { found?.1.reopen() }
+        return found
     }
 
     /// One holder less; with the last one the resource lets what is nearly done land, and closes.
@@ -85,6 +101,8 @@ final class OpenResources: Sendable {
                 return false
             }
             state.entries[identity] = nil
+            state.identities[identity.key]?.removeAll { $0 == identity }
+            if state.identities[identity.key]?.isEmpty ?? false { state.identities[identity.key] = nil }
             state.statistics += resource.serving.statistics
             return true
         }

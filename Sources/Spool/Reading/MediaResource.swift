@@ -19,10 +19,13 @@ public final class MediaResource: Sendable {
     let opening: Int
     private let identity: OpenResources.Identity
     private let registry: OpenResources
+    private let question: OpenResource.Question?
+    /// Whether it was opened for a source that sends other fields than this one.
+    package let isShared: Bool
 
     init(
         identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
-        registry: OpenResources
+        registry: OpenResources, question: OpenResource.Question? = nil, isShared: Bool = false
     ) {
         self.key = identity.key
         self.source = credentials.source
@@ -31,6 +34,8 @@ public final class MediaResource: Sendable {
         self.opening = resource?.noteOpening() ?? 0
         self.identity = identity
         self.registry = registry
+        self.question = question
+        self.isShared = isShared
     }
 
     deinit { if resource != nil { registry.release(identity) } }

@@ -29,19 +29,24 @@ struct MediaResponder: Sendable {
         source.presentation = manifests.presentations.root(of: call.url)
         // Whatever the cache's key policy makes of queries: these say which playlist is meant.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
-        let media = cache.media(for: source)
         if call.isReverse, passed.contains(call.url.description, at: date.second) {
             return try await passing.respond(to: request, call, body: nil)
         }
         let demand = demand(of: request)
-        if request.method == .head, let response = try await head(request, call, media, demand) { return response }
+        if request.method == .head, let response = try await head(request, call, cache.media(for: source), demand) {
+            return response
+        }
         var range = range(of: request)
+        var known: MediaResource?
         // Once for what seems to be asked for, and once more for what is: conditions may turn a part into the whole.
         for _ in 0..<3 {
-            let reader = reader(of: media, range, demand)
-            let opened: OpenedResponse
+            let (media, reader, opened): (MediaResource, MediaReader, OpenedResponse)
             do {
-                opened = try await withinTime(media, reader, request, call, hold: hold)
+                let opening = Task(executorPreference: cache.readingExecutor) { [source, known, range] in
+                    try await open(source, known, range, demand)
+                }
+                (media, reader, opened) = try await withinTime(opening, request, call, hold: hold)
+                known = media
                 if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
                     reader.cancel()
@@ -153,18 +158,36 @@ struct MediaResponder: Sendable {
         }
     }
 
+    /// A reader, and the head of the version that it is in.
+    private typealias Opened = (media: MediaResource, reader: MediaReader, head: OpenedResponse)
+
+    /// - Parameter known: What the client has been found to share; nil where that has not been looked for.
+    private func open(
+        _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand
+    ) async throws -> Opened {
+        if known == nil {
+            let media = try await cache.sharedMedia(for: source, demand: demand)
+            let reader = reader(of: media, range, demand)
+            let head = try await reader.response()
+            if !media.isShared || head.response.isSelected(by: source) { return (media, reader, head) }
+        }
+        let media = known ?? cache.media(for: source)
+        let reader = reader(of: media, range, demand)
+        return (media, reader, try await reader.response())
+    }
+
     /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
     private func withinTime(
-        _ media: MediaResource, _ reader: MediaReader, _ request: RequestHead, _ call: OriginCall, hold: Duration?
-    ) async throws -> OpenedResponse {
-        let opening = Task(executorPreference: media.readingExecutor) { try await reader.response() }
+        _ opening: Task<Opened, any Error>, _ request: RequestHead, _ call: OriginCall, hold: Duration?
+    ) async throws -> Opened {
         let limit = max(configuration.limits.responseTime, hold ?? .zero)
         if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
         // What was asked for may still come, for the next who asks.
         Task { [clock, manifests] in
             // A live playlist must not stay, either.
             let late = try? await FirstResult.value(of: opening, within: .seconds(30), on: clock)  // Nobody waits.
-            if let late { _ = try? await manifests.manifest(of: media, late, for: request, call) }  // Nor for this.
+            guard let late else { return opening.cancel() }
+            _ = try? await manifests.manifest(of: late.media, late.head, for: request, call)  // Nor for this.
             opening.cancel()
         }
         guard hold == nil else {
