@@ -78,14 +78,16 @@ extension OpenResource {
     /// - Throws: `CancellationError`.
     fileprivate func keptResponse(waiting isWaiting: Bool) async throws -> StoredResponse? {
         while true {
+            if let generation { return generation.isKept ? describedResponse(of: generation) : nil }
+            guard isWaiting else { return nil }
             let (end, ended) = AsyncStream.makeStream(of: Void.self)
             let isAsked = state.withLock { state in
-                if state.questions > 0, isWaiting { state.headWaits.append(ended) }
+                if state.questions > 0 { state.headWaits.append(ended) }
                 return state.questions > 0
             }
-            // After it is certain to be told of the next one.
-            if let generation { return generation.isKept ? describedResponse(of: generation) : nil }
-            guard isAsked, isWaiting else { return nil }
+            guard isAsked else { return nil }
+            // It may have come before it was certain that its coming is told.
+            if generation != nil { continue }
             for await _ in end {}
             try Task.checkCancellation()
         }

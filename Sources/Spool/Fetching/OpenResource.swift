@@ -25,6 +25,8 @@ final class OpenResource: Sendable {
         var isComplete = false
         /// What readers were given last; nil once bytes have landed since.
         var lastFailure: CacheError?
+        /// Why the origin is about to be asked once more; nil once bytes have landed since.
+        var lastRetryCause: CacheError?
         var preloadReaders = 0
         /// How often another version has come since the resource was opened.
         var versionChanges = 0
@@ -84,9 +86,13 @@ final class OpenResource: Sendable {
 
     func send(_ kind: CacheEvent.Kind) {
         context.events.send(kind, key: key, address: address)
-        guard case .failed(let error) = kind else { return }
-        state.withLock { $0.lastFailure = error.about(key) }
-        changes.change()
+        switch kind {
+        case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
+        case .failed(let error):
+            state.withLock { $0.lastFailure = error.about(key) }
+            changes.change()
+        default: break
+        }
     }
 
     // MARK: - Opening
@@ -253,7 +259,10 @@ final class OpenResource: Sendable {
             return (true, state.machine.landed(range, by: id, now: now))
         }
         guard isNews else { return }
-        state.withLock { $0.lastFailure = nil }
+        state.withLock { state in
+            state.lastFailure = nil
+            state.lastRetryCause = nil
+        }
         checkComplete()
     }
 

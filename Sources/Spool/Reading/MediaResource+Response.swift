@@ -2,6 +2,7 @@ package import Foundation
 package import HTTPRanges
 package import HTTPTypes
 import SpoolStorage
+import Synchronization
 
 /// What a client asks of the freshness of what it is sent.
 package typealias FreshnessDemand = RequestDirectives
@@ -27,6 +28,9 @@ extension MediaResource {
     package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
         try await opened().use(opening, demand) == .ask
     }
+
+    /// Why the origin, which has sent nothing since, is asked again; nil where it is not.
+    package var retryCause: CacheError? { resource?.state.withLock { $0.lastRetryCause } }
 
     /// What is asked for where nothing but the head is wanted.
     static let beginning = MediaRange.bytes(0..<1)

@@ -36,6 +36,14 @@ package struct StoredResponse: Sendable, Hashable {
     /// How old it is at a moment in seconds since 1970: what `Age` says of it (RFC 9111 §4.2.3).
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
+    /// For how many seconds more, at a moment in seconds since 1970, it may be used without asking; less than none where it
+    /// is stale, nil where that is not known.
+    package func lifetimeLeft(at now: Int64) -> Int64? {
+        guard let freshness else { return nil }
+        let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)
+        return overflow ? .min : left
+    }
+
     /// Whether it may be used at a moment in seconds since 1970 without asking, by HTTP's rules (RFC 9111 §4.2).
     package func isFresh(at now: Int64) -> Bool { freshness?.isFresh(at: now) ?? false }
 }

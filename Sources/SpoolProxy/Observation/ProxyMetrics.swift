@@ -37,7 +37,7 @@ struct ProxyMetrics: Sendable {
     private func outcome(_ entry: AccessLog.Entry) -> Outcome {
         guard entry.status < 400 || entry.status == 416 else { return .failed }
         guard let status = entry.cacheStatus else { return .other }
-        if status.hasPrefix("spool; hit") { return .hit }
+        if status.hasPrefix("spool; hit") { return status.contains("; ttl=-") ? .stale : .hit }
         if status.contains("fwd=partial") { return .partial }
         if status.contains("fwd=stale") { return .stale }
         return status.contains("fwd=miss") ? .miss : .other

@@ -45,7 +45,7 @@ struct MediaResponder: Sendable {
                 let opening = Task(executorPreference: cache.readingExecutor) { [source, known, range] in
                     try await open(source, known, range, demand)
                 }
-                (media, reader, opened) = try await withinTime(opening, request, call, hold: hold)
+                (media, reader, opened) = try await withinTime(opening, source, request, call, hold: hold)
                 known = media
                 if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
@@ -178,7 +178,8 @@ struct MediaResponder: Sendable {
 
     /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
     private func withinTime(
-        _ opening: Task<Opened, any Error>, _ request: RequestHead, _ call: OriginCall, hold: Duration?
+        _ opening: Task<Opened, any Error>, _ source: MediaSource, _ request: RequestHead, _ call: OriginCall,
+        hold: Duration?
     ) async throws -> Opened {
         let limit = max(configuration.limits.responseTime, hold ?? .zero)
         if let opened = try await FirstResult.value(of: opening, within: limit, on: clock) { return opened }
@@ -195,8 +196,10 @@ struct MediaResponder: Sendable {
                 503, "\(call.url.nameForMessages): the origin has not got within \(limit) what it was asked for",
                 retryAfter: 1)
         }
+        let cause = cache.media(for: source).retryCause.map { "; \($0)" } ?? ""
         throw RequestFailure(
-            504, "\(call.url.nameForMessages): the origin has not begun to respond within \(limit)", retryAfter: 1)
+            504, "\(call.url.nameForMessages): the origin has not begun to respond within \(limit)\(cause)",
+            retryAfter: 1)
     }
 
     private func response(
@@ -204,7 +207,7 @@ struct MediaResponder: Sendable {
         _ opened: OpenedResponse
     ) -> Response {
         var response = Response(plan.head)
-        response.note(CacheStatus.Outcome(opened), by: configuration.nodeName)
+        response.note(CacheStatus.Outcome(opened, at: date.second), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = opened.source == .hit
         response.origin = (media, opened.response)
@@ -232,7 +235,7 @@ struct MediaResponder: Sendable {
     ) -> Response {
         let plan = ResponsePlan(for: request, manifest.response, now: date.second, boundary: Self.boundary())
         var response = Response(plan.head)
-        response.note(CacheStatus.Outcome(opened), by: configuration.nodeName)
+        response.note(CacheStatus.Outcome(opened, at: date.second), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = true
         switch plan.content {

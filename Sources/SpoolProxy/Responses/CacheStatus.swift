@@ -7,6 +7,8 @@ struct CacheStatus: Sendable, Hashable {
     /// What was done.
     enum Outcome: Sendable, Hashable {
         case hit
+        /// What is stored was used although it is stale, for so many seconds where that is known.
+        case stale(seconds: Int64?)
         /// The origin was asked: for all of it, for some of it, or whether it still holds.
         case forwarded(Reason, stored: Bool, status: Int?)
         /// Not looked for in the cache at all.
@@ -28,6 +30,7 @@ struct CacheStatus: Sendable, Hashable {
         var text = "spool"
         switch outcome {
         case .hit: text += "; hit"
+        case .stale(let seconds): text += "; hit" + (seconds.map { "; ttl=-\($0)" } ?? "")
         case .bypass: text += "; fwd=bypass"
         case .forwarded(let reason, let stored, let status):
             text += "; fwd=" + reason.rawValue
@@ -64,14 +67,18 @@ extension HTTPField.Name {
 }
 
 extension CacheStatus.Outcome {
-    init(_ opened: OpenedResponse) {
+    /// - Parameter now: Seconds since 1970.
+    init(_ opened: OpenedResponse, at now: Int64) {
         switch opened.source {
         case .hit: self = .hit
         case .partial: self = .forwarded(.partial, stored: opened.response.isStored, status: nil)
         case .revalidated: self = .forwarded(.stale, stored: opened.response.isStored, status: 304)
         case .miss:
             self = .forwarded(.miss, stored: opened.response.isStored, status: opened.response.status)
-        case .stale: self = .hit
+        case .stale:
+            // An integer has at most 15 digits (RFC 9651 §3.3.1).
+            let seconds = opened.response.lifetimeLeft(at: now).map { (-max($0, -999_999_999_999_999)) }
+            self = .stale(seconds: seconds.map { max($0, 1) })
         }
     }
 }

@@ -200,4 +200,39 @@ import Testing
             }
         }
     }
+
+    @Test func `What is used stale, for want of the origin, is called so`() async throws {
+        var resource = OriginResource(.pattern(PatternBytes(length: 1000)), rules: [OriginRule(1..<9, .status(500))])
+        resource.headerFields[.cacheControl] = "max-age=0"
+        let film = resource
+        try await OriginServer.run(["/a": film]) { origin in
+            try await ProxyServer.run { server, _ in
+                let target = Self.target(origin, "/a")
+                #expect(try await server.get(target).field("cache-status")?.contains("fwd=miss") == true)
+                let stale = try await server.get(target)
+                #expect(stale.status == 200)
+                #expect(stale.field("cache-status")?.hasPrefix("spool; hit; ttl=-") == true)
+                let figures = String(decoding: try await server.get("/.spool/metrics").body, as: UTF8.self)
+                #expect(figures.contains("spool_requests_total{result=\"stale\"} 1"))
+            }
+        }
+    }
+
+    @Test func `Where nothing comes in time, the response says what went wrong meanwhile`() async throws {
+        let port = try await OriginServer.run([:]) { origin in origin.port }
+        let clock = ManualClock()
+        try await ProxyServer.run(clock: clock) { server, cache in
+            let events = cache.events()
+            async let response = server.get("/http/127.0.0.1:\(port)/a")
+            try await clock.waitForSleepers(1)
+            for await event in events {
+                if case .retrying = event.kind { break }
+            }
+            clock.advance(by: .seconds(2))
+            let said = try await response
+            #expect(said.status == 504)
+            let text = String(decoding: said.body, as: UTF8.self)
+            #expect(text.contains("has not begun to respond within") && text.contains("refused"), "\(text)")
+        }
+    }
 }
