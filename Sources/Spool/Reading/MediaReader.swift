@@ -55,11 +55,15 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// How it may use what is stored, whatever that says; nil: as that says.
     private let use: StoredFreshness.Use?
     private let ahead: ReadAheadStart
+    /// Whether what it hands over has been served to somebody.
+    private let isCounted: Bool
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
-        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
+        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full,
+        isCounted: Bool = true
     ) {
+        self.isCounted = isCounted
         self.ahead = ahead
         self.demand = demand
         self.use = use
@@ -254,7 +258,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return true
         }
         guard isHere else { return nil }
-        resource.serving.served(start..<end)
+        if isCounted { resource.serving.served(start..<end) }
         return MediaChunk(offset: start, data: data)
     }
 
@@ -278,7 +282,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             phase = .open(open)
             return true
         }
-        if isHere { place.resource.serving.served(range) }
+        if isHere, isCounted { place.resource.serving.served(range) }
         return isHere
     }
 

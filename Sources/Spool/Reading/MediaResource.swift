@@ -90,7 +90,8 @@ public final class MediaResource: Sendable {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
         // The head of a response tells it, and its first block, which a player wants next, lands.
-        let reader = MediaReader(media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1)
+        let reader = MediaReader(
+            media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1, isCounted: false)
         let failure = Mutex<(any Error)?>(nil)
         let known = await withTaskCancellationHandler {
             await resource.described {

@@ -101,6 +101,18 @@ struct FirstBytesTests {
         }
     }
 
+    @Test("Asking for the length, which the origin does not tell, takes no byte from the cache")
+    func notServed() async throws {
+        let stage = try MemoryStage(["/a": .pattern(100_000, .noLength(.chunked))])
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            _ = try await media.contentInformation()
+            try await media.check(.all, PatternBytes(seed: 1, length: 100_000))
+            #expect(media.statistics.bytesServed == 100_000)
+            #expect(media.statistics.bytesFromCache == 0)
+        }
+    }
+
     @Test("The first block lands although whoever asked for length and type has let go of the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
