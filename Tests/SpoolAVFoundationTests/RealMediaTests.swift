@@ -121,7 +121,7 @@ struct RealMediaTests {
             await cache.close()
             await origin.stop()
         }
-        #expect(origin.log.exchanges.count == 1)
+        #expect(origin.log.exchanges.count == 1, "\(origin.log.exchanges)")
     }
 
     @Test(

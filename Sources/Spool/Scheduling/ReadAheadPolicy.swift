@@ -17,7 +17,8 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     public var window: Int64 = 32 << 20
     /// How long a request that nobody wants any more is held before it is cancelled: players cancel and ask again.
     ///
-    /// Meanwhile nothing is taken of it. About 256 KiB that remain have been sent anyway, and are let in instead.
+    /// Meanwhile nothing is taken of it. About 256 KiB that remain have been sent anyway, and are let in instead. Where
+    /// the origin can't be asked for parts, it is held forty times as long: all of it would have to be sent again.
     public var cancellationDelay: Duration = .milliseconds(50)
     /// How long a request that is nearly done may drain: what the origin has already sent of it is taken, since it would
     /// have to be sent again. Also how long bytes that are on their way are waited for, rather than asked for anew by a
@@ -28,6 +29,9 @@ public struct ReadAheadPolicy: Sendable, Hashable {
 
     /// The default policy.
     public init() {}
+
+    /// How many times ``cancellationDelay`` a response is held that can't be asked for in parts.
+    static let patienceWithoutRanges = 40
 
     /// The nearest policy that can be followed: no number is negative or overflows when added to an offset.
     var clamped: ReadAheadPolicy {

@@ -48,7 +48,9 @@ extension Scheduler.StateMachine {
         } else if !transfer.isUnwanted {
             let timer = TimerID(number: next())
             transfers[id]?.interest = .unwanted(timer)
-            actions.append(.setTimer(timer, after: policy.cancellationDelay))
+            // What can't be had in parts would have to be sent anew from its first byte.
+            let patience = transfer.isSequential ? ReadAheadPolicy.patienceWithoutRanges : 1
+            actions.append(.setTimer(timer, after: policy.cancellationDelay * patience))
         }
         guard let reviewed = transfers[id], reviewed.isHeld else { return }
         if mayProceed(reviewed) || reviewed.position >= limit { resume(id, &actions) }

@@ -159,6 +159,23 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
+    @Test("A22: a body that can't be had in parts is held forty times as long, and goes on for whoever comes back")
+    func unwantedBody() {
+        let bench = SchedulerBench()
+        let reader = bench.open(at: 0)
+        let id = bench.liveIDs[0]
+        bench.perform(bench.machine.rangesUnsupported())
+        bench.streamWhole(id, isSequential: true)
+        bench.land(id, 128 * kib)
+        bench.close(reader)
+        #expect(bench.actions.last == .setTimer(bench.delays[0], after: .seconds(2)))
+        #expect(bench.land(id, 64 * kib) == .hold)
+        bench.open(at: 64 * kib)
+        #expect(bench.resumed.contains(id))
+        bench.endDelays()
+        #expect(bench.liveIDs == [id])
+    }
+
     @Test("B24: what nobody wants is held at once, and cancelled when nobody has come back for it")
     func unwanted() {
         let bench = SchedulerBench()
