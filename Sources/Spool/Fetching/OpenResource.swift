@@ -85,14 +85,14 @@ final class OpenResource: Sendable {
     }
 
     func send(_ kind: CacheEvent.Kind) {
-        context.events.send(kind, key: key, address: address)
+        // First what can be looked up: whoever is told of it may look at once.
         switch kind {
         case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
-        case .failed(let error):
-            state.withLock { $0.lastFailure = error.about(key) }
-            changes.change()
+        case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
         default: break
         }
+        context.events.send(kind, key: key, address: address)
+        if case .failed = kind { changes.change() }
     }
 
     // MARK: - Opening
