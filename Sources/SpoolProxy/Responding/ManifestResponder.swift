@@ -125,6 +125,7 @@ struct ManifestResponder: Sendable {
         _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, _ key: CacheKey, _ response: StoredResponse
     ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
         let found = Self.found(call, response)
+        let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
         switch kind {
         case .hls:
             let text =
@@ -135,13 +136,12 @@ struct ManifestResponder: Sendable {
             let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
             if let playlist {
                 holds.note(playlist, requested: call.url, found: found)
-                let tag =
-                    "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
             }
             return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)
+            if !manifest.isDynamic { presentations.note(mpd: bytes, at: call.url, key, tag: tag, found: found) }
             guard !call.isForOwner else { return (bytes, manifest.lifetime) }
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             return (text, manifest.lifetime)

@@ -2,16 +2,19 @@
 import Spool
 import Synchronization
 
-/// Which addresses belong to which playlist that came through the server, so that what is stored of a stream is used,
+/// Which addresses belong to which manifest that came through the server, so that what is stored of a stream is used,
 /// pinned and evicted as one.
 ///
-/// Knows HLS streams that have an end, by what their playlists name. What a DASH manifest names follows from templates, and
-/// live segments have no playlist that is stored: these are each for themselves.
+/// Knows streams that have an end, by what their playlists and MPDs name. Live segments have no manifest that is stored:
+/// they are each for themselves.
 final class Presentations: Sendable {
     private struct State {
-        /// The playlist that was opened first, by hashes of the addresses of what belongs to it.
+        /// The manifest that was opened first, by hashes of the addresses of what belongs to it.
         var roots: [Int: CacheKey] = [:]
-        /// What was last noted of a playlist.
+        /// The same for addresses that follow from templates, by the templates' directories.
+        var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
+        var templateCount = 0
+        /// What was last noted of a manifest.
         var noted: [CacheKey: String] = [:]
     }
 
@@ -20,8 +23,21 @@ final class Presentations: Sendable {
     /// noted again as playlists come.
     private static let limit = 500_000
 
-    /// The key of the playlist that an address belongs to.
-    func root(of url: OriginURL) -> CacheKey? { state.withLock { $0.roots[url.hashValue] } }
+    /// The key of the manifest that an address belongs to.
+    func root(of url: OriginURL) -> CacheKey? {
+        state.withLock { state in
+            if let root = state.roots[url.hashValue] { return root }
+            if state.templates.isEmpty { return nil }
+            let text = url.description[...]
+            let path = text.utf8.prefix { $0 != UInt8(ascii: "?") }
+            // No stream lies deeper.
+            for slash in path.indices.filter({ path[$0] == UInt8(ascii: "/") }).prefix(32).reversed() {
+                let found = state.templates[text[...slash]]?.first { $0.key.gives(url) }
+                if let found { return found.value }
+            }
+            return nil
+        }
+    }
 
     /// Notes what belongs to a playlist.
     ///
@@ -31,15 +47,36 @@ final class Presentations: Sendable {
     ///   - tag: Tells its bytes from others.
     ///   - found: Where it was found.
     func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
-        guard state.withLock({ $0.noted[key] != tag }), let parts = try? playlist.parts(at: found) else {
-            // What can't be asked for belongs to nothing.
-            return
-        }
+        // What can't be asked for belongs to nothing.
+        guard isNews(tag, of: key), let parts = try? playlist.parts(at: found) else { return }
+        note(parts, [], at: url, key, tag: tag)
+    }
+
+    /// Notes what belongs to an MPD; its other parameters are a playlist's.
+    func note(mpd bytes: [UInt8], at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
+        // One with faults names nothing.
+        guard isNews(tag, of: key), let parts = try? DASHParts(of: bytes, at: found) else { return }
+        note(parts.urls, parts.templates, at: url, key, tag: tag)
+    }
+
+    private func isNews(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.noted[key] != tag } }
+
+    private func note(
+        _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
+    ) {
         state.withLock { state in
-            if state.roots.count + parts.count > Self.limit || state.noted.count > 10_000 { state = State() }
+            if state.roots.count + state.templateCount + parts.count + templates.count > Self.limit
+                || state.noted.count > 10_000
+            {
+                state = State()
+            }
             let root = state.roots[url.hashValue] ?? key
             state.noted[key] = tag
             for part in parts.prefix(Self.limit) where part != url { state.roots[part.hashValue] = root }
+            for template in templates {
+                let former = state.templates[template.directory, default: [:]].updateValue(root, forKey: template)
+                if former == nil { state.templateCount += 1 }
+            }
         }
     }
 }

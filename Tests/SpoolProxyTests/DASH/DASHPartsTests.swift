@@ -1,0 +1,60 @@
+import Testing
+
+@testable import SpoolProxy
+
+@Suite struct DASHPartsTests {
+    private func parts(_ text: String) throws -> DASHParts {
+        try DASHParts(of: Array(text.utf8), at: OriginURL("https://origin.example/v/a.mpd?q=1"))
+    }
+
+    private static let manifest = """
+        <d:MPD xmlns:d="urn:mpeg:dash:schema:mpd:2011"><d:BaseURL>media/</d:BaseURL>
+        <d:Period><d:AdaptationSet>
+        <d:SegmentTemplate media="$RepresentationID$/$Time$-$Number%03d$.m4s" initialization="$RepresentationID$-$Bandwidth%06d$.mp4"/>
+        <d:Representation id="low" bandwidth="1000"/>
+        <d:Representation id="high" bandwidth="2000"><d:BaseURL>https://cdn.example/x&amp;y/</d:BaseURL>
+        <d:SegmentTemplate media="$Number$2.m4s"/></d:Representation>
+        </d:AdaptationSet><d:AdaptationSet>
+        <d:Representation id="a"><d:BaseURL><![CDATA[a.mp4]]></d:BaseURL><d:SegmentBase indexRange="0-9"/></d:Representation>
+        <d:Representation id="b"><d:SegmentList><d:Initialization sourceURL="b0.mp4"/>
+        <d:SegmentURL media="/b1.m4s"/></d:SegmentList></d:Representation>
+        <d:Representation id="c"><d:BaseURL>skd://no/</d:BaseURL></d:Representation>
+        </d:AdaptationSet></d:Period></d:MPD>
+        """
+
+    @Test(
+        arguments: [
+            ("https://origin.example/v/media/low/0-001.m4s", true),
+            ("https://origin.example/v/media/low/184000-017.m4s", true),
+            ("https://origin.example/v/media/low-001000.mp4", true), ("https://cdn.example/x&y/12.m4s", true),
+            ("https://cdn.example/x&y/high-002000.mp4", true), ("https://origin.example/v/media/a.mp4", true),
+            ("https://origin.example/v/media/b0.mp4", true), ("https://origin.example/b1.m4s", true),
+            // No number at all, another file, another representation's base, a path below.
+            ("https://cdn.example/x&y/2.m4s", false), ("https://origin.example/v/media/low/0-.m4s", false),
+            ("https://origin.example/v/media/high/0-001.m4s", false), ("https://origin.example/v/media/b.mp4", false),
+            ("https://origin.example/v/media/low/0-001.m4s?q=1", false),
+            ("https://origin.example/v/media/low/1/0-001.m4s", false),
+        ])
+    func `Its templates give what its players ask for, and nothing else`(url: String, isPart: Bool) throws {
+        let parts = try parts(Self.manifest)
+        let url = try OriginURL(url)
+        #expect((parts.urls.contains(url) || parts.templates.contains { $0.gives(url) }) == isPart)
+    }
+
+    @Test func `A template's directory is the part of its path that all its addresses share`() throws {
+        let parts = try parts(
+            """
+            <MPD><Period><AdaptationSet><Representation id="a"><SegmentTemplate media="$Number$.m4s" \
+            initialization="x/$RepresentationID$/$Time$/y.mp4"/></Representation></AdaptationSet></Period></MPD>
+            """)
+        #expect(parts.urls.isEmpty)
+        let directories = Set(parts.templates.map(\.directory))
+        #expect(directories == ["https://origin.example/v/", "https://origin.example/v/x/a/"])
+    }
+
+    @Test(arguments: ["$Number", "$Numbers$", "$$$"])
+    func `A template with an identifier that is unknown or not closed gives nothing`(text: String) throws {
+        let base = ReferenceRewriter(finalURL: try OriginURL("http://h/a.mpd")) { $0.description }
+        #expect(DASHTemplate(text, id: "a", bandwidth: "1", base: base) == nil)
+    }
+}
