@@ -83,14 +83,17 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Throws: `CacheError`: `.unsatisfiableRange` when the range begins at or past the end, `.resourceChanged` when
     ///   the origin's bytes changed under the reader, `.originUnavailable` or `.originRefused` when a hole can't be
     ///   filled, `.closed` when the cache has been closed; `CancellationError` when the task is cancelled.
-    public func next() async throws -> MediaChunk? {
+    public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
+
+    /// As ``next()``, with a chunk of another size at most.
+    package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
-        if !handsOutSlices, let chunk = readNow(chunkSize) ?? beginNow(chunkSize) { return chunk }
+        if let chunk = readNow(limit) ?? (handsOutSlices ? nil : beginNow(limit)) { return chunk }
         if isFinished { return nil }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
             // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
-            let chunk = try await executor.runAsync { try await self.pull(self.chunkSize) }
+            let chunk = try await executor.runAsync { try await self.pull(limit) }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
         } onCancel: {
@@ -209,10 +212,17 @@ public final class MediaReader: AsyncSequence, Sendable {
             if case .open(let open) = phase, open.position < open.freeUntil { open } else { nil }
         }
         guard let found, let lease = found.lease, !found.resource.scheduler.isClosed else { return nil }
-        let count = Int(Swift.min(limit, found.freeUntil - found.position))
-        guard let data = lease.generation.dataNow(at: found.position, count: count) else { return nil }
-        guard took(found.position..<found.position + Int64(data.count), as: found) else { return nil }
-        return MediaChunk(offset: found.position, data: data)
+        let count = Swift.min(limit, found.freeUntil - found.position)
+        guard let chunk = chunkNow(found.position..<found.position + count, holding: lease),
+            took(chunk.range, as: found)
+        else { return nil }
+        return chunk
+    }
+
+    private func chunkNow(_ range: Range<Int64>, holding lease: Lease) -> MediaChunk? {
+        if handsOutSlices { return lease.generation.sliceNow(range, holding: lease).map { MediaChunk($0) } }
+        let data = lease.generation.dataNow(at: range.lowerBound, count: range.count)
+        return data.map { MediaChunk(offset: range.lowerBound, data: $0) }
     }
 
     /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed

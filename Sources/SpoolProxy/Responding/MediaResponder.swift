@@ -125,7 +125,7 @@ struct MediaResponder: Sendable {
     private func reader(of media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand) -> MediaReader {
         // Who names no end may leave before it; what is asked for with its end is taken for wanted.
         let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
-        return media.reader(range, chunkSize: 256 << 10, handsOutSlices: true, demand: demand, ahead: ahead)
+        return media.reader(range, handsOutSlices: true, demand: demand, ahead: ahead)
     }
 
     /// The origin's own response to a `HEAD`, where what is stored can't be used as it is; nil: it can.
@@ -263,7 +263,7 @@ struct MediaResponder: Sendable {
             body.append(.text(parts.head(ofPart: index)))
             body.append(
                 .media(
-                    media.sliceReader(.bytes(range), chunkSize: 256 << 10), count: range.upperBound - range.lowerBound,
+                    media.sliceReader(.bytes(range)), count: range.upperBound - range.lowerBound,
                     of: version))
         }
         return body + [.text(parts.closing)]

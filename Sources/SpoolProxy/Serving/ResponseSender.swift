@@ -24,7 +24,7 @@ struct ResponseSender: Sendable {
         if framing == .none || framing == .length(0) { return await writer.end() }
         if !response.isStored { writer.flush() }
         do {
-            try await send(response.body, &writer)
+            try await send(response.body, &writer, inPieces: response.isStored ? Self.storedPiece : Self.piece)
             return await writer.end()
         } catch {
             await writer.abandon()
@@ -32,11 +32,16 @@ struct ResponseSender: Sendable {
         }
     }
 
-    private func send(_ body: Response.Body, _ writer: inout PieceWriter) async throws {
+    /// The most bytes that are handed to a connection at once. Of what has to be brought they are few, so that no more is
+    /// asked for than a client takes; what is stored costs less in large ones.
+    private static let piece: Int64 = 256 << 10
+    private static let storedPiece: Int64 = 1 << 20
+
+    private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
         switch body {
         case .none: break
         case .bytes(let bytes): try await writer.write(bytes)
-        case .media(let reader, let count): try await send(reader, count, &writer)
+        case .media(let reader, let count): try await send(reader, count, &writer, inPieces: size)
         case .upstream(let body, let count): try await send(body, count, &writer)
         case .parts(let parts, _):
             for part in parts {
@@ -46,7 +51,7 @@ struct ResponseSender: Sendable {
                     guard let version, try await reader.response().version == version else {
                         throw WrongLength(description: "the version changed between two parts")
                     }
-                    try await send(reader, count, &writer)
+                    try await send(reader, count, &writer, inPieces: size)
                 }
             }
         }
@@ -57,10 +62,12 @@ struct ResponseSender: Sendable {
         var description: String
     }
 
-    private func send(_ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter) async throws {
+    private func send(
+        _ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter, inPieces size: Int64
+    ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
-        while left > 0, let chunk = try await reader.next() {
+        while left > 0, let chunk = try await reader.next(upTo: size) {
             guard chunk.count <= left else { throw WrongLength(description: "more bytes came than were announced") }
             left -= Int64(chunk.count)
             try await writer.write(chunk)
