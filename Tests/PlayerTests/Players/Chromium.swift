@@ -19,7 +19,12 @@ struct Chromium: MediaPlayer {
             try await WebDriver.run(driver) { browser in
                 try await browser.open(origin.url("/"))
                 return try await browser.call(
-                    Self.script, [url.absoluteString, plan.seeks.map { "\($0)" }.joined(separator: "/")])
+                    Self.script,
+                    [
+                        url.absoluteString, plan.seeks.map { "\($0)" }.joined(separator: "/"),
+                        // Faster than a live stream comes, Chromium 156 can't read it, straight from nginx, too.
+                        plan.duration == nil ? "1" : "8",
+                    ])
             }
         }
         let words = result.split(separator: " ")
@@ -33,9 +38,9 @@ struct Chromium: MediaPlayer {
         }
     }
 
-    /// Plays with seeks to the end, faster than it lasts.
+    /// Plays with seeks to the end, at a rate.
     private static let script = """
-        const [url, seeks, done] = arguments, video = document.querySelector("video");
+        const [url, seeks, rate, done] = arguments, video = document.querySelector("video");
         const event = name => new Promise((yes, no) => {
             video.addEventListener(name, yes, {once: true});
             video.addEventListener("error", () => no(video.error.code + " " + video.error.message), {once: true});
@@ -53,7 +58,7 @@ struct Chromium: MediaPlayer {
                     await seeked;
                 }
                 const ended = event("ended");
-                video.playbackRate = 8;
+                video.playbackRate = Number(rate);
                 await video.play();
                 await ended;
                 done(["ended", video.currentTime, video.duration].join(" "));
