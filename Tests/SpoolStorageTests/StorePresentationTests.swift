@@ -81,6 +81,21 @@ struct StorePresentationTests {
         try await store.close()
     }
 
+    @Test("What is pinned for itself stays for itself, though a manifest names it")
+    func pinnedAlone() async throws {
+        let store = try await fixture.open()
+        for name in ["film", "list"] { try await self.store(name, store) }
+        #expect(try await store.setPinned(true, key("film")))
+        store.noteUse(of: key("film"), in: key("list"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("list")).isEmpty)
+        #expect(try await store.setPinned(false, key("film")))
+        store.noteUse(of: key("film"), in: key("list"))
+        try await store.flush()
+        #expect(try await store.parts(of: key("list")) == [key("film")])
+        try await store.close()
+    }
+
     @Test("A master playlist takes over the parts of a playlist that it names")
     func masters() async throws {
         let store = try await fixture.open()

@@ -123,6 +123,7 @@ extension CatalogTransaction {
     /// Makes a resource a part of a presentation, pinned if that is, as far as both are recorded.
     ///
     /// What is a part of the resource becomes one of the presentation: a master playlist has its media playlists' segments.
+    /// What is pinned for itself stays for itself: another origin's manifest may name it, too.
     package func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         try db.cachedStatement(
@@ -130,6 +131,7 @@ extension CatalogTransaction {
                 UPDATE resource SET presentation = whole.id, pinned = MAX(resource.pinned, whole.pinned)
                 FROM (SELECT id, pinned FROM resource WHERE key = ?1 AND presentation IS NULL) AS whole
                 WHERE resource.key = ?2 AND resource.presentation IS NOT whole.id
+                    AND NOT (resource.presentation IS NULL AND resource.pinned)
                 """
         ).execute(arguments: [presentation, key])
         guard db.changesCount > 0 else { return }
