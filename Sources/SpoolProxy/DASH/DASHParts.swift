@@ -3,8 +3,8 @@ import XMLTokens
 
 /// What an MPD names: addresses, and templates that give more of them.
 package struct DASHParts {
-    /// The most addresses and templates that are listed.
-    package static let limit = 100_000
+    /// The most addresses, templates and bases that are looked at: a film has some hundreds.
+    package static let limit = 20_000
 
     /// Addresses that are named as they are.
     package private(set) var urls: [OriginURL] = []
@@ -12,7 +12,7 @@ package struct DASHParts {
     package private(set) var templates: [DASHTemplate] = []
 
     /// Lists what an MPD names. What can't be asked for through the proxy is left out, and so is what follows after
-    /// ``limit``. Time and memory are proportional to the document's length and ``limit``.
+    /// ``limit``. Time and memory are proportional to the document's length, and to ``limit`` times an address's.
     ///
     /// - Parameter url: Where the MPD was found.
     /// - Throws: ``ManifestError``, as ``DASHManifest/init(parsing:)``.
@@ -21,7 +21,7 @@ package struct DASHParts {
         var walk = Walk(prefix: manifest.prefix, base: ReferenceRewriter(finalURL: url) { $0.description })
         var scanner = XMLScanner(bytes[...])
         while let token = try scanner.nextOfManifest() {
-            guard walk.urls.count + walk.templates.count < Self.limit else { break }
+            guard walk.count < Self.limit else { break }
             walk.take(token)
         }
         (urls, templates) = (walk.urls, walk.templates)
@@ -49,6 +49,8 @@ private struct Walk {
     private var open: [Element]
     var urls: [OriginURL] = []
     var templates: [DASHTemplate] = []
+    /// How many have been looked at.
+    private(set) var count = 0
 
     init(prefix: ArraySlice<UInt8>, base: ReferenceRewriter) {
         self.prefix = prefix
@@ -99,7 +101,9 @@ private struct Walk {
     }
 
     private mutating func note(_ reference: String?, _ base: ReferenceRewriter?) {
-        if let url = reference.flatMap({ base?.url(of: $0) }) { urls.append(url) }
+        guard let reference, reference.utf8.count <= 2048 else { return }
+        count += 1
+        if let url = base?.url(of: reference) { urls.append(url) }
     }
 
     private mutating func add(_ text: ArraySlice<UInt8>, isCharacterData: Bool) {
@@ -118,12 +122,19 @@ private struct Walk {
             let reference =
                 element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
             open[last].hasBase = true
+            count += 1
             open[last].base = reference.flatMap { open[last].base?.relative(to: $0) }
         case "Representation":
             guard let base = element.base else { return }
             for value in element.templates.values {
+                count += 1
                 let template = DASHTemplate(value, id: element.id, bandwidth: element.bandwidth, base: base)
-                if let template { templates.append(template) }
+                guard let template else { continue }
+                if template.hasNumber {
+                    templates.append(template)
+                } else if let url = try? OriginURL(template.head) {  // It was one before.
+                    urls.append(url)
+                }
             }
             // One file, of which ranges are asked for.
             if element.templates.isEmpty || element.listsSegments { note("", base) }

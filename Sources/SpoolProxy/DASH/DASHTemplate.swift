@@ -5,49 +5,61 @@ package struct DASHTemplate: Hashable, Sendable {
     /// without any is one piece.
     private let pieces: [String]
 
+    /// The most bytes of a template, and of what is put into it: players' addresses are no longer.
+    private static let limit = 2048
+
     /// - Parameters:
     ///   - text: As the MPD has it.
     ///   - id: What `$RepresentationID$` means.
     ///   - bandwidth: What `$Bandwidth$` means.
     ///   - base: What it is relative to.
-    /// - Returns: Nil for what can't be asked for through the proxy, and where an identifier is unknown or not closed.
+    /// - Returns: Nil for what can't be asked for through the proxy or is too long, and where an identifier is unknown or
+    ///   not closed. Takes time proportional to the limit at most.
     package init?(_ text: String, id: String, bandwidth: String, base: ReferenceRewriter) {
+        guard text.utf8.count <= Self.limit, id.utf8.count <= 256, bandwidth.utf8.count <= 32 else { return nil }
         var pieces = [""]
-        for (number, part) in text.split(separator: "$", omittingEmptySubsequences: false).enumerated() {
+        let parts = text.utf8.split(separator: UInt8(ascii: "$"), omittingEmptySubsequences: false)
+        guard !parts.count.isMultiple(of: 2) else { return nil }
+        var count = text.utf8.count
+        for (number, part) in parts.enumerated() {
             if number.isMultiple(of: 2) {
-                pieces[pieces.count - 1] += part
+                pieces[pieces.count - 1] += Substring(part)
                 continue
             }
-            let format = part.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
-            switch format.first {
-            case "": pieces[pieces.count - 1] += "$"
-            case "RepresentationID": pieces[pieces.count - 1] += id
+            let format = part.split(separator: UInt8(ascii: "%"), maxSplits: 1, omittingEmptySubsequences: false)
+            let width = format.count > 1 ? Int(Substring(format[1].dropLast())) ?? 0 : 0
+            var value: String
+            switch String(Substring(format[0])) {
+            case "": value = "$"
+            case "RepresentationID": value = id
             case "Bandwidth":
-                let width = format.count > 1 ? Int(format[1].dropLast()) ?? 0 : 0
-                pieces[pieces.count - 1] += String(repeating: "0", count: max(0, min(width, 32) - bandwidth.count))
-                pieces[pieces.count - 1] += bandwidth
-            case "Number", "Time", "SubNumber": pieces.append("")
+                value = String(repeating: "0", count: max(0, min(width, 32) - bandwidth.utf8.count)) + bandwidth
+            case "Number", "Time", "SubNumber":
+                pieces.append("")
+                continue
             default: return nil
             }
+            pieces[pieces.count - 1] += value
+            count += value.utf8.count
+            guard count <= Self.limit else { return nil }
         }
-        // A reference that is nothing yet would mean the base itself.
+        // A reference that is nothing yet would mean the base itself; behind a number sign no server is told anything.
         let ending = pieces.count > 1 ? "0" : ""
-        guard text.count(where: { $0 == "$" }).isMultiple(of: 2), let first = base.url(of: pieces[0] + ending) else {
+        guard !pieces[0].utf8.contains(UInt8(ascii: "#")), let first = base.url(of: pieces[0] + ending) else {
             return nil
         }
         pieces[0] = String(first.description.dropLast(ending.count))
         self.pieces = pieces
     }
 
-    /// Its address up to the last slash before the first number.
-    package var directory: Substring {
-        let first = pieces[0][...]
-        return first[...(first.utf8.lastIndex(of: UInt8(ascii: "/")) ?? first.startIndex)]
-    }
+    /// The address up to the first number; all of it where there is none.
+    package var head: String { pieces[0] }
+    /// Whether it gives more than one address.
+    package var hasNumber: Bool { pieces.count > 1 }
 
     /// Whether an address is one of those that it gives.
-    package func gives(_ url: OriginURL) -> Bool {
-        var rest = url.description[...].utf8
+    package func gives(_ address: Substring) -> Bool {
+        var rest = address.utf8
         for (number, piece) in pieces.enumerated() {
             if number > 0 {
                 let digits = rest.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }

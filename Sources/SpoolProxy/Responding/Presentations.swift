@@ -11,7 +11,7 @@ final class Presentations: Sendable {
     private struct State {
         /// The manifest that was opened first, by hashes of the addresses of what belongs to it.
         var roots: [Int: CacheKey] = [:]
-        /// The same for addresses that follow from templates, by the templates' directories.
+        /// The same for addresses that follow from templates, by what these begin with.
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
         /// What was last noted of a manifest.
@@ -22,17 +22,22 @@ final class Presentations: Sendable {
     /// The most addresses: some twenty films of two-second segments, with a few variants each. Then all are forgotten, and
     /// noted again as playlists come.
     private static let limit = 500_000
+    /// The most templates that begin alike, and the most digits of an address of which one may be a number's first.
+    private static let alikeLimit = 32
+    private static let digitLimit = 64
 
     /// The key of the manifest that an address belongs to.
     func root(of url: OriginURL) -> CacheKey? {
-        state.withLock { state in
-            if let root = state.roots[url.hashValue] { return root }
-            if state.templates.isEmpty { return nil }
-            let text = url.description[...]
-            let path = text.utf8.prefix { $0 != UInt8(ascii: "?") }
-            // No stream lies deeper.
-            for slash in path.indices.filter({ path[$0] == UInt8(ascii: "/") }).prefix(32).reversed() {
-                let found = state.templates[text[...slash]]?.first { $0.key.gives(url) }
+        let (root, hasTemplates) = state.withLock { ($0.roots[url.hashValue], !$0.templates.isEmpty) }
+        if root != nil || !hasTemplates { return root }
+        let text = url.description[...]
+        let digits = text.utf8.prefix(4096).indices.filter {
+            text.utf8[$0] >= UInt8(ascii: "0") && text.utf8[$0] <= UInt8(ascii: "9")
+        }
+        return state.withLock { state in
+            // The number may begin at each digit, most likely at one of the last.
+            for digit in digits.suffix(Self.digitLimit).reversed() {
+                let found = state.templates[text[..<digit]]?.first { $0.key.gives(text) }
                 if let found { return found.value }
             }
             return nil
@@ -74,7 +79,9 @@ final class Presentations: Sendable {
             state.noted[key] = tag
             for part in parts.prefix(Self.limit) where part != url { state.roots[part.hashValue] = root }
             for template in templates {
-                let former = state.templates[template.directory, default: [:]].updateValue(root, forKey: template)
+                let head = template.head[...]
+                guard state.templates[head, default: [:]].count < Self.alikeLimit else { continue }
+                let former = state.templates[head, default: [:]].updateValue(root, forKey: template)
                 if former == nil { state.templateCount += 1 }
             }
         }
