@@ -11,8 +11,10 @@ extension MediaCache {
     /// Opens a media file as somebody else has it open already, where his response would have been sent to this source,
     /// too (RFC 9111 §4.1): then both bring each byte once. Else as ``media(for:)`` does, for whoever asks at once.
     ///
-    /// Where somebody has just asked, his response is waited for. Another version may vary by more: whoever shares looks at
-    /// the head that he gets, by ``StoredResponse/isSelected(by:)``.
+    /// Where somebody has just asked, his response is waited for, once: where it can't be shared, nobody else's is. What is
+    /// asked of the origin through what is shared is asked with the fields of whoever opened it: no other's variant comes
+    /// into it. Another version may vary by more: whoever shares looks at the head that he gets, by
+    /// ``StoredResponse/isSelected(by:)``.
     ///
     /// - Throws: `CancellationError`.
     package func sharedMedia(for source: MediaSource, demand: FreshnessDemand = .init()) async throws -> MediaResource {
@@ -23,22 +25,25 @@ extension MediaCache {
         let credentials = credentials(of: source)
         var passed: Set<OpenResources.Identity> = []
         var variants: [StoredResponse] = []
+        var mayWait = true
         context.opening.begin()
         while passed.count < Self.lookLimit {
             let found = resources.acquire(own, orAnyBut: passed) {
                 OpenResource(key: own.key, credentials: credentials, context: context)
             }
             guard let (identity, resource) = found else { break }
+            let isOwn = identity == own
             let media = MediaResource(
-                identity: identity, credentials: credentials, resource: resource, registry: resources,
-                question: identity == own ? resource.question() : nil, isShared: identity != own)
+                identity: identity, credentials: isOwn ? credentials : resource.scheduler.look { $0.credentials },
+                resource: resource, registry: resources, question: isOwn ? resource.question() : nil,
+                isShared: !isOwn)
             if media.isShared {
-                let others = resource.scheduler.look { $0.credentials.source.headerFields }
+                let others = media.source.headerFields
                 let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
-                let variant = try await resource.keptResponse(waiting: isAlike)
+                let variant = try await resource.keptResponse(waiting: mayWait && isAlike)
                 guard let variant, variant.isSelected(by: source) else {
                     passed.insert(identity)
-                    if let variant { variants.append(variant) }
+                    if let variant { variants.append(variant) } else { mayWait = false }
                     continue
                 }
             }

@@ -165,15 +165,20 @@ struct MediaResponder: Sendable {
     private func open(
         _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand
     ) async throws -> Opened {
-        if known == nil {
-            let media = try await cache.sharedMedia(for: source, demand: demand)
-            let reader = reader(of: media, range, demand)
-            let head = try await reader.response()
-            if !media.isShared || head.response.isSelected(by: source) { return (media, reader, head) }
-        }
-        let media = known ?? cache.media(for: source)
+        let media: MediaResource
+        if let known { media = known } else { media = try await cache.sharedMedia(for: source, demand: demand) }
         let reader = reader(of: media, range, demand)
-        return (media, reader, try await reader.response())
+        guard media.isShared else { return (media, reader, try await reader.response()) }
+        do {
+            let head = try await reader.response()
+            if head.response.isSelected(by: source) { return (media, reader, head) }
+        } catch let error as CacheError where error.code == .originRefused {
+            // It was asked with another's fields: this client's own may fare better.
+        }
+        reader.cancel()
+        let own = cache.media(for: source)
+        let ownReader = self.reader(of: own, range, demand)
+        return (own, ownReader, try await ownReader.response())
     }
 
     /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import SpoolOrigin
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import Spool
@@ -82,5 +83,47 @@ struct SharedMediaTests {
         let stage = try stage(.field("Cache-Control", "no-store"))
         try await read(stage, (0..<2).map { source(stage, agent: "agent \($0)") })
         #expect(stage.origin.log.bytesSent() == 2 * Self.length)
+    }
+
+    @Test("E92: where nothing may be shared, whoever waited once asks for himself, beside the others")
+    func waitingOnce() async throws {
+        let stage = try stage(.field("Cache-Control", "no-store"))
+        let number = 4
+        try await stage.session { cache in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<number {
+                    let source = source(stage, agent: "agent \(index)")
+                    group.addTask { _ = try await cache.sharedMedia(for: source).data(in: 0..<10) }
+                    if index == 0 { _ = try await stage.origin.log.first { $0.isStalled } }
+                }
+                let first = try #require(cache.resources.open.first)
+                while first.state.withLock({ $0.headWaits.count }) < number - 1 { await Task.yield() }
+                // Those that follow are held, too, and come all the same: none waits for another of them.
+                stage.origin.release()
+                for index in 1..<number {
+                    let agent = "agent \(index)"
+                    _ = try await stage.origin.log.first { $0.isStalled && $0.headerFields[.userAgent] == agent }
+                }
+                stage.origin.update("/a") { $0.rules.removeFirst() }
+                stage.origin.release()
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test("E92: what one client asks through another's resource is asked with the other's fields")
+    func ownersFields() async throws {
+        let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
+        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
+        try await stage.session { cache in
+            let first = try await cache.sharedMedia(for: source(stage, agent: "one"))
+            _ = try await first.data(in: 0..<10)
+            let second = try await cache.sharedMedia(for: source(stage, agent: "two"))
+            #expect(second.isShared)
+            stage.origin.update("/a") { $0.rules.append(.always(.field("Vary", "User-Agent"))) }
+            let head = try await second.response()
+            #expect(stage.origin.log.exchanges.allSatisfy { $0.headerFields[.userAgent] == "one" })
+            #expect(!head.response.isSelected(by: source(stage, agent: "two")))
+        }
     }
 }
