@@ -42,10 +42,23 @@ extension OpenResource {
 
     /// A lease on what is stored of the variant; nil if nothing is.
     func leaseVariant(for credentials: SourceCredentials) async throws -> Lease? {
-        let key = try await storageKey(for: credentials)
-        let lease = try await context.store.lease(key, user: self)
-        state.withLock { $0.storageKey = key }
-        return lease
+        for _ in 0..<3 {
+            let key = try await storageKey(for: credentials)
+            let lease = try await context.store.lease(key, user: self)
+            state.withLock { $0.storageKey = key }
+            guard let lease else { return nil }
+            if try await isVariant(lease.generation, for: credentials) { return lease }
+            // Another variant has taken this place since the look at what it varies by.
+            lease.end()
+        }
+        return nil
+    }
+
+    private func isVariant(_ generation: Generation, for credentials: SourceCredentials) async throws -> Bool {
+        guard context.configuration.freshness == .http,
+            let freshness = StoredFreshness(encoded: generation.description.fields)
+        else { return true }
+        return freshness.matches(try await headerFields(of: credentials))
     }
 
     /// Begins a version under the key of its variant.
