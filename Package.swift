@@ -22,6 +22,7 @@ let standInAVFoundation: [Target.Dependency] = []
 // with `traits: []`. A package is left out only if every reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
 let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
+let metrics = TargetDependencyCondition.when(traits: ["Metrics"])
 let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
 
 let package = Package(
@@ -43,7 +44,8 @@ let package = Package(
         .default(enabledTraits: ["Tools"]),
         .trait(
             name: "Tools", description: "The spool command, the origin server on sockets, and the tests.",
-            enabledTraits: ["AsyncHTTPClient", "Proxy"]),
+            enabledTraits: ["AsyncHTTPClient", "Metrics", "Proxy"]),
+        .trait(name: "Metrics", description: "CacheInstrument.metrics, which counts through swift-metrics."),
         .trait(name: "Proxy", description: "SpoolProxy, which serves other players, and HLS and DASH, over localhost."),
         .trait(
             name: "AsyncHTTPClient",
@@ -87,6 +89,7 @@ let package = Package(
                 "SpoolStorage",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: metrics),
             ]
         ),
         .target(
@@ -198,6 +201,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics", condition: metrics),
             ]
         ),
         .testTarget(

@@ -80,7 +80,8 @@ public final class MediaCache: Sendable {
         isTemporary: Bool = false
     ) {
         temporaryDirectory = isTemporary ? directory : nil
-        let events = EventHub(logger: configuration.logger)
+        let events = EventHub(
+            logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         let wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction,
             memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit, isReadOnly: configuration.isReadOnly)

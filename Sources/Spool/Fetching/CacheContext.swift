@@ -8,6 +8,8 @@ final class CacheContext: Sendable {
     let opening: StoreOpening
     let conductor: Conductor
     let events: EventHub
+    /// Told what happens, if there are any.
+    let instruments: CacheInstruments
     let clock: CacheClock
     let executor: BlockingExecutor
     /// See ``OpenResource/beginVariant(_:for:isKept:)``.
@@ -23,6 +25,7 @@ final class CacheContext: Sendable {
         self.opening = opening
         self.conductor = conductor
         self.events = events
+        self.instruments = CacheInstruments(configuration.instruments)
         self.clock = clock
         self.executor = executor
     }

@@ -33,6 +33,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether an origin's first response is handed on at once where it is an error that might go away (5xx, 429), rather
     /// than asked for again: for a proxy, whose clients try again by themselves. What has begun is still gone on with.
     package var handsOnErrors = false
+    /// What is told of all that the cache does, when it does it: counts, and marks for Instruments.
+    public var instruments: [CacheInstrument] = []
     /// Where messages go.
     public var logger = Logger(label: "spool")
 

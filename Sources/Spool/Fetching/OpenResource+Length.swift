@@ -21,7 +21,7 @@ extension OpenResource {
             request.headerFields[.acceptEncoding] = "identity"
             request.headerFields[.range] = "bytes=-\(max(count, 1))"
             connection = try await context.conductor.origin(of: request.url).connect(priority, patience)
-            serving.count { $0.originRequests += 1 }
+            serving.asked()
             response = try await context.upstream.open(request)
         } catch let error as UpstreamError {
             if error.code == .cancelled { throw CancellationError() }

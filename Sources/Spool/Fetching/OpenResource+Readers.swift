@@ -47,6 +47,7 @@ extension OpenResource {
             state.credentials = credentials
             return (id, actions + more)
         }
+        context.instruments.note(.readerOpened)
         return (id, position)
     }
 
@@ -73,6 +74,7 @@ extension OpenResource {
             return (place, state.machine.closeReader(id))
         }
         for waiter in place?.waiters ?? [] { waiter.resume() }
+        if place != nil { context.instruments.note(.readerClosed) }
         if place?.priority == .preload { preloadEnds() }
     }
 

@@ -54,7 +54,7 @@ final class OpenResource: Sendable {
     /// Among those of its cache.
     let number: UInt32
     let scheduler: Scheduler
-    let serving = ServingRecord()
+    let serving: ServingRecord
     /// Told of whatever changes ``observableState``.
     let changes = ChangeSignal()
     let state = Mutex(State())
@@ -68,6 +68,7 @@ final class OpenResource: Sendable {
         self.address = credentials.source.displayAddress
         self.context = context
         self.number = context.recentUse.newNumber()
+        self.serving = ServingRecord(context.instruments)
         let configuration = context.configuration
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(

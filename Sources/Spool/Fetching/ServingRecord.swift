@@ -12,11 +12,24 @@ final class ServingRecord: Sendable {
     }
 
     private let state = Mutex(State())
+    private let instruments: CacheInstruments
+
+    init(_ instruments: CacheInstruments = CacheInstruments()) { self.instruments = instruments }
 
     /// What has been counted since the resource was opened.
     var statistics: TransferStatistics { state.withLock { $0.statistics } }
 
-    func count(_ change: (inout TransferStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
+    /// An origin is sent a request.
+    func asked() {
+        state.withLock { $0.statistics.originRequests += 1 }
+        instruments.note(.asked)
+    }
+
+    /// Body bytes have come from an origin.
+    func received(_ count: Int) {
+        state.withLock { $0.statistics.bytesFromOrigin += Int64(count) }
+        instruments.note(.received(bytes: Int64(count)))
+    }
 
     /// Bytes have landed that were not there.
     func landed(_ fresh: ByteRangeSet) {
@@ -27,9 +40,12 @@ final class ServingRecord: Sendable {
     }
 
     /// Bytes have been handed to a reader.
-    func served(_ range: Range<Int64>) {
+    ///
+    /// - Returns: How many of them had landed freshly for it.
+    @discardableResult
+    func served(_ range: Range<Int64>) -> Int64 {
         let count = range.upperBound - range.lowerBound
-        state.withLock { state in
+        let fresh = state.withLock { state in
             var fresh: Int64 = 0
             if !state.unserved.isEmpty {
                 fresh = state.unserved.intersection(range).byteCount
@@ -37,7 +53,10 @@ final class ServingRecord: Sendable {
             }
             state.statistics.bytesServed += count
             state.statistics.bytesFromCache += count - fresh
+            return fresh
         }
+        instruments.note(.served(bytes: count, stored: count - fresh))
+        return fresh
     }
 
     /// Another version takes the place of the one that was counted.

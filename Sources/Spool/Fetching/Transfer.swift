@@ -34,6 +34,9 @@ struct Transfer {
 
     /// Brings what it can, and tells the scheduler how it ended.
     func run() async {
+        let moment = CacheMoment.TransferName(resource: resource.number, id: start.id)
+        context.instruments.note(.transferBegan(moment, address: resource.address))
+        defer { context.instruments.note(.transferEnded(moment)) }
         let outcome = await outcome()
         if let position = scheduler.look({ $0.machine.position(of: start.id) }),
             let lease = scheduler.look({ $0.machine.isStale(start.id) ? nil : $0.lease })
@@ -80,7 +83,7 @@ struct Transfer {
         defer { connection.end() }
         guard scheduler.ask({ $0.machine.mayAsk(start.id) }) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
-        resource.serving.count { $0.originRequests += 1 }
+        resource.serving.asked()
         let asked = clock.elapsed()
         let requestDate = clock.now()
         let isHeld = request.longestHold != nil
@@ -243,7 +246,7 @@ struct Transfer {
                 return .ended
             }
             guard let chunk else { return try end(of: machine.bodyEnded()) }
-            resource.serving.count { $0.bytesFromOrigin += Int64(chunk.count) }
+            resource.serving.received(chunk.count)
             if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
                 note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
             }

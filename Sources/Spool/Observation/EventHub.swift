@@ -15,37 +15,50 @@ final class EventHub: Sendable {
     /// A listener that lives as long as its stream does.
     private struct Listener {
         weak var queue: EventQueue?
+        /// Whether it wants to be told of a resource; nil: of everything.
+        let isMeant: (@Sendable (CacheKey?) -> Bool)?
     }
 
     private let state = Mutex(State())
     let logger: Logger
+    private let instruments: CacheInstruments
 
-    init(logger: Logger) { self.logger = logger }
+    init(logger: Logger, instruments: CacheInstruments = CacheInstruments()) {
+        self.logger = logger
+        self.instruments = instruments
+    }
 
     /// A stream of the events from now on; see ``EventQueue`` for a listener that falls behind.
     func events() -> AsyncStream<CacheEvent> {
+        let queue = listen()
+        return AsyncStream { await queue.next() }
+    }
+
+    /// The events from now on of the resources that are meant; nil: all events.
+    func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
         let queue = EventQueue { [weak self] in _ = self?.state.withLock { $0.listeners.removeValue(forKey: id) } }
         let isFinished = state.withLock { state in
-            if !state.isFinished { state.listeners[id] = Listener(queue: queue) }
+            if !state.isFinished { state.listeners[id] = Listener(queue: queue, isMeant: isMeant) }
             return state.isFinished
         }
         if isFinished { queue.finish() }
-        return AsyncStream { await queue.next() }
+        return queue
     }
 
     /// How often what is counted has happened.
     var counts: CacheActivity.Counts { state.withLock { $0.counts } }
 
-    private var listeners: [EventQueue] { state.withLock { $0.listeners.values.compactMap(\.queue) } }
+    private var listeners: [Listener] { state.withLock { Array($0.listeners.values) } }
 
     func send(_ kind: CacheEvent.Kind, key: CacheKey? = nil, address: String) {
         let event = CacheEvent(key: key, address: address, kind: kind.about(key))
         if kind.counts { state.withLock { $0.counts.note(kind) } }
-        for listener in listeners { listener.append(event) }
+        for listener in listeners where listener.isMeant?(key) ?? true { listener.queue?.append(event) }
+        instruments.note(.event(event))
         log(event)
     }
 
@@ -61,7 +74,7 @@ final class EventHub: Sendable {
 
     func finish() {
         state.withLock { $0.isFinished = true }
-        for listener in listeners { listener.finish() }
+        for listener in listeners { listener.queue?.finish() }
     }
 
     private func log(_ event: CacheEvent) {

@@ -24,6 +24,7 @@ extension MediaReader {
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
         if isCancelled { throw CancellationError() }
         guard !buffer.isEmpty else { return 0 }
+        watch?.begin()
         if position != offset { seek(to: offset) }
         let limit = Int64(buffer.count)
         do {

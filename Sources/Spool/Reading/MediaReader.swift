@@ -57,6 +57,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let ahead: ReadAheadStart
     /// Whether what it hands over has been served to somebody.
     private let isCounted: Bool
+    /// For a player's first bytes.
+    let watch: FirstBytesWatch?
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
@@ -64,6 +66,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         isCounted: Bool = true
     ) {
         self.isCounted = isCounted
+        self.watch = isCounted && priority == .playback ? FirstBytesWatch(media.resource) : nil
         self.ahead = ahead
         self.demand = demand
         self.use = use
@@ -88,6 +91,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// As ``next()``, with a chunk of another size at most.
     package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
+        watch?.begin()
         if let chunk = readNow(limit) ?? (handsOutSlices ? nil : beginNow(limit)) { return chunk }
         if isFinished { return nil }
         return try await withTaskCancellationHandler {
@@ -268,7 +272,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return true
         }
         guard isHere else { return nil }
-        if isCounted { resource.serving.served(start..<end) }
+        if isCounted { noteServed(start..<end, by: resource) }
         return MediaChunk(offset: start, data: data)
     }
 
@@ -292,8 +296,13 @@ public final class MediaReader: AsyncSequence, Sendable {
             phase = .open(open)
             return true
         }
-        if isHere, isCounted { place.resource.serving.served(range) }
+        if isHere, isCounted { noteServed(range, by: place.resource) }
         return isHere
+    }
+
+    private func noteServed(_ range: Range<Int64>, by resource: OpenResource) {
+        let fresh = resource.serving.served(range)
+        watch?.end(isStored: fresh == 0)
     }
 
     /// The reader ends at this place; false if it has left it before.

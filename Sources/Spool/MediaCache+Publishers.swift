@@ -1,0 +1,98 @@
+#if canImport(Combine)
+public import Combine
+public import SpoolStorage
+import Synchronization
+
+extension MediaCache {
+    /// ``events()`` as a publisher. Values come on a background thread: `receive(on:)` before what is shown.
+    public var eventPublisher: AnyPublisher<CacheEvent, Never> {
+        StreamPublisher { [self] in events() }.eraseToAnyPublisher()
+    }
+}
+
+extension MediaResource {
+    /// ``states`` as a publisher: the present state first, then the newest as a subscriber asks for more. Values come on a
+    /// background thread: `receive(on:)` before what is shown.
+    public var statePublisher: AnyPublisher<ResourceState, Never> {
+        StreamPublisher { [self] in states }.eraseToAnyPublisher()
+    }
+
+    /// ``events()`` as a publisher, as ``MediaCache/eventPublisher``.
+    public var eventPublisher: AnyPublisher<CacheEvent, Never> {
+        StreamPublisher { [self] in events() }.eraseToAnyPublisher()
+    }
+}
+
+/// Publishes what a stream brings: a stream of its own for each subscriber, pulled as the subscriber asks for more.
+private struct StreamPublisher<Output: Sendable>: Publisher {
+    typealias Failure = Never
+
+    let stream: @Sendable () -> AsyncStream<Output>
+
+    func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Never {
+        subscriber.receive(subscription: StreamSubscription(stream(), to: subscriber))
+    }
+}
+
+/// One subscriber, and how much it wants.
+// `@unchecked`: a subscriber is not `Sendable`; Combine calls for its calls one at a time, and the one task makes them all.
+private final class StreamSubscription<S: Subscriber>: Subscription, @unchecked Sendable
+where S.Input: Sendable, S.Failure == Never {
+    private struct State {
+        var demand = Subscribers.Demand.none
+        var task: Task<Void, Never>?
+        var isCancelled = false
+    }
+
+    private let stream: AsyncStream<S.Input>
+    private let subscriber: S
+    private let state = Mutex(State())
+    private let changes = ChangeSignal()
+
+    init(_ stream: AsyncStream<S.Input>, to subscriber: S) {
+        self.stream = stream
+        self.subscriber = subscriber
+    }
+
+    func request(_ demand: Subscribers.Demand) {
+        state.withLock { state in
+            state.demand += demand
+            if state.task == nil, !state.isCancelled { state.task = Task { await self.run() } }
+        }
+        changes.change()
+    }
+
+    func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task.take()
+        }
+        task?.cancel()
+    }
+
+    private func run() async {
+        var values = stream.makeAsyncIterator()
+        while await isWanted() {
+            guard let value = await values.next() else {
+                if !Task.isCancelled { subscriber.receive(completion: .finished) }
+                return
+            }
+            let more = subscriber.receive(value)
+            state.withLock { state in
+                state.demand -= 1
+                state.demand += more
+            }
+        }
+    }
+
+    /// Waits until the subscriber wants one more; false when it wants none any more.
+    private func isWanted() async -> Bool {
+        while !Task.isCancelled {
+            let version = changes.version
+            if state.withLock({ $0.demand > .none }) { return true }
+            guard await changes.wait(beyond: version) else { return false }
+        }
+        return false
+    }
+}
+#endif

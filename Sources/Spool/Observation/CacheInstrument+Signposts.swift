@@ -1,0 +1,70 @@
+#if canImport(os)
+import SpoolStorage
+import Synchronization
+import os
+
+extension CacheInstrument {
+    /// Marks for Xcode's Instruments, in its *os_signpost* track: an interval for each request to an origin, and events for
+    /// first bytes, retries, evictions and failures. Addresses are scheme, host and path.
+    ///
+    /// They cost next to nothing while nobody records.
+    ///
+    /// - Parameters:
+    ///   - subsystem: What to choose them by.
+    ///   - category: The name of the track.
+    public static func signposts(subsystem: String = "spool", category: String = "cache") -> CacheInstrument {
+        let marks = Signposts(OSSignposter(subsystem: subsystem, category: category))
+        return CacheInstrument { marks.note($0) }
+    }
+}
+
+/// What is being recorded.
+private final class Signposts: Sendable {
+    private let poster: OSSignposter
+    private let running = Mutex<[CacheMoment.TransferName: OSSignpostIntervalState]>([:])
+
+    init(_ poster: OSSignposter) { self.poster = poster }
+
+    func note(_ moment: CacheMoment) {
+        guard poster.isEnabled else {
+            // A recording may end while transfers run.
+            if case .transferEnded(let transfer) = moment { take(transfer) }
+            return
+        }
+        switch moment {
+        case .transferBegan(let transfer, let address):
+            let id = poster.makeSignpostID()
+            let interval = poster.beginInterval("transfer", id: id, "\(address, privacy: .public)")
+            running.withLock { $0[transfer] = interval }
+        case .transferEnded(let transfer): take(transfer)
+        case .firstBytes(let duration, let isStored, let address):
+            let milliseconds = duration / .milliseconds(1)
+            poster.emitEvent(
+                "first bytes",
+                "\(address, privacy: .public): \(isStored ? "stored" : "fetched", privacy: .public), \(milliseconds) ms"
+            )
+        case .event(let event): note(event)
+        default: break
+        }
+    }
+
+    private func take(_ transfer: CacheMoment.TransferName) {
+        let interval = running.withLock { $0.removeValue(forKey: transfer) }
+        if let interval { poster.endInterval("transfer", interval) }
+    }
+
+    private func note(_ event: CacheEvent) {
+        switch event.kind {
+        case .retrying(_, let cause):
+            poster.emitEvent("retry", "\(event.address, privacy: .public): \(cause.message, privacy: .public)")
+        case .evicted(let bytes): poster.emitEvent("evicted", "\(event.address, privacy: .public): \(bytes) bytes")
+        case .completed: poster.emitEvent("complete", "\(event.address, privacy: .public)")
+        case .notKept(let cause):
+            poster.emitEvent("not kept", "\(event.address, privacy: .public): \(cause.message, privacy: .public)")
+        case .failed(let error):
+            poster.emitEvent("failed", "\(event.address, privacy: .public): \(error.message, privacy: .public)")
+        default: break
+        }
+    }
+}
+#endif

@@ -1,0 +1,115 @@
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite("What instruments are told", .timeLimit(.minutes(1)))
+struct InstrumentTests {
+    private static let song = PatternBytes(seed: 1, length: 200_000)
+
+    @Test("A fresh play is fetched and a second one stored; every byte, request and reader is told of once")
+    func plays() async throws {
+        let log = MomentLog()
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song))]) { $0.instruments = [log.instrument] }
+        try await stage.session { cache in
+            for _ in 0..<2 {
+                try await cache.media(for: stage.url()).check(.all, Self.song)
+                await cache.waitUntilIdle()
+            }
+            _ = await cache.preload([MediaSource(url: stage.url())], .whole).first?.finished()
+        }
+        let sums = log.sums
+        #expect(sums.firstBytes == [false, true])
+        #expect(sums.served == 600_000 && sums.stored == 400_000 && sums.received == 200_000)
+        #expect(sums.asked == stage.origin.log.exchanges("/a").count && sums.asked > 0)
+        #expect(sums.begun == sums.asked && sums.running.isEmpty && sums.readers == 0)
+        #expect(sums.events["completed"] == 1)
+    }
+
+    @Test("Retries, failures and evictions are told of")
+    func failures() async throws {
+        let log = MomentLog()
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song)), "/gone": .pattern(10, .status(404))]) {
+            $0.instruments = [log.instrument]
+        }
+        try await stage.session { cache in
+            _ = try await cache.media(for: stage.url("/gone")).failure()
+            try await cache.media(for: stage.url()).check(.all, Self.song)
+            await cache.waitUntilIdle()
+            try await cache.evict(to: 0)
+        }
+        let sums = log.sums
+        #expect(sums.events["failed"] == 1 && sums.events["evicted"] == 1)
+        #expect(sums.firstBytes == [false] && sums.readers == 0 && sums.running.isEmpty)
+    }
+
+    @Test("A media file's own events are told, and no other's")
+    func ownEvents() async throws {
+        let stage = try MemoryStage([
+            "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
+        ])
+        let cache = try await stage.open()
+        let media = cache.media(for: stage.url("/a"))
+        let events = media.events()
+        try await stage.flowing {
+            try await cache.media(for: stage.url("/b")).check(.all, Self.song)
+            try await media.check(.all, Self.song)
+            await cache.waitUntilIdle()
+            #expect(try await media.storedHeaderFields()?[.contentType] != nil)
+            try await cache.evict(to: 0)
+            await cache.close()
+        }
+        var kinds: Set<String> = []
+        for await event in events {
+            #expect(event.key == media.key)
+            kinds.insert(MomentLog.name(of: event.kind))
+        }
+        #expect(kinds.isSuperset(of: ["requested", "landed", "completed"]))
+    }
+}
+
+/// Adds up what an instrument is told.
+final class MomentLog: Sendable {
+    struct Sums {
+        var firstBytes: [Bool] = []
+        var served: Int64 = 0
+        var stored: Int64 = 0
+        var received: Int64 = 0
+        var asked = 0
+        var begun = 0
+        var readers = 0
+        var running: Set<CacheMoment.TransferName> = []
+        var events: [String: Int] = [:]
+    }
+
+    private let state = Mutex(Sums())
+
+    var sums: Sums { state.withLock { $0 } }
+
+    var instrument: CacheInstrument { CacheInstrument { [self] in note($0) } }
+
+    private func note(_ moment: CacheMoment) {
+        state.withLock { sums in
+            switch moment {
+            case .readerOpened: sums.readers += 1
+            case .readerClosed: sums.readers -= 1
+            case .firstBytes(let duration, let isStored, _):
+                if duration >= .zero { sums.firstBytes.append(isStored) }
+            case .served(let bytes, let stored):
+                (sums.served, sums.stored) = (sums.served + bytes, sums.stored + stored)
+            case .asked: sums.asked += 1
+            case .received(let bytes): sums.received += bytes
+            case .transferBegan(let transfer, _):
+                sums.begun += 1
+                sums.running.insert(transfer)
+            case .transferEnded(let transfer): sums.running.remove(transfer)
+            case .event(let event): sums.events[Self.name(of: event.kind), default: 0] += 1
+            }
+        }
+    }
+
+    static func name(of kind: CacheEvent.Kind) -> String {
+        String("\(kind)".prefix { $0 != "(" })
+    }
+}

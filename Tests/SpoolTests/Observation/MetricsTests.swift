@@ -1,0 +1,44 @@
+#if Metrics
+import MetricsTestKit
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("Counts through swift-metrics", .timeLimit(.minutes(1)))
+struct MetricsTests {
+    @Test("Bytes by source, requests, first bytes, evictions and errors are counted; what runs goes back to none")
+    func counts() async throws {
+        let metrics = TestMetrics()
+        let song = PatternBytes(seed: 1, length: 200_000)
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(song)), "/gone": .pattern(10, .status(404))]) {
+            $0.instruments = [.metrics(metrics)]
+        }
+        try await stage.session { cache in
+            for _ in 0..<2 {
+                try await cache.media(for: stage.url()).check(.all, song)
+                await cache.waitUntilIdle()
+            }
+            _ = try await cache.media(for: stage.url("/gone")).failure()
+            try await cache.evict(to: 0)
+        }
+        func count(_ name: String, _ dimensions: [(String, String)] = []) throws -> Int64 {
+            try metrics.expectCounter("spool_cache_" + name, dimensions).totalValue
+        }
+        #expect(try count("served_bytes_total", [("source", "origin")]) == 200_000)
+        #expect(try count("served_bytes_total", [("source", "cache")]) == 200_000)
+        #expect(try count("received_bytes_total") >= 200_000)
+        #expect(try count("origin_requests_total") == Int64(stage.origin.log.exchanges("/a").count + 1))
+        #expect(try count("evictions_total") == 1)
+        #expect(try count("evicted_bytes_total") == 200_000)
+        #expect(try count("errors_total", [("code", "originRefused")]) == 1)
+        for result in ["hit", "miss"] {
+            let timer = try metrics.expectTimer("spool_cache_first_byte_seconds", [("result", result)])
+            #expect(timer.values.count == 1)
+        }
+        for name in ["readers", "transfers"] {
+            #expect(try metrics.expectMeter("spool_cache_" + name).lastValue == 0)
+        }
+    }
+}
+#endif
