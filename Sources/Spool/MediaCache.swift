@@ -15,8 +15,16 @@ public final class MediaCache: Sendable {
     /// How a cache works.
     public typealias Configuration = MediaCacheConfiguration
 
+    /// Work beside its players that ends with it; the cache does not look inside.
+    struct HeldWork: Sendable {
+        let work: any Sendable
+        let close: @Sendable () -> Void
+    }
+
     let context: CacheContext
     let resources = OpenResources()
+    /// What brings downloads, once there are any, and how that ends with the cache.
+    let downloadWork = Mutex<HeldWork?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
     /// Goes when the cache is closed; nil if its directory stays.
     let temporaryDirectory: URL?
@@ -205,6 +213,7 @@ public final class MediaCache: Sendable {
     }
 
     private func closeNow() async {
+        downloadWork.withLock { $0 }?.close()
         await resources.closeAll()
         do {
             try await context.opening.close()?.close()

@@ -16,10 +16,15 @@ public final class Preload: Sendable {
     public let amount: PreloadAmount
     /// When it begins.
     public let priority: PreloadPriority
+    /// Nil for one that is brought, and may go again.
+    let keeping: PreloadKeeping?
     private let progress = Mutex(Progress())
     private let changes = ChangeSignal()
 
-    init(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) {
+    init(
+        _ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority, keeping: PreloadKeeping? = nil
+    ) {
+        self.keeping = keeping
         self.source = source
         self.amount = amount
         self.priority = priority

@@ -9,6 +9,8 @@ struct PreloadRun {
     let media: MediaResource
     /// The most that the cache keeps; nil for no limit.
     let capacity: Int64?
+    /// Asked in place of the capacity, where what comes is to be kept.
+    var keeping: PreloadKeeping?
     /// Told how much of how much is there.
     let note: (_ landed: Int64, _ wanted: Int64?) -> Void
 
@@ -28,10 +30,12 @@ struct PreloadRun {
 
     private func bringAll() async throws {
         var landed: Int64 = 0
+        var checked: Int64?
         try await read(.all) { chunk in
             landed += Int64(chunk.count)
             let length = self.length
-            if let length { try check(length) }
+            if let length, length != checked { try await check(length) }
+            checked = length
             note(landed, length)
         }
         note(landed, landed)
@@ -71,7 +75,7 @@ struct PreloadRun {
         for range in ranges {
             try await read(.bytes(range)) { chunk in
                 landed += Int64(chunk.count)
-                try check(wanted())
+                try await check(wanted())
                 note(landed, wanted())
             }
         }
@@ -79,7 +83,8 @@ struct PreloadRun {
         note(landed, length == nil ? landed : wanted())
     }
 
-    private func check(_ wanted: Int64) throws {
+    private func check(_ wanted: Int64) async throws {
+        if let keeping { return try await keeping.makeSure(wanted) }
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,
@@ -88,10 +93,10 @@ struct PreloadRun {
     }
 
     /// Reads a range; nothing where it begins at or past the end.
-    private func read(_ range: MediaRange, _ take: (MediaChunk) throws -> Void) async throws {
+    private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {
-            while let chunk = try await reader.next() { try take(chunk) }
+            while let chunk = try await reader.next() { try await take(chunk) }
         } catch let error as CacheError where error.code == .unsatisfiableRange {
             return
         }

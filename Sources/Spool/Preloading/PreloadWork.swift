@@ -83,10 +83,13 @@ final class PreloadWork: Sendable {
             try Task.checkCancellation()
             let media = cache.media(for: preload.source)
             try await media.load()
-            let run = PreloadRun(media: media, capacity: cache.capacity) { preload.note(landed: $0, of: $1) }
+            let run = PreloadRun(media: media, capacity: cache.capacity, keeping: preload.keeping) {
+                preload.note(landed: $0, of: $1)
+            }
             try await run.run(preload.amount)
             // A reader that was cancelled ends without an error.
             try Task.checkCancellation()
+            try await preload.keeping?.check(media)
         } catch {
             failure = error
         }

@@ -58,18 +58,11 @@ extension Catalog {
         }
     }
 
-    /// Pins or unpins a resource, and what is a part of it.
+    /// Pins or unpins a resource, and what is a part of it; what a set of downloads has stays pinned.
     ///
     /// - Returns: False if the catalog knows no such resource.
     package func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
-        try write { db in
-            try db.execute(sql: "UPDATE resource SET pinned = ? WHERE key = ?", arguments: [isPinned, key])
-            guard db.changesCount > 0 else { return false }
-            try db.execute(
-                sql: "UPDATE resource SET pinned = ? WHERE presentation = (SELECT id FROM resource WHERE key = ?)",
-                arguments: [isPinned, key])
-            return true
-        }
+        try write { db in try Self.setPinned(isPinned, key: key, db) }
     }
 
     /// Whether the resource is kept from eviction; false if it is not known.

@@ -11,6 +11,7 @@ enum CatalogSchema {
         migrator.registerMigration("1") { db in try db.execute(sql: version1) }
         migrator.registerMigration("2") { db in try db.execute(sql: version2) }
         migrator.registerMigration("3") { db in try db.execute(sql: version3) }
+        migrator.registerMigration("offline") { db in try db.execute(sql: downloads) }
         return migrator
     }
 
@@ -24,7 +25,9 @@ enum CatalogSchema {
             "generation": "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format",
             "block": "generation, idx, length, seal",
         ]
-        for (table, columns) in columns { _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)") }
+        for (table, columns) in columns.merging(downloadColumns, uniquingKeysWith: { first, _ in first }) {
+            _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)")
+        }
         for name in ["storedBytes", "tidyEpoch", "capacity"] { _ = try Catalog.setting(name, db) as Int64? }
         _ = try Catalog.setting("sealKey", db) as Data?
     }

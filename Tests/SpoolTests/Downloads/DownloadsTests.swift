@@ -1,0 +1,209 @@
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("Downloads that are kept", .timeLimit(.minutes(2)))
+struct DownloadsTests {
+    private static let film = PatternBytes(seed: 1, length: 1_000_000)
+
+    private static func films(_ count: Int, _ rules: OriginRule...) -> [String: OriginResource] {
+        Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", OriginResource(.pattern(film), rules: rules)) })
+    }
+
+    @Test("A download is pinned before its first byte, comes whole, and stays whatever room others need")
+    func kept() async throws {
+        let stage = try MemoryStage(Self.films(6)) { $0.capacity = .bytes(2_500_000) }
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url("/0"))
+            cache.downloads.isPaused = true
+            let download = try await cache.downloads.add(source, to: "Flight")
+            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(download.state.phase == .waiting && cache.downloads.isPaused)
+            cache.downloads.isPaused = false
+            let state = await download.finished()
+            #expect(state.isComplete && state.landedByteCount == 1_000_000)
+            for number in 1..<6 { try await cache.media(for: stage.url("/\(number)")).check(.all, Self.film) }
+            let set = try #require(try await cache.downloads.set("Flight"))
+            #expect(set.isComplete && set.byteCount == 1_000_000 && set.fractionCompleted == 1)
+            #expect(try await cache.downloads.set("flight") == nil)
+        }
+        #expect(stage.origin.log.bytesSent("/0") == 1_000_000)
+        try await stage.checkComplete(Self.film, "/0")
+    }
+
+    @Test("After a kill the set tells what is missing, and is gone on with where it was")
+    func killed() async throws {
+        let stage = try MemoryStage(Self.films(2, .request(0, .stall(after: 300_000))))
+        try await stage.sessionThatIsKilled { cache in
+            let downloads = try await cache.downloads.add(
+                ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
+            for download in downloads {
+                for await state in download.states where state.landedByteCount > 0 { break }
+            }
+        }
+        try await stage.session { cache in
+            let set = try #require(try await cache.downloads.set("Flight"))
+            #expect(set.missing.count == 2 && set.items.allSatisfy { $0.storedByteCount > 0 && !$0.isRunning })
+            #expect(set.items.map(\.address) == ["/0", "/1"].map { stage.url($0).absoluteString })
+            #expect(set.fractionCompleted > 0 && set.fractionCompleted < 1)
+            let downloads = try await cache.downloads.resume()
+            #expect(downloads.count == 2)
+            // What is brought already is not brought twice.
+            #expect(try await cache.downloads.resume("Flight").count <= 2)
+            for download in downloads { #expect(await download.finished().isComplete) }
+            #expect(try await cache.downloads.resume().isEmpty)
+        }
+        #expect(stage.origin.log.distinctBytesSent("/0") == 1_000_000)
+        // Two transfers' blocks in flight, and what the copy of the directory left out.
+        #expect(stage.origin.log.bytesSent("/0") <= 1_200_000)
+        try await stage.checkComplete(Self.film, "/0")
+        try await stage.checkComplete(Self.film, "/1")
+    }
+
+    @Test("Sets share a file and its bytes; it is let go of by the last of them, and by who pinned it himself")
+    func shared() async throws {
+        let stage = try MemoryStage(Self.films(3))
+        try await stage.session { cache in
+            let sources = (0..<3).map { MediaSource(url: stage.url("/\($0)")) }
+            try await cache.media(for: sources[2]).check(.bytes(0..<10), Self.film)
+            await cache.waitUntilIdle()
+            try await cache.pin(sources[2])
+            let first = try await cache.downloads.add(sources, to: "A")
+            let second = try await cache.downloads.add([sources[1], sources[2]], to: "B")
+            for download in first + second { #expect(await download.finished().isComplete) }
+            func pins() async throws -> [Bool] {
+                var pins: [Bool] = []
+                for source in sources { pins.append(try await cache.storedResource(for: source)?.isPinned ?? false) }
+                return pins
+            }
+            #expect(try await cache.downloads.sets().map(\.name) == ["A", "B"])
+            #expect(try await cache.downloads.release("A"))
+            #expect(try await pins() == [false, true, true])
+            // Who unpins what a set has leaves it to the set; who pins it has it stay.
+            try await cache.unpin(sources[1])
+            #expect(try await pins() == [false, true, true])
+            #expect(try await cache.downloads.remove(sources[1], from: "B"))
+            #expect(try await pins() == [false, false, true])
+            #expect(try await cache.downloads.release("B"))
+            #expect(try await pins() == [false, false, true])
+            #expect(try await !cache.downloads.release("B"))
+            #expect(try await cache.downloads.sets().isEmpty)
+            try await cache.unpin(sources[2])
+            #expect(try await pins() == [false, false, false])
+        }
+        for number in 0..<3 { #expect(stage.origin.log.bytesSent("/\(number)") == 1_000_000) }
+    }
+
+    @Test("What does not fit beside what is pinned is an error and an event; what fits is brought")
+    func capacity() async throws {
+        let stage = try MemoryStage(Self.films(4)) { $0.capacity = .bytes(2_500_000) }
+        try await stage.session { cache in
+            let events = EventLog(cache)
+            let sources = (0..<4).map { MediaSource(url: stage.url("/\($0)")) }
+            for source in sources[..<2] {
+                #expect(await (try await cache.downloads.add(source)).finished().isComplete)
+            }
+            let state = await (try await cache.downloads.add(sources[2])).finished()
+            #expect(state.phase == .failed && (state.error as? CacheError)?.code == .capacityExceeded)
+            let told = await events.first { kind -> CacheError? in
+                if case .notKept(let cause) = kind { cause } else { nil }
+            }
+            #expect(told?.code == .capacityExceeded)
+            let set = try #require(try await cache.downloads.set(Downloads.standardSet))
+            #expect(set.missing.map(\.error?.code) == [.capacityExceeded] && set.items.count == 3)
+            // Its length is known by now.
+            await cache.waitUntilIdle()
+            await #expect(throws: CacheError.self) { try await cache.downloads.add(sources[2], to: "Other") }
+            #expect(try await cache.downloads.set("Other") == nil)
+            // With room, it is gone on with.
+            #expect(try await cache.downloads.remove(sources[0]))
+            for download in try await cache.downloads.resume() { #expect(await download.finished().isComplete) }
+            #expect(try await cache.downloads.set(Downloads.standardSet)?.isComplete == true)
+            #expect(cache.storedByteCount <= 2_500_000)
+        }
+    }
+
+    @Test("While the origin is gone a download fails, and says so; when it is back it is gone on with")
+    func originGone() async throws {
+        let stage = try MemoryStage(Self.films(1))
+        try await stage.session { cache in
+            stage.origin.setReachable(false)
+            let download = try await cache.downloads.add(MediaSource(url: stage.url("/0")), to: "Flight")
+            let state = await download.finished()
+            #expect(state.phase == .failed && (state.error as? CacheError)?.code == .originUnavailable)
+            #expect(try await cache.downloads.set("Flight")?.items.first?.error?.code == .originUnavailable)
+            stage.origin.setReachable(true)
+            let again = try #require(try await cache.downloads.resume().first)
+            #expect(await again.finished().isComplete)
+            let item = try #require(try await cache.downloads.set("Flight")?.items.first)
+            #expect(item.isComplete && item.error == nil && item.missingByteCount == 0)
+        }
+    }
+
+    @Test("A query, a token and a resolver's address are not written down: their sources are added again")
+    func secrets() async throws {
+        let stage = try MemoryStage(Self.films(3)) { $0.keyPolicy = .ignoringQuery }
+        let signed = try #require(URL(string: "http://origin.test/0?token=s3cret#t"))
+        let sources = [
+            MediaSource(url: signed),
+            MediaSource(url: stage.url("/1"), headerFields: [.authorization: "Bearer s3cret"]),
+            MediaSource(url: stage.url("/2")) { _ in ResolvedRequest(url: stage.url("/2?token=s3cret")) },
+        ]
+        try await stage.session { cache in
+            cache.downloads.isPaused = true
+            try await cache.downloads.add(sources, to: "Flight")
+            let files = try FileManager.default.contentsOfDirectory(atPath: stage.directory).filter {
+                $0.hasPrefix("catalog")
+            }
+            for file in files {
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: stage.directory + "/" + file))
+                #expect(bytes.range(of: Data("s3cret".utf8)) == nil, "\(file)")
+            }
+        }
+        try await stage.session { cache in
+            let set = try #require(try await cache.downloads.set("Flight"))
+            #expect(set.missing.count == 3 && set.items.allSatisfy { $0.url == nil })
+            #expect(try await cache.downloads.resume().isEmpty)
+            for download in try await cache.downloads.add(sources, to: "Flight") {
+                #expect(await download.finished().isComplete)
+            }
+            try await cache.downloads.add(MediaSource(url: signed), to: "Flight", remembersQuery: true)
+            let items = try #require(try await cache.downloads.set("Flight")?.items)
+            #expect(items.count == 3 && items[0].url?.absoluteString == "http://origin.test/0?token=s3cret")
+        }
+    }
+
+    @Test("A set's states begin with the present one, and end when it is released; its downloads are given up")
+    func states() async throws {
+        let stage = try MemoryStage(Self.films(2, .always(.stall(after: 300_000))))
+        try await stage.session(isFlowing: false) { cache in
+            let downloads = try await cache.downloads.add(
+                ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
+            var states = cache.downloads.states(of: "Flight").makeAsyncIterator()
+            #expect(await states.next()?.items.count == 2)
+            while let state = await states.next(), state.items.contains(where: { $0.storedByteCount == 0 }) {}
+            #expect(try await cache.downloads.release("Flight"))
+            for download in downloads { #expect(await download.finished().phase == .cancelled) }
+            while await states.next() != nil {}
+            stage.origin.release()
+        }
+    }
+
+    @Test("What is removed from the cache is missing, pinned or not, and can be brought again")
+    func removed() async throws {
+        let stage = try MemoryStage(Self.films(1))
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url("/0"))
+            #expect(await (try await cache.downloads.add(source)).finished().isComplete)
+            try await cache.remove(source)
+            await cache.waitUntilIdle()
+            #expect(try await cache.downloads.sets().first?.missing.count == 1)
+            for download in try await cache.downloads.resume() { #expect(await download.finished().isComplete) }
+            #expect(try await cache.downloads.sets().first?.isComplete == true)
+            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+        }
+    }
+}
