@@ -12,7 +12,8 @@ final class DownloadWork: Sendable {
         var isPaused = false
     }
 
-    private static let jobs = 2
+    /// One after the other: of two for which there is no room together, the first comes whole.
+    private static let jobs = 1
 
     private let state = Mutex(State())
     /// Told of whatever changes the state of a set.
@@ -71,6 +72,8 @@ final class DownloadWork: Sendable {
         guard let preload else { return item }
         let state = preload.state
         item.isRunning = !state.phase.isEnd
+        // Whoever waited for the end may ask before it is noted here.
+        if let error = state.error as? CacheError { item.error = error }
         item.storedByteCount = max(item.storedByteCount, state.landedByteCount)
         item.length = item.length ?? state.wantedByteCount
         return item

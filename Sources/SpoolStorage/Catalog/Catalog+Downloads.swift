@@ -87,16 +87,18 @@ extension Catalog {
         }
     }
 
-    /// Bytes that pinned resources have, or will have where sets have them, but for one key.
+    /// Bytes that pinned resources have, but for one key; of those that sets had before it, what they will have. So of two
+    /// for which there is no room together, the first has it.
     func pinnedBytes(except key: String) throws -> Int64 {
         try readOnce { db in
             let sum = try Double.fetchOne(
                 db,
                 sql: """
-                    SELECT TOTAL(CASE WHEN EXISTS (SELECT 1 FROM download WHERE download.key = resource.key)
+                    SELECT TOTAL(CASE WHEN (SELECT MIN(id) FROM download WHERE download.key = resource.key)
+                            < COALESCE((SELECT MIN(id) FROM download WHERE download.key = ?1), 9223372036854775807)
                         THEN MAX(storedBytes, COALESCE(length, 0)) ELSE storedBytes END)
                     FROM resource JOIN generation ON generation.resource = resource.id
-                    WHERE pinned = 1 AND resource.key <> ?
+                    WHERE pinned = 1 AND resource.key <> ?1
                     """,
                 arguments: [key])
             return Int64(exactly: (sum ?? 0).rounded()) ?? .max

@@ -35,7 +35,7 @@ extension Store {
         }
     }
 
-    /// Bytes that what is pinned has, or will have where a set has it, but for one resource.
+    /// Bytes that what is pinned has, but for one resource; of what sets had before it, what that will have.
     package func pinnedBytes(except key: CacheKey) async throws -> Int64 {
         try checkOpen()
         return try await executor.run(in: .background) {

@@ -36,17 +36,18 @@ struct DownloadsTests {
 
     @Test("After a kill the set tells what is missing, and is gone on with where it was")
     func killed() async throws {
-        let stage = try MemoryStage(Self.films(2, .request(0, .stall(after: 300_000))))
+        let films = Self.films(1, .request(0, .stall(after: 300_000))).merging(Self.films(2)) { stalling, _ in stalling
+        }
+        let stage = try MemoryStage(films)
         try await stage.sessionThatIsKilled { cache in
             let downloads = try await cache.downloads.add(
                 ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
-            for download in downloads {
-                for await state in download.states where state.landedByteCount > 0 { break }
-            }
+            for await state in downloads[0].states where state.landedByteCount >= 262_144 { break }
         }
         try await stage.session { cache in
             let set = try #require(try await cache.downloads.set("Flight"))
-            #expect(set.missing.count == 2 && set.items.allSatisfy { $0.storedByteCount > 0 && !$0.isRunning })
+            #expect(set.missing.count == 2 && set.items.allSatisfy { !$0.isRunning })
+            #expect(set.storedByteCount > 0)
             #expect(set.items.map(\.address) == ["/0", "/1"].map { stage.url($0).absoluteString })
             #expect(set.fractionCompleted > 0 && set.fractionCompleted < 1)
             let downloads = try await cache.downloads.resume()
@@ -57,8 +58,8 @@ struct DownloadsTests {
             #expect(try await cache.downloads.resume().isEmpty)
         }
         #expect(stage.origin.log.distinctBytesSent("/0") == 1_000_000)
-        // Two transfers' blocks in flight, and what the copy of the directory left out.
-        #expect(stage.origin.log.bytesSent("/0") <= 1_200_000)
+        // The block that the kill left unfinished.
+        #expect(stage.origin.log.bytesSent("/0") <= 1_065_536)
         try await stage.checkComplete(Self.film, "/0")
         try await stage.checkComplete(Self.film, "/1")
     }
@@ -103,10 +104,9 @@ struct DownloadsTests {
         try await stage.session { cache in
             let events = EventLog(cache)
             let sources = (0..<4).map { MediaSource(url: stage.url("/\($0)")) }
-            for source in sources[..<2] {
-                #expect(await (try await cache.downloads.add(source)).finished().isComplete)
-            }
-            let state = await (try await cache.downloads.add(sources[2])).finished()
+            let downloads = try await cache.downloads.add(Array(sources[..<3]))
+            for download in downloads[..<2] { #expect(await download.finished().isComplete) }
+            let state = await downloads[2].finished()
             #expect(state.phase == .failed && (state.error as? CacheError)?.code == .capacityExceeded)
             let told = await events.first { kind -> CacheError? in
                 if case .notKept(let cause) = kind { cause } else { nil }
@@ -184,7 +184,7 @@ struct DownloadsTests {
                 ["/0", "/1"].map { MediaSource(url: stage.url($0)) }, to: "Flight")
             var states = cache.downloads.states(of: "Flight").makeAsyncIterator()
             #expect(await states.next()?.items.count == 2)
-            while let state = await states.next(), state.items.contains(where: { $0.storedByteCount == 0 }) {}
+            while let state = await states.next(), state.storedByteCount == 0 {}
             #expect(try await cache.downloads.release("Flight"))
             for download in downloads { #expect(await download.finished().phase == .cancelled) }
             while await states.next() != nil {}
