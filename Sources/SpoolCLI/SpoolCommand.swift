@@ -12,7 +12,9 @@ struct SpoolCommand: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, PreloadCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self,
             UnpinCommand.self,
-            RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, VerifyCommand.self, DemoCommand.self,
+            OfflineCommand.self, RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self,
+            VerifyCommand.self,
+            DemoCommand.self,
             ServeCommand.self, URLCommand.self,
         ])
 

@@ -91,6 +91,9 @@ struct SpoolProcess: Sendable {
     /// Starts the command.
     func start(_ arguments: String...) throws -> Running { try start(arguments, [:]) }
 
+    /// Starts the command.
+    func start(_ arguments: [String]) throws -> Running { try start(arguments, [:]) }
+
     private func start(
         _ arguments: [String], _ changes: [String: String?], _ executable: URL = Self.executable
     ) throws -> Running {

@@ -11,7 +11,7 @@ enum LentCommand {
     static func use(_ run: @escaping @Sendable ([String]) async -> Int32) { self.run.withLock { $0 = run } }
 
     /// Those that do nothing but with the cache: nothing is read or written for the other process.
-    private static let verbs = ["pin", "unpin", "rm", "gc", "verify"]
+    private static let verbs = ["pin", "unpin", "rm", "gc", "verify", "offline"]
 
     /// A way to run them on a cache.
     static func runner(on cache: MediaCache) -> @Sendable ([String]) async -> CommandOutcome {

@@ -79,6 +79,11 @@ import FoundationNetworking
                 #expect(try await spool.run("rm", url).status == 0)
                 #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 0 bytes are kept\n")
                 #expect(try await spool.run("ls").text.isEmpty)
+                let added = try await spool.run("offline", "add", "Flight", url)
+                #expect(added.status == 0 && added.text.hasPrefix("700.0 kB of 700.0 kB"), "\(added.errors)")
+                #expect(try await spool.run("offline", "list", "Flight").status == 0)
+                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 700.0 kB are kept\n")
+                #expect(try await spool.run("offline", "rm", "Flight").text == "released \(url)\n")
                 let wrong = try await spool.run("gc", "--to", "x")
                 #expect(wrong.status == 64)
             }
