@@ -12,7 +12,7 @@ struct SpoolCommand: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, PreloadCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self,
             UnpinCommand.self,
-            OfflineCommand.self, RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self,
+            OfflineCommand.self, RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, ImportCommand.self,
             VerifyCommand.self,
             DemoCommand.self,
             ServeCommand.self, URLCommand.self,

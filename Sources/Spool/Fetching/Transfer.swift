@@ -30,6 +30,7 @@ struct Transfer {
 
     private var context: CacheContext { resource.context }
     private var scheduler: Scheduler { resource.scheduler }
+    private var upstream: any Upstream { start.credentials.source.standIn as? any Upstream ?? context.upstream }
     private var clock: CacheClock { resource.context.clock }
 
     /// Brings what it can, and tells the scheduler how it ended.
@@ -89,7 +90,7 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // Others may use the line while nothing comes over this one.
         if isHeld { connection.pause() }
-        let response = try await context.upstream.open(request)
+        let response = try await upstream.open(request)
         connection.resume()
         if !isHeld { note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         let cacheability = ResponseCacheability(

@@ -45,6 +45,8 @@ public struct MediaSource: Sendable {
     /// The key of the playlist or manifest that names it: they are used, pinned and removed together, as far as both are
     /// stored.
     package var presentation: CacheKey?
+    /// The upstream that sends its bytes in the place of the cache's; nothing here looks inside.
+    var standIn: (any Sendable)?
     /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
     let resolver: UUID?
 

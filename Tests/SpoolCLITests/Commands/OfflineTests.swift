@@ -102,4 +102,28 @@ struct OfflineTests {
             #expect(try await list(spool).items.count { $0.complete } == 1)
         }
     }
+
+    @Test("A file is taken in, checked by its origin; another one is not put in its place unasked")
+    func imported() async throws {
+        let film = PatternBytes(seed: 1, length: 400_000)
+        try await withOrigin(["/a": OriginResource(.pattern(film))]) { origin, spool in
+            let url = origin.url("/a").absoluteString
+            let file = spool.file("film")
+            try Data(film.bytes(0..<400_000)).write(to: file)
+            struct Report: Decodable, Equatable { var url: String, bytes: Int64, checked: String }
+            let result = try await spool.run("import", file.path, url, "--json")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try result.json(Report.self) == Report(url: url, bytes: 400_000, checked: "length"))
+            #expect(origin.log.bytesSent() == 0)
+            try Data(PatternBytes(seed: 2, length: 400_000).bytes(0..<400_000)).write(to: file)
+            let other = try await spool.run("import", file.path, url)
+            #expect(other.status == 1 && other.complaints.count == 1 && other.errors.contains("differs"))
+            await origin.stop()
+            #expect(try await spool.run("import", file.path, url, "--replace").status == 1)
+            let replaced = try await spool.run("import", file.path, url, "--replace", "--unchecked")
+            #expect(replaced.status == 0 && replaced.text.hasPrefix("400.0 kB taken in"), "\(replaced.errors)")
+            #expect(try await spool.run("import", file.path).status == 64)
+            #expect(try await spool.run("import", file.path + "x", url, "--unchecked").status == 1)
+        }
+    }
 }

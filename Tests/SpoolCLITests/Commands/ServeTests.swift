@@ -84,6 +84,8 @@ import FoundationNetworking
                 #expect(try await spool.run("offline", "list", "Flight").status == 0)
                 #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 700.0 kB are kept\n")
                 #expect(try await spool.run("offline", "rm", "Flight").text == "released \(url)\n")
+                let refused = try await spool.run("import", "copy", url)
+                #expect(refused.status == 1 && refused.complaints.count == 1, "\(refused.errors)")
                 let wrong = try await spool.run("gc", "--to", "x")
                 #expect(wrong.status == 64)
             }

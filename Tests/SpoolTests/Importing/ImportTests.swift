@@ -1,0 +1,163 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+@Suite("Files that are imported", .timeLimit(.minutes(2)))
+struct ImportTests {
+    private static let film = PatternBytes(seed: 1, length: 1_000_000)
+    private static let bytes = Data(film.bytes(0..<1_000_000))
+
+    private func stage(
+        _ fields: HTTPFields = [:], etag: String? = "\"v1\"", rules: OriginRule...,
+        configure: (inout MediaCache.Configuration) -> Void = { _ in }
+    ) throws -> MemoryStage {
+        var resource = OriginResource(.pattern(Self.film), etag: etag, rules: rules)
+        resource.headerFields = fields
+        return try MemoryStage(["/a": resource], configure: configure)
+    }
+
+    private func file(_ stage: MemoryStage, _ bytes: Data = bytes) throws -> URL {
+        let file = URL(fileURLWithPath: stage.file("film"))
+        try bytes.write(to: file)
+        return file
+    }
+
+    private static func digest(
+        _ name: String, _ value: some Sequence<UInt8>, _ prefix: String, _ suffix: String
+    )
+        throws -> HTTPFields
+    {
+        [try #require(HTTPField.Name(name)): prefix + Data(value).base64EncodedString() + suffix]
+    }
+
+    @Test("A file is the whole: its length is the origin's, no byte is asked for, and it plays with the origin gone")
+    func whole() async throws {
+        let stage = try stage()
+        let file = try file(stage)
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url())
+            #expect(try await cache.importFile(at: file, as: source) == .length)
+            let stored = try await cache.storedResource(for: source)
+            #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.mimeType == "audio/mpeg")
+            // Once more changes nothing.
+            #expect(try await cache.importFile(at: file, as: source) == .length)
+        }
+        #expect(stage.origin.log.bytesSent() == 0)
+        try FileManager.default.removeItem(at: file)
+        try await stage.checkComplete(Self.film)
+    }
+
+    @Test("A hash in the head vouches for the file, and refuses another; an entity tag only vouches")
+    func hashes() async throws {
+        let sha256 = Array(SHA256.hash(data: Self.bytes))
+        let md5 = Array(Insecure.MD5.hash(data: Self.bytes))
+        for fields in [
+            try Self.digest("Repr-Digest", sha256, "sha-256=:", ":"), try Self.digest("Digest", sha256, "SHA-256=", ""),
+            try Self.digest("Content-MD5", md5, "", ""),
+        ] {
+            let stage = try stage(fields)
+            let good = try file(stage)
+            try await stage.session { cache in
+                let source = MediaSource(url: stage.url())
+                var bad = Self.bytes
+                bad[999_999] ^= 1
+                try bad.write(to: good)
+                let error = await #expect(throws: CacheError.self) { try await cache.importFile(at: good, as: source) }
+                #expect(error?.code == .invalidArgument && error?.message.contains("hash") == true)
+                #expect(try await cache.storedResource(for: source) == nil)
+                try Self.bytes.write(to: good)
+                #expect(try await cache.importFile(at: good, as: source) == .hash)
+            }
+        }
+        let hexadecimal = md5.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        for (etag, proof) in [(hexadecimal, ImportProof.hash), (String(hexadecimal.reversed()), .length)] {
+            let stage = try stage(etag: "\"\(etag)\"")
+            let file = try file(stage)
+            try await stage.session { cache in
+                let found = try await cache.importFile(at: file, as: MediaSource(url: stage.url()))
+                #expect(found == proof)
+            }
+        }
+    }
+
+    @Test("Another length is refused; an origin that is gone, too, unless the file is taken unchecked")
+    func length() async throws {
+        let stage = try stage()
+        let file = try file(stage, Self.bytes.dropLast())
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url())
+            let error = await #expect(throws: CacheError.self) { try await cache.importFile(at: file, as: source) }
+            #expect(error?.code == .invalidArgument && error?.message.contains("999,999") == true, "\(error as Any)")
+            try Self.bytes.write(to: file)
+            stage.origin.setReachable(false)
+            let gone = await #expect(throws: CacheError.self) { try await cache.importFile(at: file, as: source) }
+            #expect(gone?.code == .originUnavailable)
+            #expect(try await cache.importFile(at: file, as: source, isChecked: false) == .none)
+        }
+        try await stage.checkComplete(Self.film)
+    }
+
+    @Test("An origin that takes no HEAD is asked for the first byte")
+    func noHead() async throws {
+        let stage = try stage(rules: .request(0, .status(405)))
+        let file = try file(stage)
+        try await stage.session { cache in
+            let proof = try await cache.importFile(at: file, as: MediaSource(url: stage.url()))
+            #expect(proof == .length)
+        }
+    }
+
+    @Test("What is stored in part is completed, and not written again; what differs is left alone unless it may go")
+    func stored() async throws {
+        let stage = try stage()
+        let file = try file(stage)
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url())
+            try await cache.media(for: source).check(.bytes(300_000..<500_000), Self.film)
+            await cache.waitUntilIdle()
+            let sent = stage.origin.log.bytesSent()
+            try await cache.importFile(at: file, as: source)
+            #expect(stage.origin.log.bytesSent() == sent)
+            try await cache.pin(source)
+
+            let other = PatternBytes(seed: 2, length: 1_000_000)
+            try Data(other.bytes(0..<1_000_000)).write(to: file)
+            for isChecked in [true, false] {
+                let error = await #expect(throws: CacheError.self) {
+                    try await cache.importFile(at: file, as: source, isChecked: isChecked)
+                }
+                #expect(error?.code == .invalidArgument && error?.message.contains("differs") == true)
+            }
+            try await cache.media(for: source).check(.all, Self.film)
+            try await cache.importFile(at: file, as: source, isChecked: false, replacesOthers: true)
+            await cache.waitUntilIdle()
+            try await cache.media(for: source).check(.all, other)
+            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+        }
+    }
+
+    @Test("Without room, or without a file, nothing is stored and the error says why")
+    func room() async throws {
+        let stage = try stage { $0.capacity = .bytes(900_000) }
+        let file = try file(stage)
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url())
+            let full = await #expect(throws: CacheError.self) { try await cache.importFile(at: file, as: source) }
+            #expect(full?.code == .capacityExceeded)
+            for path in [stage.file("none"), stage.directory] {
+                let missing = await #expect(throws: CacheError.self) {
+                    try await cache.importFile(at: URL(fileURLWithPath: path), as: source)
+                }
+                #expect(missing?.code == .storage)
+            }
+            #expect(cache.storedByteCount == 0)
+            let resources = try await cache.storedResources()
+            #expect(resources.isEmpty)
+        }
+    }
+}
