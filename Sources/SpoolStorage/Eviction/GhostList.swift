@@ -1,0 +1,25 @@
+/// Fingerprints of what has gone, the last so many.
+struct GhostList: Sendable {
+    /// Each with its number: one that returns and goes again has a later one.
+    private var numbers: [UInt64: UInt64] = [:]
+    private var order: [(fingerprint: UInt64, number: UInt64)] = []
+    private var first = 0
+    private var next: UInt64 = 0
+
+    /// Remembers one more, and forgets the oldest beyond `limit`.
+    mutating func insert(_ fingerprint: UInt64, limit: Int) {
+        next += 1
+        numbers[fingerprint] = next
+        order.append((fingerprint, next))
+        while first < order.count, numbers.count > limit || numbers[order[first].fingerprint] != order[first].number {
+            if numbers[order[first].fingerprint] == order[first].number { numbers[order[first].fingerprint] = nil }
+            first += 1
+        }
+        guard first > 64, first > order.count / 2 else { return }
+        order.removeFirst(first)
+        first = 0
+    }
+
+    /// - Returns: Whether it was there.
+    mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
+}

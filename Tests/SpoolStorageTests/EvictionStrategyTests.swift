@@ -1,0 +1,179 @@
+import ByteRanges
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// What every strategy holds to, and what tells them apart.
+@Suite("Eviction strategies", .timeLimit(.minutes(5)))
+struct EvictionStrategyTests {
+    private static let block = Block.size
+    private static let makers: [(name: String, make: @Sendable () -> any EvictionStrategy)] = [
+        ("LRU", { LeastRecentlyUsed() }), ("standard", { StandardEviction() }),
+    ]
+
+    /// A song of 100 blocks, of which four are its start.
+    private static let song = EvictableBytes(start: 4 * block, body: 96 * block)
+
+    /// Evicts all of what is named, until so many bytes have gone or nothing is named.
+    private static func evict(
+        _ count: Int64, _ strategy: inout any EvictionStrategy, _ kept: inout [Int: EvictableBytes],
+        isLastResort: Bool = true
+    ) -> [EvictionVictim] {
+        var (freed, victims) = (Int64(0), [EvictionVictim]())
+        while freed < count, let victim = strategy.nextVictim(isLastResort: isLastResort) {
+            var rest = kept[victim.resource] ?? EvictableBytes()
+            if victim.part != .start { rest.body = 0 }
+            if victim.part != .body { rest.start = 0 }
+            freed += (kept[victim.resource]?.total ?? 0) - rest.total
+            kept[victim.resource] = rest.total == 0 ? nil : rest
+            strategy.update(victim.resource, fingerprint: UInt64(victim.resource), rest)
+            victims.append(victim)
+        }
+        return victims
+    }
+
+    @Test(
+        "Whatever comes about, what is named is kept and not read, the search ends, and in the end all goes",
+        arguments: 0..<40)
+    func contract(seed: Int) {
+        for maker in Self.makers {
+            var random = SplitMix(UInt64(seed))
+            var strategy = maker.make()
+            var kept: [Int: EvictableBytes] = [:]
+            var sittings: [Int: Int] = [:]
+            for _ in 0..<2000 {
+                let resource = random.below(30)
+                switch random.below(6) {
+                case 0:
+                    strategy.beginSitting(resource)
+                    sittings[resource, default: 0] += 1
+                case 1, 2:
+                    guard sittings[resource, default: 0] > 0 else { continue }
+                    strategy.endSitting(resource, isSpent: random.chance(4))
+                    sittings[resource, default: 0] -= 1
+                case 3, 4:
+                    let bytes = EvictableBytes(
+                        start: Int64(random.below(5)) * Self.block, body: Int64(random.below(200)) * Self.block)
+                    kept[resource] = bytes.total == 0 ? nil : bytes
+                    strategy.update(resource, fingerprint: UInt64(resource), bytes)
+                default:
+                    // Nothing changes by asking twice.
+                    let victim = strategy.nextVictim(isLastResort: random.chance(2))
+                    guard let victim else { continue }
+                    #expect(kept[victim.resource] != nil && sittings[victim.resource, default: 0] == 0, "\(maker.name)")
+                    if random.chance(3) {
+                        strategy.passOver(victim.resource)
+                    } else {
+                        _ = Self.evict(1, &strategy, &kept)
+                    }
+                }
+            }
+            for (resource, count) in sittings {
+                for _ in 0..<count { strategy.endSitting(resource, isSpent: false) }
+            }
+            _ = Self.evict(.max, &strategy, &kept)
+            #expect(kept.isEmpty, "\(maker.name) leaves \(kept.count)")
+        }
+    }
+
+    @Test("A thousand that are read are not looked through for each that goes", arguments: makers.map(\.name))
+    func manyOpen(name: String) throws {
+        var strategy = try #require(Self.makers.first { $0.name == name }).make()
+        var kept: [Int: EvictableBytes] = [:]
+        for resource in 0..<1001 {
+            kept[resource] = Self.song
+            strategy.update(resource, fingerprint: UInt64(resource), Self.song)
+            if resource < 1000 { strategy.beginSitting(resource) }
+        }
+        let victims = Self.evict(.max, &strategy, &kept)
+        #expect(Set(victims.map(\.resource)) == [1000])
+        #expect(kept.count == 1000)
+    }
+
+    @Test("Least recently used: what was begun or ended last goes last, whole")
+    func leastRecentlyUsed() {
+        var strategy: any EvictionStrategy = LeastRecentlyUsed()
+        var kept: [Int: EvictableBytes] = [:]
+        for resource in 0..<3 {
+            kept[resource] = Self.song
+            strategy.update(resource, fingerprint: UInt64(resource), Self.song)
+        }
+        strategy.beginSitting(0)
+        strategy.endSitting(0, isSpent: false)
+        let victims = Self.evict(.max, &strategy, &kept)
+        #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
+    }
+
+    @Test("Standard: what was played again outlives a scan of a hundred times the capacity, and all keep their starts")
+    func scan() {
+        var strategy: any EvictionStrategy = StandardEviction()
+        var kept: [Int: EvictableBytes] = [:]
+        let capacity = 10 * Self.song.total
+        func play(_ resource: Int) {
+            strategy.beginSitting(resource)
+            kept[resource] = Self.song
+            strategy.update(resource, fingerprint: UInt64(resource), Self.song)
+            strategy.endSitting(resource, isSpent: false)
+            let used = kept.values.reduce(0) { $0 + $1.total }
+            if used > capacity { _ = Self.evict(used - capacity, &strategy, &kept) }
+        }
+        for _ in 0..<2 { for favourite in 0..<4 { play(favourite) } }
+        for other in 10..<1010 { play(other) }
+        for favourite in 0..<4 { #expect(kept[favourite] == Self.song) }
+        // 15 % of the capacity is 37 starts.
+        #expect((1000..<1009).allSatisfy { kept[$0]?.start == Self.song.start })
+        #expect(kept.values.count { $0.body == 0 } > 20)
+    }
+
+    @Test("Standard: a film that nobody has seen again goes before songs that came earlier")
+    func film() {
+        var strategy: any EvictionStrategy = StandardEviction()
+        var kept: [Int: EvictableBytes] = [:]
+        for resource in 0..<10 { kept[resource] = Self.song }
+        kept[10] = EvictableBytes(start: 4 * Self.block, body: 30_000 * Self.block)
+        for resource in 0...10 {
+            strategy.update(resource, fingerprint: UInt64(resource), kept[resource] ?? EvictableBytes())
+        }
+        #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(10, .body)])
+        #expect(kept[10]?.start == 4 * Self.block)
+    }
+
+    @Test("Standard: what is played once goes first when it has been heard, also what was played often")
+    func spent() {
+        var strategy: any EvictionStrategy = StandardEviction()
+        var kept: [Int: EvictableBytes] = [:]
+        for resource in 0..<5 {
+            kept[resource] = Self.song
+            strategy.update(resource, fingerprint: UInt64(resource), Self.song)
+        }
+        for _ in 0..<3 {
+            strategy.beginSitting(3)
+            strategy.endSitting(3, isSpent: true)
+        }
+        #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
+        // Heard again, it is as any other until that sitting has ended.
+        strategy.update(3, fingerprint: 3, Self.song)
+        strategy.endSitting(4, isSpent: true)
+        #expect(strategy.nextVictim(isLastResort: false)?.resource != 4)
+    }
+
+    @Test(
+        "Of a body, what was heard goes first, then what lies far ahead; the start goes last, its beginning at the end")
+    func parts() {
+        let block = Self.block
+        let parts = EvictableParts(stop: 50 * block + 7)
+        let landed: ByteRangeSet = [0..<100 * block]
+        #expect(parts.count(landed) == EvictableBytes(start: 11 * block, body: 89 * block))
+        #expect(parts.ranges(2 * block, of: .body, in: landed) == [4 * block..<6 * block])
+        #expect(
+            parts.ranges(60 * block, of: .body, in: landed) == [4 * block..<48 * block, 84 * block..<100 * block])
+        #expect(
+            ByteRangeSet(parts.ranges(.max, of: .body, in: landed))
+                == [4 * block..<48 * block, 55 * block..<100 * block])
+        #expect(parts.ranges(block, of: .start, in: landed) == [54 * block..<55 * block])
+        #expect(parts.ranges(9 * block, of: .start, in: landed) == [48 * block..<55 * block, 2 * block..<4 * block])
+        let fresh = EvictableParts()
+        #expect(fresh.ranges(block + 1, of: .whole, in: [0..<10 * block + 5]) == [9 * block..<10 * block + 5])
+        #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])
+    }
+}
