@@ -8,7 +8,7 @@ enum SpoolBenchmarks {
     /// A benchmark is a file with one of these; add it here.
     static let all: [Benchmark] = {
         var all: [Benchmark] = [
-            .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
+            .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany, .policies,
         ]
         #if os(Linux)
         all += [.besideLeaving, .besideStart]
@@ -19,6 +19,12 @@ enum SpoolBenchmarks {
     static func main() async throws {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let task = BenchmarkTask(arguments) { return try await task.run() }
+        if let options = try PolicyOptions(arguments) {
+            let comparison = PolicyComparison(options)
+            if options.isJSON { return print(try comparison.json()) }
+            for table in try comparison.report().tables { print("\(table)\n") }
+            return
+        }
         if let unknown = arguments.first(where: { name in !all.contains { $0.isMeant(by: name) } }) {
             let list = all.map { "  \($0.name)  \($0.summary)\n" }.joined()
             FileHandle.standardError.write(Data("error: no benchmark '\(unknown)'; there are:\n\(list)".utf8))

@@ -1,0 +1,118 @@
+/// What no policy can pass, since it knows all that comes: Belady's algorithm on blocks, which takes a block in only where
+/// that pays. Scans are left out: as what they read is what somebody plays later, a policy may pass the bound there.
+struct PlayBounds: Sendable {
+    /// Bytes read that were there, of all that were read.
+    var byteHit: Double
+    /// Sittings that could start at once, of all.
+    var startHit: Double
+
+    /// - Parameter capacity: Blocks.
+    init(_ trace: PlayTrace, capacity: Int) {
+        var offsets: [Int32] = []
+        var count: Int32 = 0
+        for resource in trace.resources {
+            offsets.append(count)
+            count += resource.blockCount
+        }
+        var blocks: [Int32] = []
+        var warmUp = 0
+        for (number, event) in trace.events.enumerated() {
+            if number == trace.warmUpCount { warmUp = blocks.count }
+            guard !event.flags.contains(.scan) else { continue }
+            for block in event.blocks { blocks.append(offsets[Int(event.resource)] + block) }
+        }
+        var kept = Self.kept(blocks, counting: nil, capacity: capacity, blockCount: Int(count))
+        let read = blocks.count - warmUp
+        byteHit = read == 0 ? 0 : Double(kept[warmUp...].count { $0 }) / Double(read)
+
+        // A sitting's start blocks are read by its first events.
+        var starts: [Int32: [Int32]] = [:]
+        for event in trace.events where event.flags.contains(.start) && !event.flags.contains(.scan) {
+            starts[event.sitting] = trace.startBlocks(of: event)
+        }
+        var isStart: [Bool] = []
+        var startSitting: [Int32] = []
+        var wanted = starts.mapValues { Set($0) }
+        for event in trace.events where !event.flags.contains(.scan) {
+            for block in event.blocks {
+                let isWanted = wanted[event.sitting]?.remove(block) != nil
+                isStart.append(isWanted)
+                startSitting.append(isWanted ? event.sitting : -1)
+            }
+        }
+        kept = Self.kept(blocks, counting: isStart, capacity: capacity, blockCount: Int(count))
+        var missing: Set<Int32> = []
+        for index in isStart.indices where isStart[index] && !kept[index] { missing.insert(startSitting[index]) }
+        for (sitting, rest) in wanted where !rest.isEmpty { missing.insert(sitting) }
+        let counted = trace.events[trace.warmUpCount...].filter {
+            $0.flags.contains(.start) && !$0.flags.contains(.scan)
+        }
+        startHit =
+            counted.isEmpty
+            ? 0 : Double(counted.count { !missing.contains($0.sitting) }) / Double(counted.count)
+    }
+
+    /// Which accesses find their block, if what counts are those of `isCounted`; nil: all.
+    private static func kept(
+        _ blocks: [Int32], counting isCounted: [Bool]?, capacity: Int, blockCount: Int
+    ) -> [Bool] {
+        // For each access the next one of its block that counts; worked out from the end.
+        var last = [Int32](repeating: -1, count: blockCount)
+        var next = [Int32](repeating: -1, count: blocks.count)
+        for index in blocks.indices.reversed() {
+            let block = Int(blocks[index])
+            next[index] = last[block]
+            if (isCounted?[index] ?? true) { last[block] = Int32(index) }
+        }
+        var kept = [Bool](repeating: false, count: blocks.count)
+        // What has been used is at the bottom by itself: its time has passed.
+        var heap = LatestUses()
+        var used = 0
+        for index in blocks.indices {
+            if kept[index], (isCounted?[index] ?? true) { used -= 1 }
+            let use = next[index]
+            guard use >= 0, !kept[Int(use)] else { continue }
+            if used >= capacity {
+                guard let latest = heap.latest, latest > use else { continue }
+                heap.removeLatest()
+                kept[Int(latest)] = false
+                used -= 1
+            }
+            kept[Int(use)] = true
+            used += 1
+            heap.insert(use)
+        }
+        return kept
+    }
+}
+
+/// A heap of places in a trace, the latest on top.
+private struct LatestUses {
+    private var uses: [Int32] = []
+
+    var latest: Int32? { uses.first }
+
+    mutating func insert(_ use: Int32) {
+        uses.append(use)
+        var place = uses.count - 1
+        while place > 0, uses[(place - 1) / 2] < uses[place] {
+            uses.swapAt(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
+
+    mutating func removeLatest() {
+        uses.swapAt(0, uses.count - 1)
+        uses.removeLast()
+        var place = 0
+        while true {
+            var largest = place
+            for child in [2 * place + 1, 2 * place + 2] as ContiguousArray where child < uses.count {
+                if uses[child] > uses[largest] { largest = child }
+            }
+            guard largest != place else { return }
+            uses.swapAt(place, largest)
+            place = largest
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+
+extension PlayTrace {
+    /// Reads a trace file: `r ID BLOCKS CLASS` declares a resource (class 0 song, 1 podcast, 2 film, 3 short video), then
+    /// `TIME ID FIRST COUNT SITTING FLAGS` tells what was read, in order of time: seconds, blocks of 64 KiB, and the sum of
+    /// 1 for a sitting's start, 2 its end, 4 completed, 8 scan. Empty lines and those that begin with `#` say nothing.
+    ///
+    /// - Throws: ``BenchmarkError`` that names the line.
+    init(text: String, name: String) throws {
+        var numbers: [String: Int32] = [:]
+        var resources: [Resource] = []
+        var events: [Event] = []
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let fields = line.split(whereSeparator: \.isWhitespace)
+            guard let first = fields.first, !first.hasPrefix("#") else { continue }
+            func refuse(_ why: String) -> BenchmarkError { BenchmarkError("\(name), line \(index + 1): \(why)") }
+            if first == "r" {
+                guard fields.count == 4, let blocks = Int32(fields[2]), (1...1 << 30).contains(blocks),
+                    let kind = Int(fields[3]).flatMap(Kind.init)
+                else { throw refuse("not “r ID BLOCKS CLASS”") }
+                guard numbers.updateValue(Int32(resources.count), forKey: String(fields[1])) == nil else {
+                    throw refuse("resource \(fields[1]) is declared twice")
+                }
+                resources.append(Resource(blockCount: blocks, kind: kind))
+                continue
+            }
+            guard fields.count == 6, let time = Double(fields[0]), time.isFinite, let begin = Int32(fields[2]),
+                let count = Int32(fields[3]), let sitting = Int32(fields[4]), let flags = UInt8(fields[5])
+            else { throw refuse("not “TIME ID FIRST COUNT SITTING FLAGS”") }
+            guard let resource = numbers[String(fields[1])] else { throw refuse("no resource \(fields[1])") }
+            guard begin >= 0, count >= 0, begin <= resources[Int(resource)].blockCount - count else {
+                throw refuse("blocks beyond the resource's end")
+            }
+            guard time >= events.last?.time ?? time else { throw refuse("earlier than the line before") }
+            events.append(
+                Event(
+                    time: time, resource: resource, first: begin, count: count, sitting: sitting,
+                    flags: Flags(rawValue: flags)))
+        }
+        self.init(name: name, resources: resources, events: events)
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+
+/// What may follow `policies` on the command line.
+struct PolicyOptions: Sendable {
+    /// Trace files; none: the seeded traces.
+    var files: [String] = []
+    /// Parts of the footprint, in percent.
+    var capacities: [Double] = [1, 5, 20]
+    var isJSON = false
+
+    /// Nil unless `policies` comes first and something else after it.
+    ///
+    /// - Throws: ``BenchmarkError`` for an option that there is not.
+    init?(_ arguments: [String]) throws {
+        guard arguments.count > 1, arguments[0] == "policies", arguments[1].hasPrefix("--") else { return nil }
+        var rest = arguments.dropFirst()
+        while let option = rest.popFirst() {
+            switch option {
+            case "--json": isJSON = true
+            case "--trace":
+                guard let file = rest.popFirst() else { throw BenchmarkError("--trace needs a file") }
+                files.append(file)
+            case "--capacity":
+                guard let percent = rest.popFirst().flatMap(Double.init), percent > 0, percent <= 100 else {
+                    throw BenchmarkError("--capacity needs a number of percent, above 0 and at most 100")
+                }
+                capacities = [percent]
+            default: throw BenchmarkError("“policies” has no option “\(option)”")
+            }
+        }
+    }
+
+    init() {}
+
+    /// The traces, one at a time, since some are large.
+    func traces() throws -> [@Sendable () -> PlayTrace] {
+        guard !files.isEmpty else { return PlayTraces.all }
+        return try files.map { file in
+            let trace = try PlayTrace(text: String(contentsOfFile: file, encoding: .utf8), name: file)
+            return { trace }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import ByteRanges
+import SpoolStorage
+
+/// Replays a trace over a cache that keeps no bytes, with the policy that a real one has.
+struct PolicySimulator {
+    /// What came of a trace.
+    struct Outcome: Sendable {
+        var readBlocks = 0
+        var hitBlocks = 0
+        var starts = 0
+        var startHits = 0
+        /// Nanoseconds that the policy took, all events counted, and blocks that were read by them.
+        var policyNanoseconds = 0.0
+        var allBlocks = 0
+
+        var byteHit: Double { readBlocks == 0 ? 0 : Double(hitBlocks) / Double(readBlocks) }
+        var startHit: Double { starts == 0 ? 0 : Double(startHits) / Double(starts) }
+        /// Bytes that the origin sent for what was counted.
+        var originBytes: Int64 { Int64(readBlocks - hitBlocks) * 65_536 }
+    }
+
+    private struct Resource {
+        var landed = ByteRangeSet()
+        var parts = EvictableParts()
+        var sittings = 0
+        /// Where the last of its players is.
+        var position: Int64 = 0
+    }
+
+    private let trace: PlayTrace
+    private let capacity: Int64
+    private let hasHint: Bool
+    private var strategy: any EvictionStrategy
+    private var resources: [Resource]
+    private var used: Int64 = 0
+    private var open: [Int] = []
+    private var timer = PolicyTimer()
+
+    /// - Parameters:
+    ///   - capacity: Blocks.
+    ///   - hasHint: Whether the app says of podcasts and films that they are played once.
+    init(_ trace: PlayTrace, capacity: Int, strategy: any EvictionStrategy, hasHint: Bool = false) {
+        self.trace = trace
+        self.capacity = Int64(capacity) * 65_536
+        self.strategy = strategy
+        self.hasHint = hasHint
+        resources = Array(repeating: Resource(), count: trace.resources.count)
+    }
+
+    mutating func run() -> Outcome {
+        var outcome = Outcome()
+        for (index, event) in trace.events.enumerated() {
+            let isCounted = index >= trace.warmUpCount && !event.flags.contains(.scan)
+            let resource = Int(event.resource)
+            if event.flags.contains(.start) {
+                if isCounted {
+                    outcome.starts += 1
+                    let isThere = trace.startBlocks(of: event).allSatisfy {
+                        resources[resource].landed.contains(Int64($0) * 65_536)
+                    }
+                    if isThere { outcome.startHits += 1 }
+                }
+                beginSitting(resource)
+            }
+            let range = Int64(event.first) * 65_536..<Int64(event.first + event.count) * 65_536
+            let hit = Int(resources[resource].landed.intersection(range).byteCount / 65_536)
+            outcome.allBlocks += Int(event.count)
+            if isCounted {
+                outcome.readBlocks += Int(event.count)
+                outcome.hitBlocks += hit
+            }
+            if event.count > 0 { resources[resource].position = range.lowerBound }
+            if hit < event.count { land(range, resource) }
+            if event.flags.contains(.end) { endSitting(resource, event) }
+        }
+        outcome.policyNanoseconds = timer.nanoseconds
+        return outcome
+    }
+
+    private mutating func beginSitting(_ resource: Int) {
+        resources[resource].sittings += 1
+        open.append(resource)
+        timer.measure { strategy.beginSitting(resource) }
+    }
+
+    private mutating func endSitting(_ resource: Int, _ event: PlayTrace.Event) {
+        guard resources[resource].sittings > 0 else { return }
+        resources[resource].sittings -= 1
+        if let place = open.firstIndex(of: resource) { open.remove(at: place) }
+        let isCompleted = event.flags.contains(.completed)
+        resources[resource].parts.stop = isCompleted ? nil : Int64(event.first + event.count) * 65_536
+        let isSpent = hasHint && isCompleted && trace.resources[resource].kind.playsOnce
+        timer.measure { strategy.endSitting(resource, isSpent: isSpent) }
+        update(resource)
+    }
+
+    private mutating func update(_ resource: Int) {
+        let bytes = resources[resource].parts.count(resources[resource].landed)
+        timer.measure { strategy.update(resource, fingerprint: UInt64(resource), bytes) }
+    }
+
+    private mutating func land(_ range: Range<Int64>, _ resource: Int) {
+        // Block by block would be the same, but slower; in pieces, so that a small cache is a window.
+        var next = range.lowerBound
+        while next < range.upperBound {
+            let piece = next..<min(range.upperBound, next + max(65_536, min(capacity / 4, 64 * 65_536)))
+            let missing = piece.upperBound - piece.lowerBound - resources[resource].landed.intersection(piece).byteCount
+            if missing > 0, makeRoom(missing, for: piece, resource) {
+                let before = resources[resource].landed.byteCount
+                resources[resource].landed.insert(piece)
+                used += resources[resource].landed.byteCount - before
+            }
+            next = piece.upperBound
+        }
+        update(resource)
+    }
+
+    private mutating func makeRoom(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
+        evictUnused(count, isLastResort: false)
+        // What is being read, by those who read it: what is behind them, from its beginning.
+        for resource in [reader] + open where used + count > capacity {
+            let position = resource == reader ? piece.lowerBound : resources[resource].position
+            let behind = resources[resource].landed.intersection(
+                min(4 * 65_536, position)..<max(min(4 * 65_536, position), position - 16 * 65_536))
+            var rest = used + count - capacity
+            var ranges: [Range<Int64>] = []
+            for range in behind where rest > 0 {
+                ranges.append(range.lowerBound..<min(range.upperBound, range.lowerBound + rest))
+                rest -= ranges[ranges.count - 1].upperBound - range.lowerBound
+            }
+            evict(ranges, resource)
+        }
+        evictUnused(count, isLastResort: true)
+        return used + count <= capacity
+    }
+
+    private mutating func evictUnused(_ count: Int64, isLastResort: Bool) {
+        var fruitless = 0
+        while used + count > capacity, fruitless < 100 {
+            guard let victim = timer.measure({ strategy.nextVictim(isLastResort: isLastResort) }) else { break }
+            let ranges = resources[victim.resource].parts.ranges(
+                used + count - capacity, of: victim.part, in: resources[victim.resource].landed)
+            if ranges.isEmpty {
+                fruitless += 1
+                timer.measure { strategy.passOver(victim.resource) }
+            }
+            evict(ranges, victim.resource)
+        }
+    }
+
+    private mutating func evict(_ ranges: [Range<Int64>], _ resource: Int) {
+        guard !ranges.isEmpty else { return }
+        let before = resources[resource].landed.byteCount
+        for range in ranges { resources[resource].landed.remove(range) }
+        used -= before - resources[resource].landed.byteCount
+        update(resource)
+    }
+}
+
+/// How long the policy takes, without what is around it: also without the clock's own time.
+private struct PolicyTimer {
+    private(set) var nanoseconds = 0.0
+    private let ofClock: Double
+
+    init() {
+        let begin = ContinuousClock.now
+        var last = begin
+        for _ in 0..<10_000 { last = ContinuousClock.now }
+        ofClock = Self.nanoseconds(last - begin) / 10_000
+    }
+
+    mutating func measure<R>(_ body: () -> R) -> R {
+        let start = ContinuousClock.now
+        let result = body()
+        nanoseconds += max(0, Self.nanoseconds(ContinuousClock.now - start) - ofClock)
+        return result
+    }
+
+    private static func nanoseconds(_ duration: Duration) -> Double { Double(duration.components.attoseconds) / 1e9 }
+}
