@@ -20,10 +20,10 @@ extension OpenResource {
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
-        let stored = try await store.lease(own, user: nil)?.generation.description
-        // One that is only beginning has the key, too.
-        guard let description = stored ?? store.openDescription(of: own),
-            let freshness = StoredFreshness(encoded: description.fields),
+        // One that is only beginning has the key, too, and will take the place of what is stored there.
+        var description = store.openDescription(of: own)
+        if description == nil { description = try await store.lease(own, user: nil)?.generation.description }
+        guard let description, let freshness = StoredFreshness(encoded: description.fields),
             !freshness.matches(fields)
         else { return (own, own == everyone ? [] : [everyone]) }
         let selected = CacheKey(own.hash + "\n" + freshness.selection(by: fields))

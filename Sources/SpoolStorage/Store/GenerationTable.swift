@@ -66,6 +66,12 @@ struct GenerationTable: Sendable {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
 
+    /// The newest version that has begun under the key, or if there is none the one that is open.
+    func newest(_ key: CacheKey) -> Generation? {
+        guard !removing.contains(key) else { return nil }
+        return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
+    }
+
     /// Those that are open and used, least recently leased first.
     var used: [Life] { lives.values.filter { $0.leases > 0 }.sorted { $0.stamp < $1.stamp } }
 

@@ -161,9 +161,9 @@ extension Store: GenerationOwner {
         return makeLease(generation, user)
     }
 
-    /// What is known of the newest version that is open under the key, or has begun.
+    /// What is known of the newest version that has begun under the key, or is open.
     package func openDescription(of key: CacheKey) -> GenerationDescription? {
-        table.withLock { $0.open(key).first }?.description
+        table.withLock { $0.newest(key) }?.description
     }
 
     /// What is known of each version that is open, or has begun, by its key.

@@ -103,6 +103,43 @@ struct StoredVariantsTests {
         }
     }
 
+    @Test("Under http, clients that ask at once for what has begun to vary each get their own variant")
+    func beginningToVary() async throws {
+        let languages = ["de", "fr"]
+        let varies = Mutex(false)
+        let stage = try MemoryStage([:], freshness: .http)
+        try await stage.session { cache in
+            for round in 0..<200 {
+                varies.withLock { $0 = false }
+                stage.origin.script("/\(round)") { request, _ in
+                    let varies = varies.withLock { $0 }
+                    let language = request.headerFields[.acceptLanguage] ?? "none"
+                    var head = HTTPResponse(status: .ok)
+                    head.headerFields[.contentType] = "audio/mpeg"
+                    head.headerFields[.cacheControl] = varies ? "max-age=1000" : "max-age=0"
+                    head.headerFields[.eTag] = varies ? "\"\(language)\"" : "\"all\""
+                    head.headerFields[.vary] = varies ? "Accept-Language" : nil
+                    head.headerFields[.contentLength] = "\(Self.length)"
+                    return .init(
+                        head, .pattern(varies ? Self.pattern(language) : PatternBytes(seed: 3, length: Self.length)))
+                }
+                func media(_ language: String) -> MediaResource {
+                    cache.media(
+                        for: MediaSource(url: stage.url("/\(round)"), headerFields: [.acceptLanguage: language]))
+                }
+                try await media("de").check(.all, PatternBytes(seed: 3, length: Self.length))
+                varies.withLock { $0 = true }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for language in languages {
+                        let media = media(language)
+                        group.addTask { try await media.check(.all, Self.pattern(language)) }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+        }
+    }
+
     @Test("Under http, a variant that has only begun is removed with its resource")
     func begun() async throws {
         let stage = try MemoryStage(
