@@ -21,6 +21,9 @@ struct CacheStatus: Sendable, Hashable {
         }
     }
 
+    /// The value for a hit, where the node has no name.
+    static let plainHit = "spool; hit"
+
     var outcome: Outcome
     /// The node's name, in `detail`.
     var node: String?

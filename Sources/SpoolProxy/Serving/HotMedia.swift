@@ -19,6 +19,8 @@ struct HotMedia: Sendable {
     private let response: StoredResponse
     private let length: Int64
     private let usesFreshness: Bool
+    /// Whether the origin told its own `Date`.
+    private let hasDate: Bool
     /// Whether who asks with an `Origin` goes the long way: the response, or what is said about it, depends on that.
     private let readsOrigin: Bool
     /// The fields that each response has.
@@ -42,7 +44,8 @@ struct HotMedia: Sendable {
         var constant = head.fields
         for name in Self.dynamic { constant[name] = nil }
         // Of now, where the origin did not tell its own.
-        if response.fields[.date] == nil { constant[.date] = nil }
+        hasDate = response.fields[.date] != nil
+        if !hasDate { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]
         constant[.cacheStatus] = CacheStatus(outcome: .hit, node: node).text
         target = request.target
@@ -100,7 +103,7 @@ struct HotMedia: Sendable {
         head.writeString(String(slice.count))
         head.writeStaticString("\r\nAge: ")
         head.writeString(String(response.age(at: now)))
-        if response.fields[.date] == nil {
+        if !hasDate {
             head.writeStaticString("\r\nDate: ")
             head.writeString(date.text)
         }

@@ -158,6 +158,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         let began = ContinuousClock.now
         service.began()
         setStallDeadline()
+        let cork = Cork(context.channel)
         context.write(wrapOutboundOut(.byteBuffer(hit.head)), promise: nil)
         let count = hit.slice.count
         let sent = SentSlice(hit.slice, hit.descriptor)
@@ -174,6 +175,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             self.responded(keeps: isSent)
         }
         context.writeAndFlush(wrapOutboundOut(sent.data), promise: written)
+        cork.release()
     }
 
     private func respond(to head: RequestHead, sink: RequestBodyStream?) {

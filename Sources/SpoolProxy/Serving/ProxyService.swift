@@ -101,7 +101,7 @@ final class ProxyService: Sendable {
         let entry = AccessLog.Entry(
             client: client.text, method: "GET", path: log == nil ? "" : responder.shownPath(of: request),
             status: status,
-            bytes: bytes, duration: ContinuousClock.now - began, cacheStatus: "spool; hit", outcome: .complete)
+            bytes: bytes, duration: ContinuousClock.now - began, cacheStatus: CacheStatus.plainHit, outcome: .complete)
         record(entry)
     }
 
