@@ -166,7 +166,8 @@ import Testing
         }
         #expect(error?.code == .timedOut)
         #expect(error?.message == "http://h/a sent fewer than 1000 bytes a second for 30.0 seconds")
-        #expect(calls.all == ["cancel"])
+        // Some pieces may have come before the reader took the one before: then more was asked for.
+        #expect(calls.all.filter { $0 != "resume" } == ["cancel"])
     }
 
     @Test("A redirect's body is not waited for: what has come of it is taken, the rest given up")
