@@ -167,6 +167,7 @@ let package = Package(
                 "SpoolOrigin",
                 "SpoolProxy",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: tools),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation

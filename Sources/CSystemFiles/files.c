@@ -4,6 +4,7 @@
 
 #ifdef __linux__
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -22,5 +23,15 @@ off_t c_system_files_next_hole(int file_descriptor, off_t offset) {
 ssize_t c_system_files_read_now(int file_descriptor, void *buffer, size_t count, off_t offset) {
     struct iovec whole = {.iov_base = buffer, .iov_len = count};
     return preadv2(file_descriptor, &whole, 1, offset, RWF_NOWAIT);
+}
+
+int c_system_files_has_aes(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_cpu_supports("aes") != 0;
+#elif defined(__aarch64__)
+    return (getauxval(AT_HWCAP) & (1UL << 3)) != 0; // HWCAP_AES
+#else
+    return 0;
+#endif
 }
 #endif

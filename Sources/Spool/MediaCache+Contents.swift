@@ -29,11 +29,15 @@ extension MediaCache {
 
     /// What a cache directory holds, without opening it: also while another process has it open.
     ///
-    /// - Parameter key: One resource only.
+    /// - Parameters:
+    ///   - key: One resource only.
+    ///   - encryptionKey: The key of an encrypted cache.
     /// - Throws: `CacheError`: `.notStored` when there is no cache in the directory, `.catalogTooNew`,
-    ///   `.catalogDamaged`, `.storage`.
-    public static func inspect(_ directory: URL, key: CacheKey? = nil) async throws -> [StoredResource] {
-        try await Store.inspect(path: directory.path, key: key).map { StoredResource($0) }
+    ///   `.catalogDamaged`, `.storage`, `.keyRequired`, `.keyRefused`.
+    public static func inspect(
+        _ directory: URL, key: CacheKey? = nil, encryptionKey: EncryptionKey? = nil
+    ) async throws -> [StoredResource] {
+        try await Store.inspect(path: directory.path, key: key, encryptionKey: encryptionKey).map { StoredResource($0) }
     }
 
     /// Keeps what is stored under a key from eviction, also across launches, until it is unpinned or removed.

@@ -1,6 +1,6 @@
 #if canImport(Combine)
 public import Combine
-public import SpoolStorage
+import SpoolStorage
 import Synchronization
 
 extension MediaCache {

@@ -92,7 +92,8 @@ public final class MediaCache: Sendable {
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         let wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction,
-            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit, isReadOnly: configuration.isReadOnly)
+            maximumAge: configuration.maximumAge, memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
+            isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey)
         let path = directory.path
         let opening = StoreOpening(on: executor) {
             try configuration.validate()
@@ -140,7 +141,8 @@ public final class MediaCache: Sendable {
     ///
     /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
     ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
-    ///   `.notStored` when it is only read and holds no cache,
+    ///   `.notStored` when it is only read and holds no cache, `.keyRequired` and `.keyRefused` when it is encrypted, or not,
+    ///   and the key is missing or another,
     ///   `.invalidArgument` when a value of the configuration is not possible. Media plays all the same.
     public func open() async throws { _ = try await context.opening.directory() }
 

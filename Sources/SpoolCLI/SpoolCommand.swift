@@ -13,9 +13,7 @@ struct SpoolCommand: AsyncParsableCommand {
             GetCommand.self, PreloadCommand.self, PlayCommand.self, ListCommand.self, InfoCommand.self, PinCommand.self,
             UnpinCommand.self,
             OfflineCommand.self, RemoveCommand.self, GarbageCollectCommand.self, ExportCommand.self, ImportCommand.self,
-            VerifyCommand.self,
-            DemoCommand.self,
-            ServeCommand.self, URLCommand.self,
+            VerifyCommand.self, RekeyCommand.self, DemoCommand.self, ServeCommand.self, URLCommand.self,
         ])
 
     // Here as well as in each command, so that they may stand before the verb or after it.

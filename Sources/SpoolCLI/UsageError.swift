@@ -59,8 +59,11 @@ struct UsageError {
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
             ("--listen", "an address and a port, such as 127.0.0.1:8787"),
             ("--admin", "an address and a port, such as 127.0.0.1:8788"),
+            ("--eviction", "lru, largest or never"), ("--max-age", "a time such as 90s, 30m, 12h or 30d"),
             ("--freshness", "http, immutable or revalidate"), ("--origin", "a URL, such as https://example.com"),
-            ("--output", "a file, or - for standard output"), ("--cache", "a directory"),
+            ("--output", "a file, or - for standard output"), ("--cache", "a directory"), ("--key-file", "a file"),
+            ("--passphrase-file", "a file"),
+            ("--new-key-file", "a file"), ("--new-passphrase-file", "a file"),
             ("<file>", "the file to write"),
             ("<url", "a URL with a host, such as https://example.com/film.mp4"),
         ]

@@ -10,6 +10,7 @@ enum Verbs {
         "open": "play", "watch": "play", "delete": "rm", "remove": "rm", "del": "rm", "clean": "gc", "evict": "gc",
         "prune": "gc", "copy": "export", "save": "export", "check": "verify", "fsck": "verify", "keep": "pin",
         "release": "unpin", "prefetch": "preload", "warm": "preload",
+        "encrypt": "rekey", "decrypt": "rekey",
     ]
 
     /// What to type instead of a word that stands where a verb should, also after `help`, and is none; nil if there is

@@ -14,10 +14,14 @@ struct MediaFixture {
     let scratch: ScratchDirectory
     let files = FaultyFileSystem()
     let pattern = PatternBytes(seed: 7, length: 1 << 20)
-    let sealer = BlockSealer(
-        secret: secret, resource: String(repeating: "0", count: 64), generation: identifier)
+    let sealer: BlockSealer
 
-    init() throws { scratch = try ScratchDirectory() }
+    init(format: BlockFormat = .plain) throws {
+        scratch = try ScratchDirectory()
+        sealer = BlockSealer(
+            secret: Self.secret, format: format, resource: String(repeating: "0", count: 64),
+            generation: Self.identifier)
+    }
 
     var path: String { scratch.file("a.media") }
 
@@ -38,6 +42,15 @@ struct MediaFixture {
     func read(_ range: Range<Int64>, from media: MediaFile) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0xEE, count: range.count)
         try bytes.withUnsafeMutableBytes { try media.read(range, into: $0) }
+        return bytes
+    }
+
+    /// What lies in the file.
+    func stored(_ range: Range<Int64>) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        _ = try bytes.withUnsafeMutableBytes {
+            try SystemFileSystem().openFile(path, .read).read(into: $0, at: range.lowerBound)
+        }
         return bytes
     }
 

@@ -13,23 +13,37 @@ final class StoreFixture: Sendable {
     /// The calendar, in seconds since 1970.
     let calendar = Mutex<Double>(1_700_000_000)
     let events = EventLog()
+    private let encryptionKey = Mutex<EncryptionKey?>(nil)
 
     init() throws { scratch = try ScratchDirectory() }
 
     var path: String { scratch.file("cache") }
 
     func open(
-        capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, memoryLimit: Int64 = 16 << 20,
+        capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, maximumAge: Duration? = nil,
+        memoryLimit: Int64 = 16 << 20,
         openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
     ) async throws -> Store {
         let configuration = Store.Configuration(
-            capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, memoryLimit: memoryLimit,
-            openFileLimit: openFileLimit)
+            capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, maximumAge: maximumAge,
+            memoryLimit: memoryLimit,
+            openFileLimit: openFileLimit, key: currentKey)
         return try await Store.open(
             path: path, configuration: configuration, fileSystem: files, executor: executor,
             clock: CacheClock(
                 clock: clock, now: { [self] in Date(timeIntervalSince1970: calendar.withLock { $0 }) }),
             report: { [events] in events.append($0) })
+    }
+
+    /// The key with which stores are opened from now on.
+    var currentKey: EncryptionKey? { encryptionKey.withLock { $0 } }
+    func setKey(_ number: Int?) { encryptionKey.withLock { $0 = Self.key(number: number) } }
+    func setKey(bytes count: Int) {
+        encryptionKey.withLock { $0 = EncryptionKey(bytes: Data(repeating: 7, count: count)) }
+    }
+
+    static func key(number: Int?) -> EncryptionKey? {
+        number.map { EncryptionKey(bytes: Data(repeating: UInt8($0), count: EncryptionKey.byteCount)) }
     }
 
     static func key(_ name: String) -> CacheKey { CacheKey(name) }

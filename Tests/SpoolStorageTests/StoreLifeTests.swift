@@ -43,6 +43,23 @@ struct StoreLifeTests {
         try await store.close()
     }
 
+    @Test("What a kill costs: a block that is complete is written down within a hundredth of a second")
+    func writtenDown() async throws {
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        let lease = try fixture.begin("a", length: 5 * block, in: store)
+        try await fixture.land(0..<block + 100, of: "a", in: lease.generation, ending: false)
+        try await fixture.clock.waitForSleepers(1)
+        fixture.clock.advance(by: .milliseconds(10))
+        var landed: ByteRangeSet = []
+        for _ in 0..<5000 where landed.isEmpty {
+            landed = try await Store.inspect(path: fixture.path, key: key).first?.landed ?? []
+        }
+        #expect(landed.contains(0..<block))
+        lease.end()
+        try await store.close()
+    }
+
     @Test("A new version stands beside the old one until a block of it has landed, then takes its place at once")
     func replacement() async throws {
         let store = try await fixture.open()

@@ -12,13 +12,16 @@ struct StoreRandomTests {
 
     @Test(
         "Any mixture of playing, landing, replacing, removing, evicting, checking, closing and failing: no wrong byte, the ledger right",
-        arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 12))
+        arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 16))
     func mixture(seed: UInt64) async throws {
         let fixture = try StoreFixture()
         for session in 0..<3 as Range<UInt64> {
             fixture.files.heal()
             if seed % 3 == 1, session > 0 { try fixture.noteUncleanEnd() }
             var random = SeededGenerator(seed &* 77 &+ session)
+            if seed % 4 == 2 { fixture.setKey(1) }
+            // What is stored is sealed anew while all this goes on.
+            if seed % 4 == 3, session > 0 { try await Self.rekey(fixture, to: session == 1 ? 1 : 2) }
             if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
             let store = try await fixture.open(
                 capacity: seed % 2 == 0 ? nil : 60 * Block.size, memoryLimit: 1 << 20, openFileLimit: 8)
@@ -43,6 +46,13 @@ struct StoreRandomTests {
             try await Self.readAll(store, fixture)
             try await store.close()
         }
+    }
+
+    private static func rekey(_ fixture: StoreFixture, to next: Int) async throws {
+        try await Store.beginRekeying(
+            path: fixture.path, from: fixture.currentKey, to: StoreFixture.key(number: next), fileSystem: fixture.files,
+            clock: CacheClock(clock: fixture.clock))
+        fixture.setKey(next)
     }
 
     /// The version whose bytes a generation holds stands in its description.

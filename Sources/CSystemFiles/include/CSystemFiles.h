@@ -22,4 +22,7 @@ off_t c_system_files_next_hole(int file_descriptor, off_t offset);
 /// ENOSYS on kernels before 4.14.
 ssize_t c_system_files_read_now(int file_descriptor, void *buffer, size_t count, off_t offset);
 
+/// Whether the processor has instructions for AES.
+int c_system_files_has_aes(void);
+
 #endif

@@ -125,8 +125,9 @@ public struct Downloads: Sendable {
     }
 
     /// What the sets of a cache directory have, without opening it: also while another process has it.
-    package static func inspect(_ directory: URL) async throws -> [DownloadSet] {
-        DownloadSet.sets(of: try await Store.inspectDownloads(path: directory.path)) { DownloadSet.Item($0) }
+    package static func inspect(_ directory: URL, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadSet] {
+        let downloads = try await Store.inspectDownloads(path: directory.path, encryptionKey: encryptionKey)
+        return DownloadSet.sets(of: downloads) { DownloadSet.Item($0) }
     }
 
     /// One for each cache.

@@ -11,6 +11,11 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether the directory is only read, as by an app's extension beside the app: what is stored plays from it, also
     /// while another process has it; nothing else is kept, nothing in it is changed, and it is never locked.
     public var isReadOnly = false
+    /// What the files and the catalog are enciphered with; nil: with nothing.
+    ///
+    /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened: media
+    /// plays without being kept. ``MediaCache/rekey(_:from:to:)`` changes it.
+    public var encryptionKey: EncryptionKey?
     /// When what is stored may be used without asking the origin.
     public var freshness = FreshnessPolicy.immutable
     /// Which URLs mean the same media file.
@@ -25,6 +30,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var memoryLimit: Int64 = 16 << 20
     /// What goes first when room is needed.
     public var eviction = EvictionPolicy.leastRecentlyUsed
+    /// How long what nobody plays is kept, also where there is room; what is pinned stays. Nil: as long as there is room.
+    public var maximumAge: Duration?
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
     package var followsRedirects = true
     /// Whether responses of any final status are kept as HTTP allows, and web pages, too: for a cache before a site, rather
@@ -51,6 +58,7 @@ public struct MediaCacheConfiguration: Sendable {
             }
         }
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
+        if let maximumAge { try check(maximumAge > .zero, "maximumAge", maximumAge, "it must be positive") }
         try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
         try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")
         try check(

@@ -224,7 +224,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     private func chunkNow(_ range: Range<Int64>, holding lease: Lease) -> MediaChunk? {
-        if handsOutSlices { return lease.generation.sliceNow(range, holding: lease).map { MediaChunk($0) } }
+        if handsOutSlices, lease.generation.handsOutSlices {
+            return lease.generation.sliceNow(range, holding: lease).map { MediaChunk($0) }
+        }
         let data = lease.generation.dataNow(at: range.lowerBound, count: range.count)
         return data.map { MediaChunk(offset: range.lowerBound, data: $0) }
     }
@@ -401,7 +403,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     private func chunk(_ range: Range<Int64>, of generation: Generation) throws -> MediaChunk {
-        if handsOutSlices, !generation.isShared { return MediaChunk(try generation.slice(range)) }
+        if handsOutSlices, generation.handsOutSlices { return MediaChunk(try generation.slice(range)) }
         return MediaChunk(offset: range.lowerBound, data: try generation.read(range))
     }
 

@@ -12,6 +12,8 @@ struct CacheOptions: ParsableArguments {
         completion: .directory)
     var cachePath: String?
 
+    @OptionGroup var keys: KeyOptions
+
     @Flag(help: "Print one JSON value on standard output, and nothing else there.")
     var json = false
 

@@ -75,21 +75,13 @@ struct FetchOptions: ParsableArguments {
         for header in headers {
             switch header {
             case .field(let header): fields.append(header.field)
-            case .file(let path): for field in try read(path) { fields.append(field) }
+            case .file(let path): for field in try HeaderFile(path: path).fields { fields.append(field) }
             }
         }
         if let path = environment["SPOOL_HEADERS"], !path.isEmpty {
             let given = fields
-            for field in try read(path) where given[field.name] == nil { fields.append(field) }
+            for field in try HeaderFile(path: path).fields where given[field.name] == nil { fields.append(field) }
         }
         return fields
-    }
-
-    private func read(_ path: String) throws -> [HTTPField] {
-        let file = try HeaderFile(path: path)
-        if file.isReadableByOthers {
-            Warning.readableHeaders.tell("other users can read “\(path)”: “chmod 600” keeps what is in it private")
-        }
-        return file.fields
     }
 }

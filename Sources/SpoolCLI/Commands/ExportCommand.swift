@@ -33,9 +33,9 @@ struct ExportCommand: AsyncParsableCommand {
             let cache = try await options.openNow()
             try await options.use(cache) { try await $0.export(url.key, to: target) }
         } catch let error as CacheError where error.code == .directoryInUse {
-            let (key, path) = (url.key, options.directory.path)
+            let (key, path, encryptionKey) = (url.key, options.directory.path, try options.keys.key())
             let isDone = try await BlockingExecutor(threadLimit: 1).run {
-                try StoredReader(path: path, key: key)?.export(to: target) != nil
+                try StoredReader(path: path, key: key, encryptionKey: encryptionKey)?.export(to: target) != nil
             }
             guard isDone else { throw url.notStored }
         }
@@ -47,8 +47,8 @@ struct ExportCommand: AsyncParsableCommand {
     /// Writes the media to standard output; needs nothing of the cache but to read it.
     private func deliver(_ media: StoredResource) async throws {
         let executor = BlockingExecutor(threadLimit: 1)
-        let (key, path) = (url.key, options.directory.path)
-        let stored = try await executor.run { try StoredReader(path: path, key: key) }
+        let (key, path, encryptionKey) = (url.key, options.directory.path, try options.keys.key())
+        let stored = try await executor.run { try StoredReader(path: path, key: key, encryptionKey: encryptionKey) }
         guard let stored else { throw url.notStored }
         let length = try stored.completeLength()
         let target = try await OutputTarget(file)

@@ -48,12 +48,14 @@ struct GetCommand: AsyncParsableCommand {
         let range = range?.range ?? .all
         let upstream = fetching.upstream()
         let cache: MediaCache
+        var isServers = false
         do {
             cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
             // What is stored can be read beside the process that has it, unless there is something to be changed.
             if fetching.room.capacity == nil,
-                let beside = try await FetchBeside(range, of: url.key, in: options.directory)
+                let beside = try await FetchBeside(
+                    range, of: url.key, in: options.directory, encryptionKey: options.keys.key())
             {
                 let outcome = try await beside.run(to: try await target())
                 var counts = TransferStatistics()
@@ -64,6 +66,7 @@ struct GetCommand: AsyncParsableCommand {
                 cache = try await options.openWhenFree(upstream)
             } catch let server as HoldingServer {
                 cache = try await options.open(beside: server)
+                isServers = true
             }
         }
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
@@ -73,7 +76,7 @@ struct GetCommand: AsyncParsableCommand {
             return (try await fetch.run(), media, warnings)
         }
         await warnings.end()
-        try await report(outcome, of: source, counts: media.statistics)
+        try await report(outcome, of: source, counts: media.statistics, isServers: isServers)
     }
 
     private func getStream(_ source: MediaSource) async throws {
@@ -95,11 +98,28 @@ struct GetCommand: AsyncParsableCommand {
         return try await OutputTarget(output)
     }
 
-    private func report(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics) async throws {
-        // All bytes are delivered; a report without the stored ranges is better than none.
-        let kept = try? await options.contents(of: url.key)?.first
+    /// - Parameter isServers: Whether a server keeps what came, and writes it down in its own time.
+    private func report(
+        _ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, isServers: Bool = false
+    ) async throws {
+        var kept = try await stored()
+        var looks = isServers ? 20 : 0
+        while looks > 0, kept?.storedRanges.contains(outcome.range) != true {
+            try await Task.sleep(for: .milliseconds(25))
+            kept = try await stored()
+            looks -= 1
+        }
         let report = FetchReport(outcome, of: source, counts: counts, kept: kept)
         if options.json { return try Output.json(report) }
         if output != "-" { try Output.line(report.text) } else if Output.isWatched { Output.remark(report.text) }
+    }
+
+    private func stored() async throws -> StoredResource? {
+        do {
+            return try await options.contents(of: url.key)?.first
+        } catch is CacheError {
+            // All bytes are delivered; a report without the stored ranges is better than none.
+            return nil
+        }
     }
 }

@@ -14,7 +14,7 @@ struct OfflineListCommand: AsyncParsableCommand {
     func run() async throws {
         var sets: [DownloadSet] = []
         do {
-            sets = try await Downloads.inspect(options.directory)
+            sets = try await Downloads.inspect(options.directory, encryptionKey: options.keys.key())
         } catch let error as CacheError where error.code == .notStored {
             options.tellOfNoCache()
         }

@@ -11,10 +11,11 @@ struct FetchBeside {
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.beside")
 
     /// What is stored of the range, checked once; nil unless that is every byte of it.
-    init?(_ range: MediaRange, of key: CacheKey, in directory: URL) async throws {
+    init?(_ range: MediaRange, of key: CacheKey, in directory: URL, encryptionKey: EncryptionKey?) async throws {
         let executor = executor
         let found = try await executor.run { () throws -> (StoredReader, Range<Int64>)? in
-            guard let stored = try Self.reader(of: key, in: directory), let length = stored.record.description?.length
+            guard let stored = try Self.reader(of: key, in: directory, encryptionKey),
+                let length = stored.record.description?.length
             else { return nil }
             let start = range.start(in: length)
             let range = start..<max(start, min(length, range.end ?? length))
@@ -33,9 +34,11 @@ struct FetchBeside {
         (stored, self.range) = found
     }
 
-    private static func reader(of key: CacheKey, in directory: URL) throws -> StoredReader? {
+    private static func reader(
+        of key: CacheKey, in directory: URL, _ encryptionKey: EncryptionKey?
+    ) throws -> StoredReader? {
         do {
-            return try StoredReader(path: directory.path, key: key)
+            return try StoredReader(path: directory.path, key: key, encryptionKey: encryptionKey)
         } catch let error as CacheError where [.notStored, .storage].contains(error.code) {
             // The other process has not begun its catalog yet, or closes it just now.
             return nil

@@ -8,6 +8,8 @@ struct CommandFailure: Error {
         case interrupted
         /// A file for `--header @FILE` or `SPOOL_HEADERS` can't be read, or a line in it is no header field.
         case headerFile
+        /// A file for `--key-file` or `--passphrase-file` can't be read, or holds no key.
+        case keyFile
         /// Standard output or the target file can't be written.
         case unwritable
         /// Whoever read standard output has gone; not told, since nobody may be there to hear it.

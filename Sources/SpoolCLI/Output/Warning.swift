@@ -8,8 +8,8 @@ enum Warning: String, CaseIterable, Sendable {
     case changed
     /// Stored bytes were damaged, and are fetched again.
     case damaged
-    /// Other users can read a file of header fields.
-    case readableHeaders
+    /// Other users can read a file of header fields, a key or a passphrase.
+    case readableSecret
     /// The player could not jump there.
     case noJump
 

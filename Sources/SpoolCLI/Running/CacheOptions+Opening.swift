@@ -86,7 +86,7 @@ extension CacheOptions {
     /// The stored resources, read also while another process has the cache; nil where there is no cache.
     func contents(of key: CacheKey? = nil) async throws -> [StoredResource]? {
         do {
-            return try await MediaCache.inspect(directory, key: key)
+            return try await MediaCache.inspect(directory, key: key, encryptionKey: keys.key())
         } catch let error as CacheError where error.code == .notStored {
             return nil
         }
@@ -103,6 +103,7 @@ extension CacheOptions {
         var configuration = MediaCache.Configuration()
         configuration.logger = logger
         configuration.capacity = .remembered
+        configuration.encryptionKey = try keys.key()
         configure(&configuration)
         return try await MediaCache.opened(
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)

@@ -19,7 +19,14 @@ struct BlockMap: Sendable {
     /// Counts the times that bytes went away; what was read while it changed may be zeros of a punched hole.
     private(set) var removals: UInt64 = 0
 
-    /// Seals of earlier processes that have been read from the catalog and not been used yet.
+    /// Whether blocks are enciphered, so that their seals are needed at each read rather than at the first.
+    let keepsSeals: Bool
+    /// Seals that the catalog may not have yet, where they are needed at each read: made here, and not known to be written.
+    private var made: [Int64: BlockRecord] = [:]
+    /// Blocks whose seals were handed out to be written last.
+    private var taken: [Int64] = []
+    /// Seals of earlier processes that have been read from the catalog and not been used yet; where they are needed at each
+    /// read, some that were.
     private var stored: [Int64: BlockRecord] = [:]
     /// The newest seal of each block that has landed in part and was sealed or checked here.
     private var prefixSeals: [Int64: BlockRecord] = [:]
@@ -39,7 +46,8 @@ struct BlockMap: Sendable {
     /// Starts from what earlier processes recorded as landed; what can't be meant is left out.
     ///
     /// - Parameter isRecordStale: Whether the catalog has the blocks, but does not say what they hold together.
-    init(landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false) {
+    init(landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {
+        self.keepsSeals = keepsSeals
         self.isRecordStale = isRecordStale
         self.landed = landed.intersection(0..<Block.offsetLimit)
         for range in self.landed where range.lowerBound % Block.size != 0 {
@@ -84,19 +92,26 @@ struct BlockMap: Sendable {
     // MARK: - Seals of earlier processes
 
     /// The newest seal over landed bytes of the block at `index`, if it is here.
-    func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? stored[index] }
+    func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? made[index] ?? stored[index] }
 
     /// Takes seals from the catalog, unless bytes have gone since `removals` was what it was: they may be of others.
     mutating func add(stored records: [BlockRecord], since removals: UInt64) {
         guard removals == self.removals else { return }
+        for record in records where isStored(record) { keep(record) }
+    }
+
+    private mutating func keep(_ record: BlockRecord) {
         // What was read ahead and not used is read again rather than kept for ever.
         if stored.count > 4096 { stored = [:] }
-        for record in records where isStored(record) { stored[record.index] = record }
+        stored[record.index] = record
     }
 
     private func isStored(_ record: BlockRecord) -> Bool {
+        guard record.isPlausible else { return false }
+        // One that was read before more landed must not take the place of the newer one.
+        if keepsSeals { return landedCount(of: record.index) == Int64(record.length) }
         let start = Block.start(of: record.index)
-        return record.isPlausible && landed.contains(start) && !trusted.contains(start)
+        return landed.contains(start) && !trusted.contains(start)
     }
 
     // MARK: - Reading
@@ -147,7 +162,7 @@ struct BlockMap: Sendable {
     /// Notes that the bytes on disk are those that `record` was made from.
     mutating func trust(_ record: BlockRecord) {
         let count = landedCount(of: record.index)
-        stored[record.index] = nil
+        if !keepsSeals { stored[record.index] = nil }
         guard count >= Int64(record.length), !trusted.contains(record.range) else { return }
         trusted.insert(record.range)
         if !isComplete(record.index, count: count) { prefixSeals[record.index] = record }
@@ -188,7 +203,10 @@ struct BlockMap: Sendable {
     mutating func land(_ range: Range<Int64>, completing records: [BlockRecord]) {
         landed.insert(range)
         trusted.insert(range)
-        for record in records { prefixSeals[record.index] = nil }
+        for record in records {
+            prefixSeals[record.index] = nil
+            if keepsSeals { made[record.index] = record }
+        }
         fresh.append(contentsOf: records)
         checkInvariants()
     }
@@ -236,6 +254,7 @@ struct BlockMap: Sendable {
         landed.remove(blocks)
         trusted.remove(blocks)
         if !prefixSeals.isEmpty { prefixSeals = prefixSeals.filter { !indices.contains($0.key) } }
+        if !made.isEmpty { made = made.filter { !indices.contains($0.key) } }
         if !stored.isEmpty { stored = stored.filter { !indices.contains($0.key) } }
         if !fresh.isEmpty { fresh.removeAll { indices.contains($0.index) } }
         if !recorded.intersection(blocks).isEmpty { removed.insert(blocks) }
@@ -278,6 +297,12 @@ struct BlockMap: Sendable {
     /// Hands out what the catalog does not know yet, each change once; nil if there is none.
     mutating func takeChanges() -> BlockChanges? {
         guard hasChanges else { return nil }
+        // What was handed out before has been written, or was taken back.
+        let open = Set(fresh.map(\.index))
+        for index in taken where !open.contains(index) {
+            if let record = made.removeValue(forKey: index) { keep(record) }
+        }
+        taken = keepsSeals ? Array(open) : []
         let before = recorded
         recorded.subtract(removed)
         for record in fresh { recorded.insert(record.range) }

@@ -57,14 +57,14 @@ extension MediaFile {
     ) throws {
         let first = Block.index(of: stretch.lowerBound)
         let landedBefore = Int(stretch.lowerBound - Block.start(of: first))
-        if sealer != nil {
+        if sealer != nil, !isEncrypted {
             if landedBefore == 0 {
                 writer.tails[first] = nil
             } else if writer.tails[first]?.count != landedBefore {
                 writer.tails[first] = try loadTail(first, count: landedBefore)
             }
         }
-        try open.file.write(bytes, at: stretch.lowerBound)
+        if !isEncrypted { try open.file.write(bytes, at: stretch.lowerBound) }
 
         var completed: [BlockRecord] = []
         if let sealer {
@@ -72,7 +72,10 @@ extension MediaFile {
                 let part = stretch.clamped(to: Block.range(of: index))
                 let places = Int(part.lowerBound - stretch.lowerBound)..<Int(part.upperBound - stretch.lowerBound)
                 let new = UnsafeRawBufferPointer(rebasing: bytes[places])
-                if let record = try take(new, at: part, sealer, &writer) { completed.append(record) }
+                let record =
+                    isEncrypted
+                    ? try take(new, at: part, sealer, writing: open, &writer) : try take(new, at: part, sealer, &writer)
+                if let record { completed.append(record) }
             }
         } else {
             let last = Block.index(of: stretch.upperBound - 1)
@@ -87,9 +90,11 @@ extension MediaFile {
                 throw MissingBytes(range: start + ground.map.landedCount(of: first)..<stretch.lowerBound)
             }
             ground.map.land(stretch, completing: completed)
+            for record in completed { ground.landing[record.index] = nil }
             // The reservation becomes the claim.
             if ground.isCounted { room -= stretch.upperBound - stretch.lowerBound }
         }
+        if isEncrypted { for record in completed { writer.tails[record.index] = nil } }
     }
 
     /// Adds bytes of one block to its tail, or seals the block if they complete it.

@@ -1,4 +1,5 @@
 import ByteRanges
+import Foundation
 import Synchronization
 
 extension MediaFile {
@@ -7,6 +8,7 @@ extension MediaFile {
     /// - Returns: How many were read, at least one; nil if that can't be done now.
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
+        if let sealer, isEncrypted { return readEncryptedNow(offset, into: buffer, open, sealer) }
         let found = ground.withLock { ground in
             ground.map.trustedPrefix(at: offset).map { ($0.upperBound - offset, ground.map.removals) }
         }
@@ -23,7 +25,7 @@ extension MediaFile {
     ///
     /// - Returns: What to pass to ``endHold(_:)``; nil: use ``hold(_:)`` and ``prove(_:)``.
     func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
-        guard !range.isEmpty, let open = file.openNow else { return nil }
+        guard !range.isEmpty, !isEncrypted, let open = file.openNow else { return nil }
         let ticket = ground.withLock { ground -> UInt64? in
             guard let trusted = ground.map.trustedPrefix(at: range.lowerBound),
                 trusted.upperBound >= range.upperBound
@@ -70,6 +72,7 @@ extension MediaFile {
         }
         let buffer = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count.partialValue)])
         if isShared { return try readShared(range, into: buffer) }
+        if let sealer, isEncrypted { return try readEncrypted(range, into: buffer, sealer) }
         while true {
             let reading = try withMap { map in try map.planReading(range) }
             let read = try readFile(into: buffer, at: range.lowerBound, of: range)
@@ -95,12 +98,12 @@ extension MediaFile {
             let isProven = try bytes.withUnsafeMutableBytes { bytes in
                 let block = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Int(record.length)])
                 guard try readFile(into: block, at: record.range.lowerBound, of: record.range) == block.count,
-                    sealer.verifies(UnsafeRawBufferPointer(block), as: record)
+                    let plain = sealer.open(UnsafeRawBufferPointer(block), as: record)
                 else { return false }
                 let start = Int(wanted.lowerBound - record.range.lowerBound)
-                let count = Int(wanted.upperBound - wanted.lowerBound)
-                UnsafeMutableRawBufferPointer(rebasing: buffer[Int(wanted.lowerBound - range.lowerBound)...])
-                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: block[start..<start + count]))
+                let target = Int(wanted.lowerBound - range.lowerBound)
+                let part = UnsafeMutableRawBufferPointer(rebasing: buffer[target..<target + wanted.count])
+                Self.copy(plain, from: start, into: part)
                 return true
             }
             guard isProven else { throw gone(wanted) }
@@ -116,6 +119,7 @@ extension MediaFile {
     /// - Throws: As ``read(_:into:)`` does.
     package func prove(_ range: Range<Int64>) throws {
         guard Block.isAddressable(range) else { throw MissingBytes(range: range) }
+        if let sealer, isEncrypted { return try proveEncrypted(range, sealer) }
         while true {
             let reading = try withMap { map in try map.planReading(range) }
             if reading.unverified.isEmpty { return }
@@ -160,6 +164,7 @@ extension MediaFile {
                     // The disk refuses to read it.
                     isGood = false
                 }
+                if !isGood, isSuperseded(record) { break }
                 let isDone = withMap { map in
                     if isGood { return map.finish(reading, good: [record], bad: []) }
                     return repairing

@@ -17,7 +17,7 @@ package final class MediaFile: Sendable {
     struct Writer {
         /// The landed bytes of each block that a transfer is filling: what is sealed is what was received, not what
         /// the disk says later. At most 64 KiB for each transfer in flight. In memory, where nothing is sealed, only
-        /// the blocks are noted.
+        /// the blocks are noted; also of an encrypted file, where the bytes are the ground's.
         var tails: [Int64: [UInt8]] = [:]
     }
 
@@ -26,6 +26,13 @@ package final class MediaFile: Sendable {
         var map: BlockMap
         /// Landed bytes are claimed of a ledger.
         var isCounted = true
+        /// What is in memory of an encrypted file: the blocks that transfers are filling.
+        var landing: [Int64: LandingBlock] = [:]
+
+        /// Lets go of buffers whose blocks are gone.
+        mutating func dropUnlanded() {
+            landing = landing.filter { map.landed.contains(Block.start(of: $0.key)) || $0.value.count == 0 }
+        }
     }
 
     let file: PooledFile
@@ -59,7 +66,8 @@ package final class MediaFile: Sendable {
         self.file = file
         self.sealer = sealer
         self.isShared = isShared
-        var map = BlockMap(landed: landed, isRecordStale: isRecordStale)
+        var map = BlockMap(
+            landed: landed, isRecordStale: isRecordStale, keepsSeals: sealer?.format.isEncrypted ?? false)
         // A length that contradicts the records is a damaged catalog's; reads then find the blocks bad.
         if let length { _ = map.setLength(length) }
         self.ground = Mutex(Ground(map: map))
@@ -72,8 +80,9 @@ package final class MediaFile: Sendable {
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try ground.withLock { ground throws(Failure) in
-            let before = ground.map.landed.byteCount
+            let (before, removals) = (ground.map.landed.byteCount, ground.map.removals)
             defer {
+                if !ground.landing.isEmpty, ground.map.removals != removals { ground.dropUnlanded() }
                 let gone = before - ground.map.landed.byteCount
                 if gone > 0, ground.isCounted { giveBack(gone) }
             }
@@ -157,14 +166,16 @@ package final class MediaFile: Sendable {
         writer.withLock { writer in
             withMap { map in
                 map.hasChanges
+                    || isEncrypted && !writer.tails.isEmpty
                     || writer.tails.contains { Int(map.seal(of: $0.key)?.length ?? 0) < $0.value.count }
             }
         }
     }
 
-    /// Seals the blocks that transfers are still filling as they stand.
+    /// Seals the blocks that transfers are still filling as they stand; not where that would mean to encipher and write them
+    /// anew each time.
     package func sealTails() {
-        guard sealer != nil else { return }
+        guard sealer != nil, !isEncrypted else { return }
         writer.withLock { writer in
             for index in writer.tails.keys.sorted() { sealTail(at: index, writer) }
         }
@@ -178,20 +189,26 @@ package final class MediaFile: Sendable {
 
     /// Tells that the transfer which ended at `offset` brings no more: what it left of its last block is sealed, for
     /// the next ``takeChanges()``, and its buffer given back.
-    package func endLanding(at offset: Int64) {
-        guard offset >= 0 else { return }
-        writer.withLock { writer in
-            let index = Block.index(of: offset)
-            sealTail(at: index, writer)
-            writer.tails[index] = nil
-        }
+    ///
+    /// - Returns: What is lost by that: of an encrypted file the disk may refuse what has been in memory until now.
+    @discardableResult
+    package func endLanding(at offset: Int64) -> MissingBytes? {
+        guard offset >= 0 else { return nil }
+        return writer.withLock { writer in endTail(at: Block.index(of: offset), &writer) }
+    }
+
+    private func endTail(at index: Int64, _ writer: inout Writer) -> MissingBytes? {
+        defer { writer.tails[index] = nil }
+        if isEncrypted { return endLandingBlock(index) }
+        sealTail(at: index, writer)
+        return nil
     }
 
     /// The same for all transfers, wherever they ended.
     package func endAllLanding() {
         writer.withLock { writer in
-            for index in writer.tails.keys.sorted() { sealTail(at: index, writer) }
-            writer.tails = [:]
+            // What is lost by it is a hole: whoever reads it finds out.
+            for index in writer.tails.keys.sorted() { _ = endTail(at: index, &writer) }
         }
     }
 

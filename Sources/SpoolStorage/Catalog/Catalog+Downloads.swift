@@ -8,28 +8,36 @@ extension Catalog {
         try write { db in
             for download in downloads {
                 try CatalogTransaction.checkKey(download.key)
+                let key = cipher.name(of: download.key)
                 try db.execute(
                     sql: """
                         INSERT OR IGNORE INTO handPin (key) SELECT key FROM resource
                         WHERE key = ?1 AND pinned = 1 AND NOT EXISTS (SELECT 1 FROM download WHERE key = ?1)
                         """,
-                    arguments: [download.key])
-                let url = Self.withoutSecrets(download.url)
+                    arguments: [key])
+                let url = try cipher.seal(Self.withoutSecrets(download.url), .url, of: key)
                 try db.execute(
                     sql: """
-                        INSERT INTO resource (key, url, pinned, createdAt, lastUsedAt) VALUES (?1, ?2, 1, ?3, ?3)
+                        INSERT INTO resource (key, url, pinned, createdAt, lastUsedAt, createdSealed, usedSealed)
+                        VALUES (?1, ?2, 1, ?3, ?3, ?4, ?5)
                         ON CONFLICT (key) DO UPDATE SET pinned = 1
                         """,
-                    arguments: [download.key, url, date.microseconds])
+                    arguments: [
+                        key, url, try ordinal(at: date, db), try cipher.seal(date, .createdAt, of: key),
+                        try cipher.seal(date, .lastUsedAt, of: key),
+                    ])
                 try db.execute(
                     sql: "UPDATE resource SET pinned = 1 WHERE presentation = (SELECT id FROM resource WHERE key = ?)",
-                    arguments: [download.key])
+                    arguments: [key])
                 try db.execute(
                     sql: """
                         INSERT INTO download (collection, key, url, source) VALUES (?, ?, ?, ?)
                         ON CONFLICT (collection, key) DO UPDATE SET source = COALESCE(excluded.source, source)
                         """,
-                    arguments: [download.set, download.key, url, download.source])
+                    arguments: [
+                        try cipher.sealForSearch(download.set, .collection), key, url,
+                        try cipher.seal(download.source, .source, of: key),
+                    ])
             }
         }
     }
@@ -40,18 +48,19 @@ extension Catalog {
     /// - Returns: The keys that no set has any more; nil if the set has nothing of that.
     func removeDownloads(_ key: String?, from set: String) throws -> [String]? {
         try write { db in
+            let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
             let keys = try String.fetchAll(
                 db, sql: "SELECT key FROM download WHERE collection = ?1 AND (?2 IS NULL OR key = ?2)",
                 arguments: [set, key])
             guard !keys.isEmpty else { return nil }
             try db.execute(
                 sql: "DELETE FROM download WHERE collection = ?1 AND (?2 IS NULL OR key = ?2)", arguments: [set, key])
-            let free = try keys.filter { try !Self.isDownload($0, db) }
+            let free = try keys.filter { try !isDownload($0, db) }
             for key in free {
                 try db.execute(sql: "DELETE FROM handPin WHERE key = ?", arguments: [key])
-                if db.changesCount == 0 { try Self.unpin(key, db) }
+                if db.changesCount == 0 { try unpin(key, db) }
             }
-            return free
+            return free.map { cipher.key(of: $0) }
         }
     }
 
@@ -71,19 +80,34 @@ extension Catalog {
                         LEFT JOIN generation ON generation.resource = resource.id
                     WHERE ?1 IS NULL OR download.collection = ?1 ORDER BY download.collection, download.id
                     """,
-                arguments: [set])
+                arguments: [try set.map { try cipher.sealForSearch($0, .collection) }])
             var records: [DownloadRecord] = []
             while let row = try rows.next() {
-                var record = DownloadRecord(
-                    set: try row.decode(atIndex: 0), key: try row.decode(atIndex: 1), url: try row.decode(atIndex: 2),
-                    source: try row.decode(atIndex: 3))
+                guard var record = try download(row) else { continue }
                 // One that can't be is not known.
                 let length: Int64? = try row.decode(atIndex: 4)
                 record.length = length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
                 record.storedBytes = Self.byteCount(try row.decode(atIndex: 5))
                 records.append(record)
             }
-            return records
+            guard !cipher.isPlain else { return records }
+            // Enciphered, sets are in no order.
+            return records.enumerated().sorted { ($0.element.set, $0.offset) < ($1.element.set, $1.offset) }.map(
+                \.element)
+        }
+    }
+
+    /// What a row says; nil if somebody else has changed it.
+    func download(_ row: Row) throws -> DownloadRecord? {
+        do {
+            let name: String = try row.decode(atIndex: 1)
+            guard let set = try cipher.open(row, 0, .collection, of: ""),
+                let url = try cipher.open(row, 2, .url, of: name)
+            else { return nil }
+            return DownloadRecord(
+                set: set, key: cipher.key(of: name), url: url, source: try cipher.open(row, 3, .source, of: name))
+        } catch is CatalogCipher.UnreadableValue {
+            return nil
         }
     }
 
@@ -100,7 +124,7 @@ extension Catalog {
                     FROM resource JOIN generation ON generation.resource = resource.id
                     WHERE pinned = 1 AND resource.key <> ?1
                     """,
-                arguments: [key])
+                arguments: [cipher.name(of: key)])
             return Int64(exactly: (sum ?? 0).rounded()) ?? .max
         }
     }
@@ -108,7 +132,9 @@ extension Catalog {
     // MARK: - Pins
 
     /// Pins a resource, or lets go of it, and what is a part of it. What a set has stays pinned.
-    static func setPinned(_ isPinned: Bool, key: String, _ db: Database) throws -> Bool {
+    ///
+    /// - Parameter key: As it stands in the catalog.
+    func setPinned(_ isPinned: Bool, name key: String, _ db: Database) throws -> Bool {
         let sql = "SELECT 1 FROM resource WHERE key = ?"
         guard try Int.fetchOne(db, sql: sql, arguments: [key]) != nil else { return false }
         let isDownload = try isDownload(key, db)
@@ -127,7 +153,7 @@ extension Catalog {
         return true
     }
 
-    private static func unpin(_ key: String, _ db: Database) throws {
+    private func unpin(_ key: String, _ db: Database) throws {
         try db.execute(
             sql: """
                 UPDATE resource SET pinned = 0
@@ -144,7 +170,7 @@ extension Catalog {
             arguments: [key])
     }
 
-    private static func isDownload(_ key: String, _ db: Database) throws -> Bool {
+    private func isDownload(_ key: String, _ db: Database) throws -> Bool {
         try Int.fetchOne(db, sql: "SELECT 1 FROM download WHERE key = ? LIMIT 1", arguments: [key]) != nil
     }
 }

@@ -7,17 +7,19 @@ extension Catalog {
     package func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: resourceQuery + " WHERE resource.key = ?")
-            return try Row.fetchOne(statement, arguments: [key]).map { try Self.resource($0) }
+            return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).map { try resource($0) }
         }
     }
 
     /// All resources, by URL and key; for lists that people read.
     package func resources() throws -> [ResourceRecord] {
-        try read { db in
+        let resources = try read { db in
             try Row.fetchAll(db, sql: resourceQuery + " ORDER BY resource.url, resource.key").map {
-                try Self.resource($0)
+                try resource($0)
             }
         }
+        // Enciphered, they are in no order.
+        return cipher.isPlain ? resources : resources.sorted { ($0.url, $0.key) < ($1.url, $1.key) }
     }
 
     /// The resources that were used last, the last one first, and how many there are.
@@ -29,7 +31,7 @@ extension Catalog {
                     db,
                     sql: resourceQuery + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
                     arguments: [limit]
-                ).map { try Self.resource($0) }
+                ).map { try resource($0) }
             }
             let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM resource") ?? 0
             return (Array(recent.sorted { $0.lastUsedAt > $1.lastUsedAt }.prefix(limit)), count)
@@ -41,11 +43,12 @@ extension Catalog {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT key FROM resource WHERE presentation = (SELECT id FROM resource WHERE key = ?)")
-            return try String.fetchAll(statement, arguments: [presentation])
+            return try String.fetchAll(statement, arguments: [cipher.name(of: presentation)])
+                .map { cipher.key(of: $0) }
         }
     }
 
-    /// Some keys, ascending, from the one after `key` on.
+    /// Some keys, in the catalog's order, from the one after `key` on.
     package func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
             // A key of another type, as in a damaged catalog, comes after all texts, again and again.
@@ -54,7 +57,8 @@ extension Catalog {
                 sql: """
                     SELECT key FROM resource WHERE key > ? AND typeof(key) = 'text' ORDER BY key LIMIT ?
                     """,
-                arguments: [key, limit])
+                arguments: [cipher.name(of: key), limit]
+            ).map { cipher.key(of: $0) }
         }
     }
 
@@ -62,14 +66,14 @@ extension Catalog {
     ///
     /// - Returns: False if the catalog knows no such resource.
     package func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
-        try write { db in try Self.setPinned(isPinned, key: key, db) }
+        try write { db in try setPinned(isPinned, name: cipher.name(of: key), db) }
     }
 
     /// Whether the resource is kept from eviction; false if it is not known.
     package func isPinned(_ key: String) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT pinned FROM resource WHERE key = ?")
-            return try Bool.fetchOne(statement, arguments: [key]) ?? false
+            return try Bool.fetchOne(statement, arguments: [cipher.name(of: key)]) ?? false
         }
     }
 
@@ -107,7 +111,7 @@ extension Catalog {
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id,
-                        whole.lastUsedAt - 1
+                        whole.lastUsedAt - 1, resource.usedSealed
                     FROM resource LEFT JOIN generation ON generation.resource = resource.id
                         LEFT JOIN resource AS whole ON whole.id = resource.presentation
                     WHERE resource.pinned = 0 AND resource.lastUsedAt >= ?1
@@ -122,10 +126,13 @@ extension Catalog {
                 let lastUsedAt: Int64 = try row.decode(atIndex: 2)
                 let id: Int64 = try row.decode(atIndex: 3)
                 if let date: Int64 = try row.decode(atIndex: 4), date > lastUsedAt { late.append((id, date)) }
+                let name: String = try row.decode(atIndex: 0)
+                // What can't be read has been changed, and goes like what was used at some time.
+                let date = try? cipher.open(row, 5, number: 2, .lastUsedAt, of: name)
                 candidates.append(
                     EvictionCandidate(
-                        key: try row.decode(atIndex: 0), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
-                        lastUsedAt: Date(microseconds: lastUsedAt),
+                        key: cipher.key(of: name), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
+                        lastUsedAt: date ?? .distantPast,
                         position: EvictionPosition(lastUsedAt: lastUsedAt, resource: id)))
             }
             return (candidates, late)
@@ -137,6 +144,8 @@ extension Catalog {
     ///
     /// - Returns: How many were moved; call again until it is 0.
     package func pullBackUses(to date: Date) throws -> Int {
+        // The order of an encrypted cache goes by no clock.
+        guard cipher.isPlain else { return 0 }
         let now = date.microseconds
         // What is ahead by less is the same time: uses are stamped a microsecond apart at least.
         let wrong = now.addingReportingOverflow(60_000_000).partialValue
@@ -168,17 +177,34 @@ extension Catalog {
             generation.id, identifier, length, version, fields, storedBytes,
             tidyEpoch < (SELECT value FROM setting WHERE name = 'tidyEpoch'),
             \(version < 2 ? "1, NULL" : "format, landed"),
-            \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)")
+            \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)"),
+            \(version < 4 ? "NULL, NULL, 0" : "createdSealed, usedSealed, secret")
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
     }
 
     /// - Throws: `RowDecodingError` where a column holds another type than its own: a subscript would trap.
-    private static func resource(_ row: Row) throws -> ResourceRecord {
+    private func resource(_ row: Row) throws -> ResourceRecord {
+        let name: String = try row.decode(atIndex: 0)
+        do {
+            return try resource(row, named: name)
+        } catch is CatalogCipher.UnreadableValue {
+            var record = ResourceRecord(
+                key: cipher.key(of: name), url: Self.unreadable, isPinned: try row.decode(atIndex: 3),
+                createdAt: .distantPast, lastUsedAt: .distantPast)
+            record.isUnreadable = true
+            return record
+        }
+    }
+
+    private func resource(_ row: Row, named name: String) throws -> ResourceRecord {
+        let presentation: String? = try row.decode(atIndex: 15)
         var record = ResourceRecord(
-            key: try row.decode(atIndex: 0), url: try row.decode(atIndex: 1), contentType: try row.decode(atIndex: 2),
-            isPinned: try row.decode(atIndex: 3), createdAt: Date(microseconds: try row.decode(atIndex: 4)),
-            lastUsedAt: Date(microseconds: try row.decode(atIndex: 5)), presentation: try row.decode(atIndex: 15))
+            key: cipher.key(of: name), url: try cipher.open(row, 1, .url, of: name) ?? Self.unreadable,
+            contentType: try cipher.open(row, 2, .contentType, of: name), isPinned: try row.decode(atIndex: 3),
+            createdAt: try cipher.open(row, 16, number: 4, .createdAt, of: name),
+            lastUsedAt: try cipher.open(row, 17, number: 5, .lastUsedAt, of: name),
+            presentation: presentation.map { cipher.key(of: $0) })
         guard let id: Int64 = try row.decode(atIndex: 6), let data: Data = try row.decode(atIndex: 7),
             let identifier = GenerationIdentifier(data)
         else { return record }
@@ -186,15 +212,30 @@ extension Catalog {
         // One that can't be read is worked out from the blocks, as if it were not there.
         let landed = encoded.flatMap { try? ByteRangeSet(decoding: Array($0)) }
         let length: Int64? = try row.decode(atIndex: 8)
+        let place = CatalogCipher.place(of: identifier, length: length, in: name)
         let end = max(0, landed?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
             // One that can't be is not known: the origin is asked.
             length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
-            version: try row.decode(atIndex: 9),
-            fields: try row.decode(atIndex: 10), storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
-            needsTidying: try row.decode(atIndex: 12), format: try row.decode(atIndex: 13), landed: landed)
+            version: try cipher.open(row, 9, .version, of: place) ?? "",
+            fields: try cipher.open(row, 10, .fields, of: place) ?? "",
+            storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
+            needsTidying: try row.decode(atIndex: 12), format: try row.decode(atIndex: 13),
+            secret: try row.decode(atIndex: 18), landed: landed)
         return record
+    }
+
+    /// What people are shown of a record that somebody else has changed.
+    static let unreadable = "(a record that can't be read)"
+
+    /// A row's address; nil if it was changed.
+    static func url(_ row: Row, _ index: Int, _ cipher: CatalogCipher, of name: String) throws -> String? {
+        do {
+            return try cipher.open(row, index, .url, of: name)
+        } catch is CatalogCipher.UnreadableValue {
+            return nil
+        }
     }
 
     /// Recorded bytes, as far as there can be so many: sums of some hundreds of them do not overflow.
@@ -209,14 +250,4 @@ extension Catalog {
         }
         return String(text)
     }
-}
-
-extension Date {
-    /// Whole microseconds since 1970; dates beyond what fits are clamped.
-    var microseconds: Int64 {
-        let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
-        return Int64(exactly: microseconds) ?? (microseconds < 0 ? .min : .max)
-    }
-
-    init(microseconds: Int64) { self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000) }
 }

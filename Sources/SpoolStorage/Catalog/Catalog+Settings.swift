@@ -75,7 +75,7 @@ extension Catalog {
         try Value.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
     }
 
-    private static func set(_ name: String, to value: DatabaseValue?, _ db: Database) throws {
+    static func set(_ name: String, to value: DatabaseValue?, _ db: Database) throws {
         if let value {
             try db.execute(
                 sql: """

@@ -1,11 +1,15 @@
 package import Foundation
 import GRDB
+import Synchronization
 
 /// The database of what is kept: resources, their current version, its sealed blocks, and when each was used.
 ///
 /// SQLite in WAL mode, synchronous NORMAL: a crash of the machine may lose the last transactions, never the order of
 /// them, and what is lost is only fetched again. It holds no bytes of media and no query value, header or credential.
 /// Opening reads nothing but the schema, however much is kept.
+///
+/// In an encrypted cache all of that is enciphered, by a ``CatalogCipher``: what calls here hands and is handed plain keys
+/// and addresses.
 ///
 /// Every method blocks and belongs on a ``BlockingExecutor``; any thread may call. Errors are ``CacheError``: code
 /// `storage` names the catalog's path and SQLite's cause; `catalogDamaged` if SQLite finds the file damaged, which
@@ -23,6 +27,14 @@ package final class Catalog: Sendable {
     var isWritable: Bool { marks != nil }
     /// The version of its tables: what an older one wrote, and nobody could bring up to date, lacks columns.
     let version: Int
+    /// How it writes what says what is kept.
+    let cipher: CatalogCipher
+    /// The secret of an encrypted cache.
+    private let unlocked: CacheSecret?
+    /// Which secret is the present one.
+    private let secretNumber: Int64
+    /// The last number by which resources of an encrypted cache are put in the order of their use.
+    private let lastOrdinal = Mutex<Int64?>(nil)
 
     /// Opens a catalog to read and write, and begins it if there is none. One process at a time: the cache directory's
     /// lock sees to that.
@@ -30,8 +42,12 @@ package final class Catalog: Sendable {
     /// A damaged one is renamed to `catalog-damaged-<time>.sqlite`, with what belongs to it, and an empty one begun;
     /// see ``setAside``.
     ///
-    /// - Throws: ``CacheError`` with code `catalogTooNew` if a newer version of Spool wrote it; it is left as it is.
-    package convenience init(path: String, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()) throws {
+    /// - Parameter key: The key of an encrypted cache; one that is begun is encrypted with it.
+    /// - Throws: ``CacheError``: `catalogTooNew` if a newer version of Spool wrote it; `keyRequired`, `keyRefused`. Then it
+    ///   is left as it is.
+    package convenience init(
+        path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()
+    ) throws {
         let mark = path + Self.damageMark
         var setAside: String?
         if (try? fileSystem.openFile(mark, .read)) != nil {
@@ -39,11 +55,11 @@ package final class Catalog: Sendable {
             try fileSystem.remove(mark)
         }
         do {
-            try self.init(opening: path, fileSystem: fileSystem, setAside: setAside)
+            try self.init(opening: path, key, fileSystem: fileSystem, setAside: setAside)
         } catch let error as CacheError where error.code == .catalogDamaged {
             setAside = try Self.setAside(path, fileSystem: fileSystem, now: now)
             try fileSystem.remove(mark)
-            try self.init(opening: path, fileSystem: fileSystem, setAside: setAside)
+            try self.init(opening: path, key, fileSystem: fileSystem, setAside: setAside)
         }
     }
 
@@ -51,8 +67,9 @@ package final class Catalog: Sendable {
     ///
     /// - Parameter isFrozen: Nobody can write it, not even the file beside it by which readers tell writers of
     ///   themselves, as on a disk that is full or read-only. What was committed last may be missing.
-    /// - Throws: ``CacheError``: `storage` if there is none, or a frozen one is not whole; `catalogTooNew`, `catalogDamaged`.
-    package init(inspecting path: String, isFrozen: Bool = false) throws {
+    /// - Throws: ``CacheError``: `storage` if there is none, or a frozen one is not whole; `catalogTooNew`, `catalogDamaged`;
+    ///   `keyRequired`, `keyRefused`.
+    package init(inspecting path: String, key: EncryptionKey? = nil, isFrozen: Bool = false) throws {
         self.path = path
         self.setAside = nil
         self.marks = nil
@@ -63,19 +80,22 @@ package final class Catalog: Sendable {
         var configuration = Self.configuration
         configuration.readonly = true
         do {
-            (self.database, self.version) = try Self.translating(path) {
+            let lock: Lock
+            (self.database, self.version, lock) = try Self.translating(path) {
                 let queue = try DatabaseQueue(
                     path: isFrozen ? Self.immutableURI(path) : path, configuration: configuration)
-                let version = try queue.read { db in
+                let (version, lock) = try queue.read { db in
                     try Self.refuseNewer(db, path: path)
                     let applied = try CatalogSchema.migrator.appliedIdentifiers(db)
                     guard applied.contains("1") else {
                         throw CacheError(.storage, "“\(path)” holds no tables")
                     }
-                    return applied.contains("3") ? 3 : applied.contains("2") ? 2 : 1
+                    let version = (2...4).last { applied.contains("\($0)") } ?? 1
+                    return (version, try Lock(db, key, path: path, isWritable: false))
                 }
-                return (queue, version)
+                return (queue, version, lock)
             }
+            (cipher, unlocked, secretNumber) = (lock.cipher, lock.secret, lock.number)
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
             // Half of it may be in the log, which is not read: where the disk became full while that was brought in.
             throw CacheError(
@@ -89,8 +109,9 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = nil
         self.marks = nil
-        self.version = 3
+        self.version = 4
         self.isNew = true
+        (cipher, unlocked, secretNumber) = (.plain, nil, 0)
         self.database = try Self.translating(path) {
             let queue = try DatabaseQueue(configuration: Self.configuration)
             try CatalogSchema.migrator.migrate(queue)
@@ -112,14 +133,15 @@ package final class Catalog: Sendable {
         return "file:\(escaped)?immutable=1"
     }
 
-    private init(opening path: String, fileSystem: any FileSystem, setAside: String?) throws {
+    private init(opening path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, setAside: String?) throws {
         self.path = path
         self.setAside = setAside
         self.marks = fileSystem
-        self.version = 3
+        self.version = 4
         // Made here first for its mode, 0600, which SQLite gives to the files beside it as well.
         _ = try fileSystem.openFile(path, .create)
-        (self.database, self.isNew) = try Self.translating(path) {
+        let lock: Lock
+        (self.database, self.isNew, lock) = try Self.translating(path) {
             let pool = try DatabasePool(path: path, configuration: Self.configuration)
             try pool.writeWithoutTransaction { db in try Self.refuseNewer(db, path: path) }
             let migrator = CatalogSchema.migrator
@@ -133,8 +155,9 @@ package final class Catalog: Sendable {
                 // No such table, or one too many: nothing that trying again would cure.
                 throw CacheError(.catalogDamaged, "“\(path)” is damaged: \(Self.cause(error))", underlying: error)
             }
-            return (pool, isNew)
+            return (pool, isNew, try pool.write { db in try Lock(db, key, path: path, isWritable: true) })
         }
+        (cipher, unlocked, secretNumber) = (lock.cipher, lock.secret, lock.number)
     }
 
     /// Ends all use; later calls throw. Brings what was written into the database file itself.
@@ -164,6 +187,88 @@ package final class Catalog: Sendable {
     private static func refuseNewer(_ db: Database, path: String) throws {
         guard try db.tableExists("grdb_migrations"), try CatalogSchema.migrator.hasBeenSuperseded(db) else { return }
         throw CacheError(.catalogTooNew, "“\(path)” was written by a newer version of Spool")
+    }
+
+    // MARK: - Secrets
+
+    /// What opens a catalog.
+    private struct Lock {
+        var cipher = CatalogCipher.plain
+        var secret: CacheSecret?
+        var number: Int64 = 0
+
+        init(_ db: Database, _ key: EncryptionKey?, path: String, isWritable: Bool) throws {
+            number = try Catalog.setting("secretNumber", db) ?? 0
+            let mark: Data? = try Catalog.setting("encryption", db)
+            switch (mark, key) {
+            case (nil, nil): return
+            case (_?, nil):
+                throw CacheError(.keyRequired, "“\(path)” is encrypted, and no key was given")
+            case (let mark?, let key?):
+                let secret = try EncryptionMark(mark).secret(key, path: path)
+                (self.secret, number) = (secret, secret.number)
+            case (nil, let key?):
+                // What nobody has used yet has no secret.
+                guard try Catalog.setting("sealKey", db) as Data? == nil,
+                    try Int.fetchOne(db, sql: "SELECT 1 FROM resource LIMIT 1") == nil
+                else {
+                    throw CacheError(
+                        .keyRefused,
+                        "“\(path)” is not encrypted, and a key was given; a cache is encrypted by giving it a new key, never "
+                            + "by opening it")
+                }
+                guard isWritable else { return }
+                let secret = CacheSecret(number: number, format: .encrypted)
+                try Catalog.set("encryption", to: EncryptionMark(secret, for: key).data.databaseValue, db)
+                self.secret = secret
+            }
+            if let secret { cipher = CatalogCipher(secret) }
+        }
+    }
+
+    /// Looks whether a catalog that is there opens with a key, and changes nothing, as opening it to write would.
+    ///
+    /// - Throws: ``CacheError``: `keyRequired`, `keyRefused`, `invalidArgument` for a key that is none; what deriving it
+    ///   throws. What else is wrong with it whoever opens it is told.
+    static func checkKey(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem) throws {
+        guard try fileSystem.attributes(path) != nil else { return }
+        do {
+            try Catalog(inspecting: path, key: key).close()
+        } catch let error as CacheError
+            where ![.keyRequired, .keyRefused, .invalidArgument].contains(error.code)
+        {
+            return
+        }
+    }
+
+    /// The cache's secret, and while it is given another one, the one before.
+    package func secrets() throws -> CacheSecrets {
+        let current = try unlocked ?? CacheSecret(number: secretNumber, format: .plain, key: sealKey())
+        let former: Data? = try read { db in try Self.setting("formerSecret", db) }
+        return CacheSecrets(
+            current, former: former.flatMap { CacheSecret(opening: $0, with: current.derive(Self.formerPurpose)) })
+    }
+
+    static let formerPurpose = "spool.former"
+
+    /// The secret that is used for what begins now: its number, and how blocks lie.
+    var writing: (secret: Int64, format: BlockFormat) { (secretNumber, unlocked?.format ?? .plain) }
+
+    /// By what resources are put in the order of their use: when that was, or in an encrypted cache, which does not tell,
+    /// the next number.
+    func ordinal(at date: Date, _ db: Database) throws -> Int64 {
+        guard !cipher.isPlain else { return date.microseconds }
+        return try lastOrdinal.withLock { last in
+            // Each of them has an index. Some are left between two, as between two dates.
+            let highest =
+                try last
+                ?? [0, 1].map {
+                    try Int64.fetchOne(db, sql: "SELECT MAX(lastUsedAt) FROM resource WHERE pinned = \($0)") ?? 0
+                }.max() ?? 0
+            let next = highest.addingReportingOverflow(4)
+            last = next.overflow ? highest : next.partialValue
+            return last ?? highest
+        }
     }
 
     // MARK: - Damage

@@ -19,13 +19,12 @@ package struct ResourceRecord: Hashable, Sendable {
     package var presentation: String?
     /// The version whose bytes are kept; nil if only the pin is.
     package var generation: GenerationRecord?
+    /// Whether the record was changed by somebody who has not the cache's key, so that nothing in it counts.
+    package var isUnreadable = false
 }
 
 /// What the catalog knows of one version of a resource's bytes.
 package struct GenerationRecord: Hashable, Sendable, Identifiable {
-    /// How bytes lie in the file: the format that this version of Spool writes and reads.
-    package static let currentFormat: Int64 = 1
-
     /// The catalog's number for it; never used again for another.
     package var id: Int64
     /// The name of its media file, and part of what its seals cover.
@@ -40,8 +39,10 @@ package struct GenerationRecord: Hashable, Sendable, Identifiable {
     package var storedBytes: Int64
     /// Whether the file may hold bytes that no block claims, since a process ended uncleanly after it was last tidied.
     package var needsTidying: Bool
-    /// How its blocks lie in the file; another than ``currentFormat`` can't be read here.
+    /// How its blocks lie in the file: a ``BlockFormat``, or one of a later version.
     package var format: Int64
+    /// The number of the secret with which they are sealed.
+    package var secret: Int64 = 0
     /// Which bytes the recorded blocks hold; nil if that has to be worked out from them.
     package var landed: ByteRangeSet?
 }

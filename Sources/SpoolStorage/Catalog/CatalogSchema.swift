@@ -12,6 +12,7 @@ enum CatalogSchema {
         migrator.registerMigration("2") { db in try db.execute(sql: version2) }
         migrator.registerMigration("3") { db in try db.execute(sql: version3) }
         migrator.registerMigration("offline") { db in try db.execute(sql: downloads) }
+        migrator.registerMigration("4") { db in try db.execute(sql: version4) }
         return migrator
     }
 
@@ -21,15 +22,17 @@ enum CatalogSchema {
     static func check(_ db: Database) throws {
         let columns = [
             "setting": "name, value",
-            "resource": "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation",
-            "generation": "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format",
+            "resource":
+                "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed",
+            "generation":
+                "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret",
             "block": "generation, idx, length, seal",
         ]
         for (table, columns) in columns.merging(downloadColumns, uniquingKeysWith: { first, _ in first }) {
             _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)")
         }
         for name in ["storedBytes", "tidyEpoch", "capacity"] { _ = try Catalog.setting(name, db) as Int64? }
-        _ = try Catalog.setting("sealKey", db) as Data?
+        for name in ["sealKey", "encryption", "formerSecret"] { _ = try Catalog.setting(name, db) as Data? }
     }
 
     /// Dates are microseconds since 1970. AUTOINCREMENT: a late record for a generation that is gone must not find
@@ -99,5 +102,13 @@ enum CatalogSchema {
         CREATE INDEX resourceByPresentation ON resource (presentation) WHERE presentation IS NOT NULL;
         DROP INDEX resourceByUse;
         CREATE INDEX resourceByUse ON resource (lastUsedAt, id DESC) WHERE pinned = 0;
+        """
+
+    /// `createdSealed`, `usedSealed`: the dates of an encrypted cache, enciphered; there `createdAt` and `lastUsedAt` only
+    /// say which came first. `secret`: the number of the cache's secret with which the generation's blocks are sealed.
+    private static let version4 = """
+        ALTER TABLE resource ADD COLUMN createdSealed BLOB;
+        ALTER TABLE resource ADD COLUMN usedSealed BLOB;
+        ALTER TABLE generation ADD COLUMN secret INTEGER NOT NULL DEFAULT 0;
         """
 }

@@ -20,29 +20,38 @@ extension CatalogTransaction {
     ) throws -> (id: Int64, replaced: RemovedResource?) {
         try Self.checkKey(key)
         let replaced = try stored(key)
+        let key = cipher.name(of: key)
+        let ordinal = try catalog.ordinal(at: date, db)
         // Prepared once: there may be many a second.
         try db.cachedStatement(
             sql: """
-                INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt) VALUES (?, ?, ?, ?, ?)
+                INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt, createdSealed, usedSealed)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (key) DO UPDATE SET
                     url = excluded.url, contentType = excluded.contentType,
-                    lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt)
+                    lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt), usedSealed = excluded.usedSealed
                 """
-        ).execute(arguments: [key, Catalog.withoutSecrets(url), contentType, date.microseconds, date.microseconds])
+        ).execute(arguments: [
+            key, try cipher.seal(Catalog.withoutSecrets(url), .url, of: key),
+            try cipher.seal(contentType, .contentType, of: key), ordinal, ordinal,
+            try cipher.seal(date, .createdAt, of: key), try cipher.seal(date, .lastUsedAt, of: key),
+        ])
         if replaced != nil {
             try db.cachedStatement(
                 sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)"
             ).execute(arguments: [key])
         }
+        let place = CatalogCipher.place(of: identifier, length: length, in: key)
         try db.cachedStatement(
             sql: """
-                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format)
-                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?
+                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, secret)
+                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?
                 FROM resource WHERE key = ?
                 """
         ).execute(arguments: [
-            identifier.data, length, version, fields, Data(ByteRangeSet().encoded()), GenerationRecord.currentFormat,
-            key,
+            identifier.data, length, try cipher.seal(version, .version, of: place),
+            try cipher.seal(fields, .fields, of: place), Data(ByteRangeSet().encoded()),
+            catalog.writing.format.rawValue, catalog.writing.secret, key,
         ])
         return (db.lastInsertedRowID, replaced)
     }
@@ -54,7 +63,7 @@ extension CatalogTransaction {
                 SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource
                 WHERE resource.key = ?
                 """)
-        return try Data.fetchOne(statement, arguments: [key]).flatMap { GenerationIdentifier($0) }
+        return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
     /// Records what has changed of a generation's blocks; one that is gone is passed over.
@@ -87,11 +96,23 @@ extension CatalogTransaction {
     package func describe(
         _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?
     ) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT resource.key, identifier FROM generation JOIN resource ON resource.id = generation.resource
+                WHERE generation.id = ?
+                """)
+        guard let row = try Row.fetchOne(statement, arguments: [generation]) else { return }
+        let (name, data): (String, Data) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+        guard let identifier = GenerationIdentifier(data) else { return }
+        let place = CatalogCipher.place(of: identifier, length: length, in: name)
         try db.cachedStatement(sql: "UPDATE generation SET length = ?, version = ?, fields = ? WHERE id = ?")
-            .execute(arguments: [length, version, fields, generation])
+            .execute(arguments: [
+                length, try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place),
+                generation,
+            ])
         try db.cachedStatement(
             sql: "UPDATE resource SET contentType = ? WHERE id = (SELECT resource FROM generation WHERE id = ?)"
-        ).execute(arguments: [contentType, generation])
+        ).execute(arguments: [try cipher.seal(contentType, .contentType, of: name), generation])
     }
 
     private func exists(_ generation: Int64) throws -> Bool {
@@ -103,21 +124,28 @@ extension CatalogTransaction {
 
     /// Notes that a resource was used, and with it what it is a part of; never moves a date back.
     package func noteUse(of key: String, at date: Date) throws {
+        let key = cipher.name(of: key)
+        let ordinal = try catalog.ordinal(at: date, db)
         // A date that lies far ahead is of a clock that was wrong.
         try db.cachedStatement(
             sql: """
-                UPDATE resource SET lastUsedAt = ?1
+                UPDATE resource SET lastUsedAt = ?1, usedSealed = ?3
                 WHERE key = ?2 AND (lastUsedAt < ?1 OR lastUsedAt - 60000000 > ?1)
                 """
-        ).execute(arguments: [date.microseconds, key])
+        ).execute(arguments: [ordinal, key, try cipher.seal(date, .lastUsedAt, of: key)])
+        let naming = try db.cachedStatement(
+            sql: """
+                SELECT whole.key FROM resource JOIN resource AS whole ON whole.id = resource.presentation
+                WHERE resource.key = ?
+                """)
+        guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
         // Just after its part: it goes last.
         try db.cachedStatement(
             sql: """
-                UPDATE resource SET lastUsedAt = ?1 + 1
-                WHERE id = (SELECT presentation FROM resource WHERE key = ?2)
-                    AND (lastUsedAt <= ?1 OR lastUsedAt - 60000000 > ?1)
+                UPDATE resource SET lastUsedAt = ?1 + 1, usedSealed = ?3
+                WHERE key = ?2 AND (lastUsedAt <= ?1 OR lastUsedAt - 60000000 > ?1)
                 """
-        ).execute(arguments: [date.microseconds, key])
+        ).execute(arguments: [ordinal, whole, try cipher.seal(date, .lastUsedAt, of: whole)])
     }
 
     /// Makes a resource a part of a presentation, pinned if that is, as far as both are recorded.
@@ -126,6 +154,7 @@ extension CatalogTransaction {
     /// What is pinned for itself stays for itself: another origin's manifest may name it, too.
     package func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
+        let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET presentation = whole.id, pinned = MAX(resource.pinned, whole.pinned)
@@ -149,7 +178,9 @@ extension CatalogTransaction {
     /// - Returns: What is forgotten; nil if nothing was kept, or it stays.
     package func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
         guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
-        try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [key])
+        try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [
+            cipher.name(of: key)
+        ])
         return stored
     }
 
@@ -159,10 +190,12 @@ extension CatalogTransaction {
                 SELECT url, pinned, identifier, storedBytes FROM resource
                 LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
                 """)
-        return try Row.fetchOne(statement, arguments: [key]).map { row in
+        let name = cipher.name(of: key)
+        return try Row.fetchOne(statement, arguments: [name]).map { row in
             let identifier: Data? = try row.decode(atIndex: 2)
             return RemovedResource(
-                key: key, url: try row.decode(atIndex: 0), isPinned: try row.decode(atIndex: 1),
+                key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
+                isPinned: try row.decode(atIndex: 1),
                 generation: identifier.flatMap { GenerationIdentifier($0) },
                 storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)))
         }

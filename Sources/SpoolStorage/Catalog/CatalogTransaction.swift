@@ -4,7 +4,9 @@ import GRDB
 /// Changes of the catalog that come about together or not at all; see ``Catalog/transaction(_:)``.
 package struct CatalogTransaction {
     let db: Database
-    let path: String
+    let catalog: Catalog
+
+    var cipher: CatalogCipher { catalog.cipher }
 }
 
 extension Catalog {
@@ -20,7 +22,7 @@ extension Catalog {
             var result: R?
             do {
                 try db.inTransaction(.immediate) {
-                    result = try body(CatalogTransaction(db: db, path: path))
+                    result = try body(CatalogTransaction(db: db, catalog: self))
                     return .commit
                 }
             } catch {

@@ -26,6 +26,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .invalidArgument: "The media’s address, or a setting, can’t be used."
         case .closed: "The store of media was closed."
         case .capacityExceeded: "There is no room for more media."
+        case .keyRequired, .keyRefused: "The stored media can’t be unlocked."
         }
     }
 
@@ -48,7 +49,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .catalogTooNew: "Update this app."
         case .notStored, .incomplete: "Connect to the network to load it."
         case .capacityExceeded: "Remove stored media that is no longer wanted."
-        case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed: nil
+        case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed, .keyRequired, .keyRefused: nil
         }
     }
 

@@ -9,7 +9,7 @@ public struct CacheError: Error, CustomStringConvertible {
         enum Name: Int, CaseIterable {
             case resourceChanged = 1, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
             case directoryInUse, catalogTooNew, catalogDamaged, notStored, incomplete, invalidArgument, closed
-            case capacityExceeded
+            case capacityExceeded, keyRequired, keyRefused
         }
 
         let name: Name
@@ -53,6 +53,10 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let closed = Code(.closed)
         /// All of the capacity is in use by what is being played or pinned, so that bytes are played without being kept.
         public static let capacityExceeded = Code(.capacityExceeded)
+        /// The cache is encrypted, and no key was given.
+        public static let keyRequired = Code(.keyRequired)
+        /// The cache is encrypted with another key than the one that was given, or is not encrypted.
+        public static let keyRefused = Code(.keyRefused)
     }
 
     /// The kind of failure.

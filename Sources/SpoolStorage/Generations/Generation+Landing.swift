@@ -106,7 +106,10 @@ extension Generation {
             return .landed(offset..<offset)
         }
         let landed = offset..<offset + Int64(bytes.count)
-        if !isProven.load(ordering: .acquiring), disk.completesBlock(in: landed) { prove() }
+        if disk.completesBlock(in: landed) {
+            owner?.noteCompletion(of: self)
+            if !isProven.load(ordering: .acquiring) { prove() }
+        }
         return .landed(landed)
     }
 
@@ -147,7 +150,11 @@ extension Generation {
 
     /// The transfer that landed up to `position` brings no more: what it leaves of a block is sealed.
     package func endLanding(at position: Int64) {
-        disk?.endLanding(at: position)
+        if let missing = disk?.endLanding(at: position) {
+            // What memory has meanwhile is not missing.
+            let lost = missing.invalidated.filter { !memory.contains($0.clamped(to: missing.range)) }
+            noteInvalidated(lost, cause: missing.cause)
+        }
         memory.endLanding(at: position)
         owner?.noteLandingEnded(of: self)
     }

@@ -56,7 +56,8 @@ extension Generation {
     /// - Parameter lease: Of this generation; the slice keeps it.
     /// - Returns: Nil: use ``slice(_:)``.
     package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
-        guard !isShared, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range) else {
+        guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range)
+        else {
             return nil
         }
         return MediaSlice(range, of: disk, ticket: held.ticket, open: held.open, lease: lease)

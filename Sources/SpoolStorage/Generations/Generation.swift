@@ -103,6 +103,9 @@ package final class Generation: Sendable {
     /// Whether another process may change the file meanwhile: then there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
 
+    /// Whether slices of it save anything: its bytes lie in the file as they are sent, and stay.
+    package var handsOutSlices: Bool { disk.map { !$0.isShared && !$0.isEncrypted } ?? true }
+
     /// All that can be read, on disk and in memory.
     package var landed: ByteRangeSet {
         guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.landed }

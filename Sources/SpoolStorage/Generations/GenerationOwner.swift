@@ -5,6 +5,9 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Something of the generation has changed that the catalog does not know.
     func noteChange(of generation: Generation)
 
+    /// A block of the generation is complete, which the catalog does not know.
+    func noteCompletion(of generation: Generation)
+
     /// A transfer has ended: nobody waits just now for what could be done ahead.
     func noteLandingEnded(of generation: Generation)
 

@@ -20,8 +20,8 @@ package final class MediaSlice: Sendable {
     // The lease ends with the last who holds it.
     deinit { file.endHold(ticket) }
 
-    /// The descriptor to send from; nil if the bytes are in memory: then ``read(into:)``.
-    package var fileDescriptor: Int32? { open.file.fileDescriptor }
+    /// The descriptor to send from; nil if the bytes are in memory, or enciphered: then ``read(into:)``.
+    package var fileDescriptor: Int32? { file.isEncrypted ? nil : open.file.fileDescriptor }
 
     /// Where the bytes stand in the file.
     package var fileOffset: Int64 { range.lowerBound }
@@ -34,6 +34,16 @@ package final class MediaSlice: Sendable {
     /// - Returns: How many were copied.
     /// - Throws: ``CacheError`` if the disk fails.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-        try open.file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)), at: range.lowerBound)
+        if file.isEncrypted {
+            let part = range.lowerBound..<range.lowerBound + Int64(min(count, buffer.count))
+            do {
+                try file.read(part, into: buffer)
+            } catch let missing as MissingBytes {
+                throw missing.cause ?? CacheError(.storage, "\(missing)", range: part)
+            }
+            return part.count
+        }
+        return try open.file.read(
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)), at: range.lowerBound)
     }
 }

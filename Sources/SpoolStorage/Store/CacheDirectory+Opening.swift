@@ -15,29 +15,34 @@ extension CacheDirectory {
     /// begun. After an unclean end nothing is looked at here: the catalog is told that files have to be swept, and each
     /// one tidied when it is opened.
     ///
-    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `storage`, also
-    ///   where others than its owner may write into the folder.
-    convenience init(opening path: String, fileSystem: any FileSystem, now: Date) throws {
+    /// - Parameter key: The key of an encrypted cache; one that is begun is encrypted with it.
+    /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `keyRequired`,
+    ///   `keyRefused`; `storage`, also where others than its owner may write into the folder.
+    convenience init(
+        opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, now: Date
+    ) throws {
         try Self.refuseForeign(path, fileSystem)
         var lock: (any StoredFile)?
         do {
-            try self.init(writing: path, fileSystem: fileSystem, now: now, lock: &lock)
+            try self.init(writing: path, key, fileSystem: fileSystem, now: now, lock: &lock)
         } catch let error as CacheError where error.isRefusalToWrite {
-            try self.init(reading: path, fileSystem: fileSystem, cause: error, lock: lock)
+            try self.init(reading: path, key, fileSystem: fileSystem, cause: error, lock: lock)
         }
     }
 
     private convenience init(
-        writing path: String, fileSystem: any FileSystem, now: Date, lock: inout (any StoredFile)?
+        writing path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, now: Date,
+        lock: inout (any StoredFile)?
     ) throws {
         try fileSystem.createDirectory(path)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
+        try Catalog.checkKey(key, path: path + "/catalog.sqlite", fileSystem: fileSystem)
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
         try fileSystem.createDirectory(path + "/media")
-        let catalog = try Catalog(path: path + "/catalog.sqlite", fileSystem: fileSystem, now: now)
+        let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
         let isForgotten = try catalog.isNew && !fileSystem.list(path + "/media").isEmpty
         if wasUnclean || isForgotten { try catalog.advanceTidyEpoch() }
@@ -48,11 +53,12 @@ extension CacheDirectory {
     }
 
     private convenience init(
-        reading path: String, fileSystem: any FileSystem, cause: CacheError, lock: (any StoredFile)?
+        reading path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, cause: CacheError,
+        lock: (any StoredFile)?
     ) throws {
         let catalogPath = path + "/catalog.sqlite"
         var catalog: Catalog?
-        if case .success(let readable)? = try Self.readableCatalog(catalogPath, fileSystem) { catalog = readable }
+        if case .success(let readable)? = try Self.readableCatalog(catalogPath, key, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
             ? "nothing is kept: \(cause.message)" : "the cache is only read, nothing new is kept: \(cause.message)"
@@ -65,9 +71,12 @@ extension CacheDirectory {
     /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes nothing.
     ///
     /// - Parameter cause: Why it is only read.
-    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`.
-    convenience init(beside path: String, fileSystem: any FileSystem, because cause: CacheError) throws {
-        let catalog = try Self.catalog(inspecting: path, fileSystem: fileSystem)
+    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
+    ///   `keyRequired`, `keyRefused`.
+    convenience init(
+        beside path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, because cause: CacheError
+    ) throws {
+        let catalog = try Self.catalog(inspecting: path, key: key, fileSystem: fileSystem)
         try Self.refuseForeign(path, fileSystem)
         try self.init(
             path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, lock: nil,
@@ -76,17 +85,17 @@ extension CacheDirectory {
 
     /// The catalog to read only, or why the disk does not allow that; nil if there is none.
     private static func readableCatalog(
-        _ path: String, _ fileSystem: any FileSystem
+        _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem
     ) throws -> Result<Catalog, CacheError>? {
         guard try fileSystem.attributes(path) != nil else { return nil }
         do {
-            return .success(try Catalog(inspecting: path))
+            return .success(try Catalog(inspecting: path, key: key))
         } catch let cause as CacheError where cause.code == .storage {
             // What a change that was broken off has left can't be told from what was there before.
             guard try fileSystem.attributes(path + "-journal") == nil else { return .failure(cause) }
             // Readers of a live database note themselves beside it, which this disk does not allow.
             do {
-                return .success(try Catalog(inspecting: path, isFrozen: true))
+                return .success(try Catalog(inspecting: path, key: key, isFrozen: true))
             } catch let error as CacheError where error.code == .storage {
                 return .failure(error.isDatabaseRefusal ? cause : error)
             }
@@ -95,11 +104,14 @@ extension CacheDirectory {
 
     /// Opens a cache to look at, which another process may be using.
     ///
-    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`.
-    static func catalog(inspecting path: String, fileSystem: any FileSystem) throws -> Catalog {
+    /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
+    ///   `keyRequired`, `keyRefused`.
+    static func catalog(
+        inspecting path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem
+    ) throws -> Catalog {
         let catalogPath = path + "/catalog.sqlite"
         try refuseFile(path, fileSystem)
-        guard let catalog = try readableCatalog(catalogPath, fileSystem) else {
+        guard let catalog = try readableCatalog(catalogPath, key, fileSystem) else {
             throw CacheError(.notStored, "“\(path)” holds no cache")
         }
         return try catalog.get()

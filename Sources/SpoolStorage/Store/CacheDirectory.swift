@@ -35,7 +35,7 @@ final class CacheDirectory: Sendable {
     /// What was found wrong and mended, as sentences.
     let notices: [String]
     let fileSystem: any FileSystem
-    private let sealKey: SymmetricKey
+    private let secrets: CacheSecrets
     private let lock: Mutex<(any StoredFile)?>
     /// What the lock file says: if it says something else, the folder is no longer ours.
     private let signature: String
@@ -57,7 +57,7 @@ final class CacheDirectory: Sendable {
         self.fileSystem = fileSystem
         self.lock = Mutex(lock)
         self.signature = signature
-        self.sealKey = try catalog.sealKey()
+        self.secrets = try catalog.secrets()
     }
 
     /// Ends the use of the folder: closes the catalog and gives up the lock. Media files that are open stay open.
@@ -103,10 +103,18 @@ final class CacheDirectory: Sendable {
 
     // MARK: - Media files
 
-    /// The sealer of one generation.
+    /// The sealer of a generation that begins.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
-        BlockSealer(secret: sealKey, resource: key.hash, generation: identifier)
+        secrets.current.sealer(of: identifier, key: key)
     }
+
+    /// The sealer of a stored generation; nil if its blocks can't be read here.
+    func sealer(of stored: GenerationRecord, key: CacheKey) -> BlockSealer? {
+        secrets.sealer(of: stored, key: key)
+    }
+
+    /// Whether a stored generation is still sealed as before the cache was given its key.
+    func isOutdated(_ stored: GenerationRecord) -> Bool { stored.secret != secrets.current.number }
 
     /// The file of a generation, opened when it is wanted.
     func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {

@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Keeps the list of what the catalog has to be told, and says when: a few times a second, later after a failure.
+/// Keeps the list of what the catalog has to be told, and says when: a hundredth of a second after a block is complete, or
+/// a transfer has ended; a tenth of a second after anything else; later after a failure.
 ///
 /// What a kill leaves unrecorded is at most what arrived since the last round. Nothing waits for it.
 final class Flusher: Sendable {
@@ -18,6 +19,8 @@ final class Flusher: Sendable {
     private struct State {
         var pending = Pending()
         var timer: Task<Void, Never>?
+        /// Whether the timer is one for what is complete.
+        var isSoon = false
         var failures = 0
         var isStopped = false
     }
@@ -39,7 +42,11 @@ final class Flusher: Sendable {
     var isPending: Bool { state.withLock { !$0.pending.isEmpty } }
 
     /// Something of the generation has changed.
-    func note(_ generation: Generation) { change { $0.generations[generation.identifier] = generation } }
+    ///
+    /// - Parameter isComplete: Whether a block of it is complete, or a transfer has ended.
+    func note(_ generation: Generation, isComplete: Bool = false) {
+        change(isSoon: isComplete) { $0.generations[generation.identifier] = generation }
+    }
 
     /// The resource has been used.
     func noteUse(of key: CacheKey, in presentation: CacheKey?, at date: Date) {
@@ -49,16 +56,22 @@ final class Flusher: Sendable {
         }
     }
 
-    private func change(_ body: (inout Pending) -> Void) {
+    private func change(isSoon: Bool = false, _ body: (inout Pending) -> Void) {
         state.withLock { state in
             body(&state.pending)
-            schedule(&state)
+            schedule(&state, isSoon: isSoon)
         }
     }
 
-    private func schedule(_ state: inout State) {
-        guard state.timer == nil, !state.isStopped, !state.pending.isEmpty else { return }
-        let interval = Duration.milliseconds(100 << min(state.failures, 6))
+    private func schedule(_ state: inout State, isSoon: Bool = false) {
+        guard !state.isStopped, !state.pending.isEmpty else { return }
+        let isSoon = isSoon && state.failures == 0
+        if let timer = state.timer {
+            guard isSoon, !state.isSoon else { return }
+            timer.cancel()
+        }
+        state.isSoon = isSoon
+        let interval = isSoon ? Duration.milliseconds(10) : .milliseconds(100 << min(state.failures, 6))
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
             // Cancelled: nothing is due any more.
             guard (try? await clock.sleep(interval)) != nil else { return }

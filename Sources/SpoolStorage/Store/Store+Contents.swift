@@ -45,10 +45,13 @@ extension Store {
     ///
     /// - Parameter key: One resource only.
     /// - Throws: ``CacheError``: `notStored` when there is no cache in the directory, `catalogTooNew`,
-    ///   `catalogDamaged`, `storage`.
-    package static func inspect(path: String, key: CacheKey? = nil) async throws -> [StoredResourceRecord] {
+    ///   `catalogDamaged`, `storage`; `keyRequired`, `keyRefused`.
+    package static func inspect(
+        path: String, key: CacheKey? = nil, encryptionKey: EncryptionKey? = nil
+    ) async throws -> [StoredResourceRecord] {
         try await BlockingExecutor(threadLimit: 2).run {
-            let catalog = try CacheDirectory.catalog(inspecting: path, fileSystem: SystemFileSystem())
+            let catalog = try CacheDirectory.catalog(
+                inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem())
             let records = try key.map { try catalog.resource(key: $0.hash).map { [$0] } ?? [] } ?? catalog.resources()
             return try records.map { try StoredResourceRecord($0, in: catalog) }
         }

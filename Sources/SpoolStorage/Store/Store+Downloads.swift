@@ -45,9 +45,11 @@ extension Store {
     }
 
     /// What sets have, as ``inspect(path:key:)``: without opening the cache.
-    package static func inspectDownloads(path: String) async throws -> [DownloadRecord] {
+    package static func inspectDownloads(
+        path: String, encryptionKey: EncryptionKey? = nil
+    ) async throws -> [DownloadRecord] {
         try await BlockingExecutor(threadLimit: 2).run {
-            try CacheDirectory.catalog(inspecting: path, fileSystem: SystemFileSystem()).downloads()
+            try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem()).downloads()
         }
     }
 }

@@ -9,7 +9,7 @@ extension Store {
     /// One at a time; others wait, holding no thread.
     func makeRoom(_ count: Int64) async -> ReservationResult {
         let limit = ledger.limit ?? .max
-        guard count <= limit else { return .full }
+        guard count <= limit, policy.makesRoom else { return ledger.reserve(count) }
         return await evictions.run(0) {
             while true {
                 if case .reserved(let reservation) = ledger.reserve(count) { return .reserved(reservation) }
@@ -25,7 +25,9 @@ extension Store {
     ///
     /// Only what nobody has open, whole and small, and only when bytes have landed.
     func makeRoomAhead() {
-        guard let limit = ledger.limit, ledger.used > limit - Self.margin(of: limit) / 2 else { return }
+        guard policy.makesRoom, let limit = ledger.limit, ledger.used > limit - Self.margin(of: limit) / 2 else {
+            return
+        }
         work.start(in: .background) { [weak self] in
             guard let self else { return }
             await evictions.run(0) {
@@ -177,7 +179,7 @@ extension Store {
     }
 
     /// - Returns: The bytes of each that went.
-    private func evictWhole(_ keys: [CacheKey]) throws -> [Int64] {
+    func evictWhole(_ keys: [CacheKey]) throws -> [Int64] {
         try removeUnused(keys, evenPinned: false).map { resource, bytes in
             reportEvicted(CacheKey(hash: resource.key), url: resource.url, bytes: bytes)
             return bytes

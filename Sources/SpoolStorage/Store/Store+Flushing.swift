@@ -2,13 +2,17 @@ import Foundation
 import Synchronization
 
 extension Store {
-    func noteChange(of generation: Generation) {
+    func noteChange(of generation: Generation) { note(generation, isComplete: false) }
+
+    func noteCompletion(of generation: Generation) { note(generation, isComplete: true) }
+
+    private func note(_ generation: Generation, isComplete: Bool) {
         guard generation.disk != nil, directory.access.isWritable else { return }
-        flusher.note(generation)
+        flusher.note(generation, isComplete: isComplete)
     }
 
     func noteLandingEnded(of generation: Generation) {
-        noteChange(of: generation)
+        noteCompletion(of: generation)
         // Here rather than where one was taken: then a player waits for its first bytes.
         prepareFile()
     }
@@ -49,16 +53,28 @@ extension Store {
         let lives = table.withLock { table in
             pending.generations.keys.compactMap { table.life($0) }.sorted { $0.sequence < $1.sequence }
         }
-        for life in lives { life.generation.disk?.sealTails() }
+        for life in lives {
+            life.generation.disk?.sealTails()
+            // What a transfer that failed has left in memory.
+            if life.leases == 0, life.generation.disk?.isEncrypted == true { life.generation.disk?.endAllLanding() }
+        }
         var round = Round()
         var ended = Ended()
         do {
+            // In the order of their dates, which is all that an encrypted catalog says of them: uses of what is stored came
+            // before what begins now.
+            let used = pending.used.sorted { $0.value < $1.value }
+            let new = Set(lives.lazy.filter { !$0.isRecorded }.map(\.generation.key))
             _ = try catalog.transaction { transaction in
+                for (key, date) in used where !new.contains(key) { try transaction.noteUse(of: key.hash, at: date) }
                 for life in lives { try write(life, transaction, &round) }
                 for (key, presentation) in pending.presentations {
                     try transaction.setPresentation(presentation.hash, of: key.hash)
                 }
-                for (key, date) in pending.used { try transaction.noteUse(of: key.hash, at: date) }
+                // With these, what they are a part of by now.
+                for (key, date) in used where new.contains(key) || pending.presentations[key] != nil {
+                    try transaction.noteUse(of: key.hash, at: date)
+                }
             } committed: { _ in
                 ended = noteWritten(round)
                 // Here, where no other round has taken changes that are not written yet.
@@ -76,6 +92,15 @@ extension Store {
         flusher.noteSuccess(leaving: round.passedOver)
         if round.taken.contains(where: { $0.blocks?.sealed.isEmpty == false }) { makeRoomAhead() }
         return (round.outcome, ended, nil)
+    }
+
+    /// Enciphers what is in memory of blocks that transfers have left: the process ends.
+    func sealLanding() {
+        for life in table.withLock({ Array($0.lives.values) }) {
+            guard let disk = life.generation.disk, disk.isEncrypted, disk.hasChanges else { continue }
+            disk.endAllLanding()
+            noteChange(of: life.generation)
+        }
     }
 
     private func write(

@@ -34,10 +34,10 @@ extension Store: GenerationOwner {
             }
             if let open { return makeLease(open, user) }
             let record = try read.map { try $0(key.hash) } ?? catalog.resource(key: key.hash)
-            guard let record, let stored = record.generation, stored.format == GenerationRecord.currentFormat else {
+            guard let record, let stored = record.generation, let sealer = directory.sealer(of: stored, key: key) else {
                 return record?.generation == nil ? takeCandidate(of: key, user) : nil
             }
-            let generation = try makeGeneration(record, stored)
+            let generation = try makeGeneration(record, stored, sealer)
             let taken = try table.withLock { table -> Generation? in
                 try Self.checkOpen(table)
                 if let open = table.leaseCurrent(key, user: user) { return open }
@@ -53,7 +53,9 @@ extension Store: GenerationOwner {
         }
     }
 
-    private func makeGeneration(_ record: ResourceRecord, _ stored: GenerationRecord) throws -> Generation {
+    private func makeGeneration(
+        _ record: ResourceRecord, _ stored: GenerationRecord, _ sealer: BlockSealer
+    ) throws -> Generation {
         let key = CacheKey(hash: record.key)
         let landed = try stored.landed ?? catalog.landed(of: stored.id)
         let row = CatalogRow(stored.id)
@@ -62,18 +64,18 @@ extension Store: GenerationOwner {
         return Generation(
             key: key, identifier: stored.identifier, url: record.url, description: description,
             disk: mediaFile(
-                stored.identifier, key: key, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
+                stored.identifier, sealer, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
                 row: row),
             row: row, isKept: directory.access.isWritable, isProven: true, ledger: ledger, memoryLedger: memoryLedger,
             owner: self)
     }
 
     private func mediaFile(
-        _ identifier: GenerationIdentifier, key: CacheKey, landed: ByteRangeSet, isRecordStale: Bool, length: Int64?,
-        row: CatalogRow
+        _ identifier: GenerationIdentifier, _ sealer: BlockSealer, landed: ByteRangeSet, isRecordStale: Bool,
+        length: Int64?, row: CatalogRow
     ) -> MediaFile {
         MediaFile(
-            file: directory.pooledFile(identifier, in: pool), sealer: directory.sealer(identifier, key: key),
+            file: directory.pooledFile(identifier, in: pool), sealer: sealer,
             landed: landed, isRecordStale: isRecordStale, length: length, isShared: directory.access.isShared,
             storedSeals: { [weak self] indices in
                 guard let self else { throw CacheError(.closed, "the cache has been closed") }
@@ -89,7 +91,8 @@ extension Store: GenerationOwner {
     /// A claim without bytes of what nobody opens goes with it, when its turn to be evicted comes.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
         if stored.landed == nil { noteChange(of: generation) }
-        guard stored.needsTidying, directory.access.isWritable else { return }
+        // What is to be sealed anew gets a file of its own, in which there is nothing else.
+        guard stored.needsTidying, directory.access.isWritable, !directory.isOutdated(stored) else { return }
         guard let lease = extend(generation) else { return }
         work.start(in: .background) { [weak self] in
             defer { lease.end() }
@@ -140,7 +143,8 @@ extension Store: GenerationOwner {
         let disk =
             isOnDisk
             ? mediaFile(
-                identifier, key: key, landed: [], isRecordStale: false, length: description.length, row: row) : nil
+                identifier, directory.sealer(identifier, key: key), landed: [], isRecordStale: false,
+                length: description.length, row: row) : nil
         let generation = Generation(
             key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
             isKept: isOnDisk, isProven: false, ledger: ledger, memoryLedger: memoryLedger, owner: self,
@@ -222,6 +226,7 @@ extension Store: GenerationOwner {
                 finish(table.withLock { $0.dropUnused(generation.identifier) })
             } else if directory.access.isWritable {
                 flusher.note(generation)
+                if rekeying.load(ordering: .relaxed) == .waiting { goOnRekeying() }
             } else {
                 closeUnused()
             }

@@ -9,7 +9,8 @@ extension Store {
     /// is full or read-only, what is there can be played and nothing new is kept; see ``readOnlyReason``.
     ///
     /// - Throws: ``CacheError``: `invalidArgument` for a configuration that can't be; `directoryInUse`, which names the
-    ///   process; `catalogTooNew`; `storage` when the directory can't be used, also since others may write to it.
+    ///   process; `catalogTooNew`; `keyRequired`, `keyRefused`, within the time that it takes to look, and nothing is
+    ///   changed; `storage` when the directory can't be used, also since others may write to it.
     package static func open(
         path: String, configuration: Configuration = Configuration(), fileSystem: any FileSystem = SystemFileSystem(),
         executor: BlockingExecutor = BlockingExecutor(), clock: CacheClock,
@@ -19,11 +20,13 @@ extension Store {
         let store = try await executor.run {
             guard !configuration.isReadOnly else {
                 let cause = CacheError(.storage, "it was opened to be read")
-                let directory = try CacheDirectory(beside: path, fileSystem: fileSystem, because: cause)
+                let directory = try CacheDirectory(
+                    beside: path, key: configuration.key, fileSystem: fileSystem, because: cause)
                 return try Store(
                     reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
             }
-            let directory = try CacheDirectory(opening: path, fileSystem: fileSystem, now: clock.now())
+            let directory = try CacheDirectory(
+                opening: path, key: configuration.key, fileSystem: fileSystem, now: clock.now())
             let capacity = try configuration.capacity.limit(in: directory)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
@@ -56,7 +59,8 @@ extension Store {
         configuration.openFileLimit = max(configuration.openFileLimit, 8)
         if cause.code == .directoryInUse,
             // What can't be read, either, is as if it were not there.
-            let directory = try? CacheDirectory(beside: path, fileSystem: fileSystem, because: cause)
+            let directory = try? CacheDirectory(
+                beside: path, key: configuration.key, fileSystem: fileSystem, because: cause)
         {
             return try Store(
                 reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
@@ -79,6 +83,8 @@ extension Store {
         prepareFile()
         warmUp()
         sweep()
+        goOnRekeying()
+        beginAging()
     }
 
     /// Threads that a play keeps busy at once: one reads, one lands, one writes down.
@@ -138,12 +144,14 @@ extension Store {
         }
         guard isFirst else { return }
         flusher.stop()
+        aging.withLock { $0?.cancel() }
         await work.waitUntilIdle()
         try await executor.run(in: .background) { try self.closeNow() }
     }
 
     private func closeNow() throws {
         var failure: (any Error)?
+        sealLanding()
         do { try writeChanges() } catch { failure = error }
         for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
             guard let disk = life.generation.disk else { continue }

@@ -28,7 +28,10 @@ extension Store {
             guard let next = keys.last else { break }
             key = next
             for key in keys {
-                guard let lease = try await lease(CacheKey(hash: key)) else { continue }
+                guard let lease = try await lease(CacheKey(hash: key)) else {
+                    try await verifyRecord(of: CacheKey(hash: key), repairing, &result)
+                    continue
+                }
                 defer { lease.end() }
                 let end = result.blocks + lease.generation.storedBlockCount
                 do {
@@ -51,6 +54,19 @@ extension Store {
         }
         if repairing { try await flush() }
         return result
+    }
+
+    /// A record that somebody has changed who has not the cache's key counts as one bad block.
+    private func verifyRecord(
+        of key: CacheKey, _ isRepairing: Bool, _ result: inout VerificationReport
+    ) async throws {
+        let record = try await executor.run(in: .maintenance) { try self.catalog.resource(key: key.hash) }
+        guard record?.isUnreadable == true else { return }
+        result.blocks += 1
+        result.bad += 1
+        guard isRepairing else { return }
+        _ = try await remove(key)
+        result.dropped += 1
     }
 
     private func verify(

@@ -26,24 +26,30 @@ package final class Store: Sendable {
         package var capacity: CacheCapacity
         /// What goes first when room is needed.
         package var eviction: EvictionPolicy
+        /// How long what nobody uses is kept; nil: as long as there is room.
+        package var maximumAge: Duration?
         /// Bytes of memory for what is not kept, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
         /// Media files open at once; at least 8.
         package var openFileLimit: Int
         /// Whether the directory is only read, beside a process that may have it.
         package var isReadOnly = false
+        /// The key of an encrypted cache; nil: it is plain.
+        package var key: EncryptionKey?
 
         /// Creates a configuration.
         package init(
             capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .leastRecentlyUsed,
-            memoryLimit: Int64 = 16 << 20,
-            openFileLimit: Int = 256, isReadOnly: Bool = false
+            maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20, openFileLimit: Int = 256,
+            isReadOnly: Bool = false, key: EncryptionKey? = nil
         ) {
             self.capacity = capacity
             self.eviction = eviction
+            self.maximumAge = maximumAge
             self.memoryLimit = memoryLimit
             self.openFileLimit = openFileLimit
             self.isReadOnly = isReadOnly
+            self.key = key
         }
     }
 
@@ -55,6 +61,9 @@ package final class Store: Sendable {
     /// Memory for what is not kept.
     let memoryLedger: Ledger
     let policy: EvictionPolicy
+    let maximumAge: Duration?
+    /// Looks for what is too old.
+    let aging = Mutex<Task<Void, Never>?>(nil)
     let clock: CacheClock
     /// Rounds of writing to the catalog, one at a time. Taken before the catalog's writer and the table, never inside.
     let rounds = Mutex(())
@@ -62,6 +71,9 @@ package final class Store: Sendable {
     let turns = KeyTurns<CacheKey>()
     /// One at a time makes room.
     let evictions = KeyTurns<Int>()
+    /// One at a time seals anew what is stored.
+    let rekeyings = KeyTurns<Int>()
+    let rekeying = Atomic(RekeyingState.none)
     /// Bytes that have been evicted since the store was opened.
     let evictedByteCount = Atomic<Int64>(0)
     let flusher: Flusher
@@ -80,6 +92,7 @@ package final class Store: Sendable {
         self.ledger = Ledger(limit: capacity, used: used)
         self.memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
         self.policy = configuration.eviction
+        self.maximumAge = configuration.maximumAge
         self.clock = clock
         self.flusher = Flusher(executor: executor, clock: clock)
         self.work = BackgroundWork(executor: executor)
@@ -87,7 +100,10 @@ package final class Store: Sendable {
     }
 
     // Whoever lets go of a store without closing it leaves what an unclean end leaves. Leases do not keep it.
-    deinit { flusher.stop() }
+    deinit {
+        flusher.stop()
+        aging.withLock { $0?.cancel() }
+    }
 
     var catalog: Catalog { directory.catalog }
 

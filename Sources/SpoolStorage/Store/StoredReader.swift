@@ -17,17 +17,20 @@ package final class StoredReader: Sendable {
 
     /// Opens what the directory at `path` holds under the key; nil if that is nothing. Blocks.
     ///
-    /// - Throws: ``CacheError``: `notStored` when there is no cache; `catalogTooNew`, `catalogDamaged`; `storage`, also
+    /// - Throws: ``CacheError``: `notStored` when there is no cache; `catalogTooNew`, `catalogDamaged`; `keyRequired`, `keyRefused`; `storage`, also
     ///   since others may write to the directory.
-    package init?(path: String, key: CacheKey, fileSystem: any FileSystem = SystemFileSystem()) throws {
-        catalog = try CacheDirectory.catalog(inspecting: path, fileSystem: fileSystem)
+    package init?(
+        path: String, key: CacheKey, encryptionKey: EncryptionKey? = nil,
+        fileSystem: any FileSystem = SystemFileSystem()
+    ) throws {
+        catalog = try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: fileSystem)
         guard let found = try catalog.resource(key: key.hash), let generation = found.generation,
-            generation.format == GenerationRecord.currentFormat
+            let sealer = try catalog.secrets().sealer(of: generation, key: key)
         else { return nil }
         try CacheDirectory.refuseForeign(path, fileSystem)
         record = try StoredResourceRecord(found, in: catalog)
         self.generation = generation
-        sealer = BlockSealer(secret: try catalog.sealKey(), resource: key.hash, generation: generation.identifier)
+        self.sealer = sealer
         do {
             file = try fileSystem.openFile(
                 CacheDirectory.mediaPath(generation.identifier, in: path), FileAccess.read)
@@ -58,12 +61,11 @@ package final class StoredReader: Sendable {
     /// A block's bytes as they are sealed; nil if the file holds something else by now.
     private func proven(_ block: BlockRecord) throws -> Data? {
         var bytes = Data(count: Int(block.length))
-        let isGood = bytes.withUnsafeMutableBytes { buffer in
+        return bytes.withUnsafeMutableBytes { buffer in
             // Bytes that can't be read are missed like those that are not there.
             let count = try? file.read(into: buffer, at: block.range.lowerBound)
-            return count == buffer.count && sealer.verifies(UnsafeRawBufferPointer(buffer), as: block)
+            return count == buffer.count ? sealer.open(UnsafeRawBufferPointer(buffer), as: block) : nil
         }
-        return isGood ? bytes : nil
     }
 
     /// Copies the complete resource into a file, as ``Store/export(_:to:)`` does. Blocks.

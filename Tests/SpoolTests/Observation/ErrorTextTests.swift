@@ -27,10 +27,10 @@ struct ErrorTextTests {
         let cache = [
             "resourceChanged", "unsatisfiableRange", "originUnavailable", "originRefused", "malformedResponse",
             "storage", "directoryInUse", "catalogTooNew", "catalogDamaged", "notStored", "incomplete",
-            "invalidArgument", "closed", "capacityExceeded",
+            "invalidArgument", "closed", "capacityExceeded", "keyRequired", "keyRefused",
         ]
         #expect(CacheError.Code.allCases.map(\.description) == cache)
-        #expect(CacheError.Code.allCases.map(\.number) == Array(1...14))
+        #expect(CacheError.Code.allCases.map(\.number) == Array(1...16))
         let upstream = [
             "unreachable", "timedOut", "connectionLost", "untrusted", "redirects", "malformed", "cancelled", "failed",
         ]

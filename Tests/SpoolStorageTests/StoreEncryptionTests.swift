@@ -1,0 +1,227 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+@Suite("Store, encrypted", .timeLimit(.minutes(10)))
+struct StoreEncryptionTests {
+    private let block = Block.size
+    private let fixture: StoreFixture
+    private let key = StoreFixture.key("a")
+
+    init() throws {
+        fixture = try StoreFixture()
+        fixture.setKey(1)
+    }
+
+    /// Stores something of everything that a catalog can hold.
+    private func fill(_ store: Store) async throws {
+        for name in ["a", "b"] { try await fixture.store(name, length: 3 * block + 100, in: store) }
+        let lease = try store.begin(
+            StoreFixture.key("a"), url: "https://hush.example.org/a",
+            description: GenerationDescription(
+                length: 2 * block, contentType: "video/x-hush", version: "validator-hush", fields: "fields-hush"))
+        try await fixture.land(0..<2 * block, of: "second", in: lease.generation)
+        lease.end()
+        try await store.addDownloads([
+            DownloadRecord(
+                set: "set-hush", key: StoreFixture.key("c").hash, url: "https://hush.example.org/c",
+                source: "https://hush.example.org/c?full")
+        ])
+        _ = try await store.setPinned(true, StoreFixture.key("b"))
+        store.noteUse(of: StoreFixture.key("b"))
+        await store.waitUntilIdle()
+    }
+
+    @Test(
+        "Nothing of what is stored, nor what it is, is found in the directory, as long as it is open, killed or closed")
+    func silence() async throws {
+        let store = try await fixture.open()
+        try await fill(store)
+        let half = try fixture.begin("d", length: 2 * block, in: store)
+        try await fixture.land(0..<block + 50, of: "d", in: half.generation, ending: false)
+        try await store.flush()
+        let words = [
+            "hush", "example.org", "https://h", "video/", "validator", StoreFixture.key("a").hash,
+            StoreFixture.key("b").hash, StoreFixture.key("c").hash,
+        ]
+        let silence = Silence(
+            words: words,
+            plain: ["a", "b", "second", "d"].map { Data(StoreFixture.bytes(0..<3 * block + 100, of: $0)) })
+        #expect(fixture.mediaFiles.count > 2)
+        #expect(silence.broken(in: fixture.path) == [])
+        half.end()
+        _ = try await store.remove(StoreFixture.key("b"))
+        try await store.flush()
+        #expect(silence.broken(in: fixture.path) == [])
+        try await store.close()
+        #expect(silence.broken(in: fixture.path) == [])
+    }
+
+    @Test("What was stored is found again with the key: bytes, addresses, types, validators, dates, pins and sets")
+    func reopened() async throws {
+        var store = try await fixture.open()
+        try await fill(store)
+        let before = try await store.resources()
+        let sets = try await store.downloads()
+        try await store.checkLedger()
+        try await store.close()
+        store = try await fixture.open()
+        let after = try await store.resources()
+        #expect(after.map(\.url) == before.map(\.url) && after.map(\.key) == before.map(\.key))
+        #expect(after.map(\.description) == before.map(\.description))
+        #expect(
+            after.map(\.lastUsedAt) == before.map(\.lastUsedAt) && after.map(\.createdAt) == before.map(\.createdAt))
+        #expect(after.map(\.isPinned) == before.map(\.isPinned) && after.contains { $0.isPinned })
+        #expect(try await store.downloads() == sets && sets.map(\.set) == ["set-hush"])
+        let lease = try #require(try await store.lease(StoreFixture.key("a")))
+        try fixture.expect(0..<2 * block, of: "second", in: lease.generation)
+        #expect(!lease.generation.handsOutSlices)
+        lease.end()
+        let reader = try #require(
+            try StoredReader(path: fixture.path, key: StoreFixture.key("b"), encryptionKey: fixture.currentKey))
+        #expect(try Array(reader.read(5..<200)) == StoreFixture.bytes(5..<200, of: "b"))
+        #expect(try await Store.inspect(path: fixture.path, encryptionKey: fixture.currentKey).count == after.count)
+        let copy = URL(fileURLWithPath: fixture.scratch.file("copy"))
+        try await store.export(StoreFixture.key("b"), to: copy)
+        #expect(try Array(Data(contentsOf: copy)) == StoreFixture.bytes(0..<3 * block + 100, of: "b"))
+        #expect(try await store.verify(repairing: false).bad == 0)
+        #expect(try await store.removeDownloads(nil, from: "set-hush") == [StoreFixture.key("c")])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("C39: another key, none, or one for a plain cache is an error at once, and changes nothing")
+    func wrongKey() async throws {
+        let store = try await fixture.open()
+        try await fill(store)
+        try await store.close()
+        let before = try contents()
+        for (number, code) in [(2, CacheError.Code.keyRefused), (nil, .keyRequired)] {
+            fixture.setKey(number)
+            let start = ContinuousClock.now
+            let error = await #expect(throws: CacheError.self) { _ = try await fixture.open() }
+            #expect(error?.code == code && ContinuousClock.now - start < .seconds(2))
+            let other = await #expect(throws: CacheError.self) {
+                _ = try await Store.inspect(path: fixture.path, encryptionKey: fixture.currentKey)
+            }
+            #expect(other?.code == code)
+            let after = try contents()
+            #expect(Set(after.keys) == Set(before.keys))
+            for (name, data) in after { #expect(data == before[name], "\(name)") }
+        }
+        fixture.setKey(1)
+        try await fixture.open().close()
+
+        let plain = try StoreFixture()
+        let open = try await plain.open()
+        try await plain.store("a", length: block, in: open)
+        try await open.close()
+        plain.setKey(1)
+        let error = await #expect(throws: CacheError.self) { _ = try await plain.open() }
+        #expect(error?.code == .keyRefused && error?.message.contains("is not encrypted") == true)
+        plain.setKey(nil)
+        try await plain.open().close()
+        plain.setKey(bytes: 31)
+        let short = try StoreFixture()
+        short.setKey(bytes: 31)
+        let invalid = await #expect(throws: CacheError.self) { _ = try await short.open() }
+        #expect(invalid?.code == .invalidArgument && invalid?.message.contains("31") == true)
+    }
+
+    /// Every file, and of the catalog its rows.
+    private func contents() throws -> [String: Data] {
+        var files: [String: Data] = [:]
+        for name in FolderTree.paths(under: fixture.path) where !name.hasSuffix("-wal") && !name.hasSuffix("-shm") {
+            files[name] = FileManager.default.contents(atPath: fixture.path + "/" + name)
+        }
+        // What of it is in the log is SQLite's own business.
+        let rows = try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
+            try ["setting", "resource", "generation", "block", "download", "handPin"].map {
+                try Row.fetchAll(db, sql: "SELECT * FROM \($0)").description
+            }
+        }
+        files["catalog.sqlite"] = Data(rows.joined().utf8)
+        return files
+    }
+
+    @Test("Rows that were swapped, changed, shortened or taken from elsewhere count as not stored, and are stored anew")
+    func forgedRows() async throws {
+        for sql in [
+            // Two resources change places, wholly, or with their cells only.
+            "UPDATE resource SET url = (SELECT url FROM resource AS r WHERE r.id <> resource.id ORDER BY r.id LIMIT 1)",
+            "UPDATE generation SET version = (SELECT version FROM generation AS g WHERE g.id <> generation.id LIMIT 1)",
+            "UPDATE generation SET fields = substr(fields, 1, length(fields) - 1)",
+            "UPDATE generation SET length = length - 70000",
+            "UPDATE generation SET identifier = randomblob(16)",
+            "UPDATE resource SET url = 'https://example.org/plain'",
+            "UPDATE resource SET contentType = x'00'",
+            "UPDATE block SET seal = (SELECT seal FROM block AS b WHERE b.idx <> block.idx LIMIT 1)",
+            "UPDATE block SET length = length - 1",
+            "UPDATE generation SET format = 1", "UPDATE generation SET format = 9, secret = 5",
+        ] {
+            let fixture = try StoreFixture()
+            fixture.setKey(1)
+            var store = try await fixture.open()
+            for name in ["a", "b"] { try await fixture.store(name, length: 3 * block + 100, in: store) }
+            try await store.close()
+            try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").write { db in try db.execute(sql: sql) }
+            store = try await fixture.open()
+            _ = try await store.resources()
+            _ = try await store.verify(repairing: false)
+            for name in ["a", "b"] {
+                let lease = try await store.lease(StoreFixture.key(name))
+                let landed = lease?.generation.landed ?? []
+                // What is still taken for stored is right, or found not to be.
+                for index in 0..<4 as Range<Int64> where landed.contains(Block.start(of: index)) {
+                    let range = Block.range(of: index).clamped(to: 0..<3 * block + 100)
+                    do {
+                        let bytes = Array(try lease?.generation.read(range) ?? Data())
+                        #expect(bytes == Array(StoreFixture.bytes(range, of: name).prefix(bytes.count)))
+                    } catch is MissingBytes {}
+                }
+                lease?.end()
+                try await fixture.store(name, length: 3 * block + 100, in: store)
+                let again = try #require(try await store.lease(StoreFixture.key(name)))
+                try fixture.expect(0..<3 * block + 100, of: name, in: again.generation)
+                again.end()
+            }
+            _ = try await store.verify(repairing: true)
+            #expect(try await store.verify(repairing: false).bad == 0, "\(sql)")
+            #expect(try await store.resources().map(\.url) == ["a", "b"].map(StoreFixture.url), "\(sql)")
+            try await store.close()
+            // A record that has lost its file's name leaves the file, until somebody sweeps.
+            try fixture.noteUncleanEnd()
+            store = try await fixture.open()
+            try await store.checkLedger()
+            try await store.close()
+        }
+    }
+
+    @Test("What is used last is evicted last, though the catalog tells no time")
+    func order() async throws {
+        let store = try await fixture.open()
+        for name in ["a", "b", "c"] {
+            try await fixture.store(name, length: block, in: store)
+            try await store.flush()
+            fixture.calendar.withLock { $0 += 1000 }
+        }
+        store.noteUse(of: StoreFixture.key("a"))
+        try await store.flush()
+        let recent = try await store.recentResources(limit: 2).resources
+        #expect(recent.map(\.url) == ["a", "c"].map(StoreFixture.url), "\(recent.map(\.lastUsedAt))")
+        let times = try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
+            try Int64.fetchAll(db, sql: "SELECT lastUsedAt FROM resource UNION ALL SELECT createdAt FROM resource")
+        }
+        #expect(times.allSatisfy { $0 < 1000 })
+        try await store.evict(to: 2 * block)
+        #expect(try await store.resources().map(\.url) == ["a", "c"].map(StoreFixture.url))
+        try await store.evict(to: block)
+        #expect(try await store.resources().map(\.url) == ["a"].map(StoreFixture.url))
+        try await store.checkLedger()
+        try await store.close()
+    }
+}
