@@ -182,4 +182,25 @@ struct ExampleTests {
             await app.close()
         }
     }
+
+    @Test("What was stored before there was a key gets it, plays with it, and a later launch finds it so")
+    func encrypted() async throws {
+        try await OriginServer.run(["/song.mp3": OriginResource(.pattern(Self.song))]) { origin in
+            let directory = folder.appending(path: "media")
+            let plain = MediaCache(directory: directory)
+            _ = try await plain.media(for: origin.url("/song.mp3")).data(in: 0..<Self.song.length)
+            await plain.close()
+            let key = EncryptionKey(bytes: Data(repeating: 7, count: EncryptionKey.byteCount))
+            for _ in 0..<2 {
+                let cache = try await encryptedCache(in: directory, key: key)
+                #expect(
+                    try await cache.media(for: origin.url("/song.mp3")).data(in: 0..<Self.song.length) == Self.song.data
+                )
+                try await cache.finishRekeying()
+                await cache.close()
+                #expect(Silence(words: ["song.mp3"], plain: [Self.song.data]).broken(in: directory.path) == [])
+            }
+            #expect(origin.log.bytesSent() == 300_000)
+        }
+    }
 }
