@@ -7,6 +7,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(name: "Spool", path: ".."),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.4.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
     ],
@@ -20,6 +21,7 @@ let package = Package(
                 .product(name: "SpoolHTTP", package: "Spool"),
                 // The command itself, so that it is built beside the benchmarks that start it.
                 .product(name: "spool", package: "Spool"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],

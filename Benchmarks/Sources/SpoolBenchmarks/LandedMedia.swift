@@ -6,14 +6,14 @@ struct LandedMedia: Sendable {
     let length: Int64
     let cache: MediaCache
     let media: MediaResource
-    /// The cache's media file: a plain copy of the resource.
+    /// The cache's media file: a plain copy of the resource, unless the cache is encrypted.
     let file: URL
     private let folder: TemporaryFolder
 
-    init(_ name: String, length: Int64) async throws {
+    init(_ name: String, length: Int64, _ configuration: MediaCache.Configuration = .unlimited) async throws {
         self.length = length
         folder = try TemporaryFolder(name)
-        cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length), configuration: .unlimited)
+        cache = MediaCache(directory: folder.url, upstream: MemoryOrigin(length: length), configuration: configuration)
         try await cache.open()
         media = cache.media(for: try Self.url("media"))
         for try await chunk in media.reader() { blackHole(chunk) }

@@ -8,7 +8,8 @@ enum SpoolBenchmarks {
     /// A benchmark is a file with one of these; add it here.
     static let all: [Benchmark] = {
         var all: [Benchmark] = [
-            .ranges, .hit, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany, .policies,
+            .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleLanding, .scaleFilm, .scaleMany,
+            .policies,
         ]
         #if os(Linux)
         all += [.besideLeaving, .besideStart]
