@@ -17,6 +17,25 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var doors: ServingOptions
     @Option(help: ArgumentHelp("When what is stored may be used without asking.", valueName: "policy"))
     var freshness = Freshness.http
+    @Option(help: ArgumentHelp("What goes first when room is needed.", valueName: "policy"))
+    var eviction = Eviction.lru
+    @Option(
+        help: ArgumentHelp(
+            "How long what nobody plays is kept, such as 12h or 30d; pinned media stays.", valueName: "time"))
+    var maxAge: AgeArgument?
+
+    /// The policies, as they are typed.
+    enum Eviction: String, ExpressibleByArgument, CaseIterable, Sendable {
+        case lru, largest, never
+
+        var policy: EvictionPolicy {
+            switch self {
+            case .lru: .leastRecentlyUsed
+            case .largest: .largestFirst
+            case .never: .never
+            }
+        }
+    }
 
     /// The policies, as they are typed.
     enum Freshness: String, ExpressibleByArgument, CaseIterable, Sendable {
@@ -45,6 +64,8 @@ struct ServeCommand: AsyncParsableCommand {
         let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))
         let cache = try await options.openNow(upstream) { cache in
             cache.freshness = freshness.policy
+            cache.eviction = eviction.policy
+            cache.maximumAge = maxAge?.duration
             configuration.prepare(&cache)
         }
         let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
