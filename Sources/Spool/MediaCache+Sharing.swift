@@ -47,7 +47,7 @@ extension MediaCache {
                     continue
                 }
             }
-            if let presentation = source.presentation { resource.presentation = presentation }
+            resource.note(source)
             return media
         }
         return media(for: source)

@@ -91,8 +91,9 @@ public final class MediaCache: Sendable {
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         let wanted = Store.Configuration(
-            capacity: configuration.capacity, eviction: configuration.eviction,
-            maximumAge: configuration.maximumAge, memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
+            capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.quotas,
+            minimumFreeSpace: configuration.minimumFreeSpace, maximumAge: configuration.maximumAge,
+            memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
             isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey)
         let path = directory.path
         let opening = StoreOpening(on: executor) {
@@ -154,7 +155,7 @@ public final class MediaCache: Sendable {
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
-        if let presentation = source.presentation { resource?.presentation = presentation }
+        resource?.note(source)
         return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: resources)
     }
 

@@ -9,7 +9,7 @@ import Synchronization
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call, of the file system or of a file that it opened.
     package enum Call: String, Hashable, Sendable, CaseIterable {
-        case createDirectory, open, lock, attributes, remove, rename, list, volumeSize
+        case createDirectory, open, lock, attributes, remove, rename, list, volumeSpace
         case read, write, punchHole, size, mark, synchronize, nextData
     }
 
@@ -38,6 +38,7 @@ package final class FaultyFileSystem: FileSystem {
         var faults: [Fault] = []
         var decide: (@Sendable (Call, String) -> Effect?)?
         var counts: [Call: Int] = [:]
+        var freeSpace: Int64?
     }
 
     private let base: any FileSystem
@@ -154,11 +155,15 @@ package final class FaultyFileSystem: FileSystem {
         return try base.list(path)
     }
 
-    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
-        try check(.volumeSize, path)
-        return try base.volumeSize(at: path)
+    package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
+        try check(.volumeSpace, path)
+        var space = try base.volumeSpace(at: path)
+        if let free = state.withLock({ $0.freeSpace }) { space.free = free }
+        return space
     }
 
+    /// Says that so many bytes are free on the volume; nil: as many as there are.
+    package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 }
 
 /// A file that asks its file system before every call.

@@ -8,7 +8,7 @@ import Testing
 struct EvictionStrategyTests {
     private static let block = Block.size
     private static let makers: [(name: String, make: @Sendable () -> any EvictionStrategy)] = [
-        ("LRU", { LeastRecentlyUsed() }), ("standard", { StandardEviction() }),
+        ("LRU", { LeastRecentlyUsed() }), ("largest first", { LargestFirst() }), ("standard", { StandardEviction() }),
     ]
 
     /// A song of 100 blocks, of which four are its start.
@@ -40,17 +40,17 @@ struct EvictionStrategyTests {
             var random = SplitMix(UInt64(seed))
             var strategy = maker.make()
             var kept: [Int: EvictableBytes] = [:]
-            var sittings: [Int: Int] = [:]
+            var held: Set<Int> = []
             for _ in 0..<2000 {
                 let resource = random.below(30)
                 switch random.below(6) {
                 case 0:
-                    strategy.beginSitting(resource)
-                    sittings[resource, default: 0] += 1
+                    strategy.use(resource, isNewSitting: random.chance(2))
+                    if random.chance(4) { strategy.spend(resource) }
                 case 1, 2:
-                    guard sittings[resource, default: 0] > 0 else { continue }
-                    strategy.endSitting(resource, isSpent: random.chance(4))
-                    sittings[resource, default: 0] -= 1
+                    let isHeld = random.chance(2)
+                    strategy.setHeld(isHeld, resource)
+                    if isHeld { held.insert(resource) } else { held.remove(resource) }
                 case 3, 4:
                     let bytes = EvictableBytes(
                         start: Int64(random.below(5)) * Self.block, body: Int64(random.below(200)) * Self.block)
@@ -60,17 +60,16 @@ struct EvictionStrategyTests {
                     // Nothing changes by asking twice.
                     let victim = strategy.nextVictim(isLastResort: random.chance(2))
                     guard let victim else { continue }
-                    #expect(kept[victim.resource] != nil && sittings[victim.resource, default: 0] == 0, "\(maker.name)")
+                    #expect(kept[victim.resource] != nil && !held.contains(victim.resource), "\(maker.name)")
                     if random.chance(3) {
-                        strategy.passOver(victim.resource)
+                        strategy.setHeld(true, victim.resource)
+                        strategy.setHeld(false, victim.resource)
                     } else {
                         _ = Self.evict(1, &strategy, &kept)
                     }
                 }
             }
-            for (resource, count) in sittings {
-                for _ in 0..<count { strategy.endSitting(resource, isSpent: false) }
-            }
+            for resource in held { strategy.setHeld(false, resource) }
             _ = Self.evict(.max, &strategy, &kept)
             #expect(kept.isEmpty, "\(maker.name) leaves \(kept.count)")
         }
@@ -83,14 +82,14 @@ struct EvictionStrategyTests {
         for resource in 0..<1001 {
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
-            if resource < 1000 { strategy.beginSitting(resource) }
+            if resource < 1000 { strategy.setHeld(true, resource) }
         }
         let victims = Self.evict(.max, &strategy, &kept)
         #expect(Set(victims.map(\.resource)) == [1000])
         #expect(kept.count == 1000)
     }
 
-    @Test("Least recently used: what was begun or ended last goes last, whole")
+    @Test("Least recently used: what was used last goes last, whole")
     func leastRecentlyUsed() {
         var strategy: any EvictionStrategy = LeastRecentlyUsed()
         var kept: [Int: EvictableBytes] = [:]
@@ -98,8 +97,7 @@ struct EvictionStrategyTests {
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
         }
-        strategy.beginSitting(0)
-        strategy.endSitting(0, isSpent: false)
+        strategy.use(0, isNewSitting: false)
         let victims = Self.evict(.max, &strategy, &kept)
         #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
     }
@@ -110,10 +108,11 @@ struct EvictionStrategyTests {
         var kept: [Int: EvictableBytes] = [:]
         let capacity = 10 * Self.song.total
         func play(_ resource: Int) {
-            strategy.beginSitting(resource)
+            strategy.use(resource, isNewSitting: true)
+            strategy.setHeld(true, resource)
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
-            strategy.endSitting(resource, isSpent: false)
+            strategy.setHeld(false, resource)
             let used = kept.values.reduce(0) { $0 + $1.total }
             if used > capacity { _ = Self.evict(used - capacity, &strategy, &kept) }
         }
@@ -146,15 +145,29 @@ struct EvictionStrategyTests {
             kept[resource] = Self.song
             strategy.update(resource, fingerprint: UInt64(resource), Self.song)
         }
-        for _ in 0..<3 {
-            strategy.beginSitting(3)
-            strategy.endSitting(3, isSpent: true)
-        }
+        for _ in 0..<3 { strategy.use(3, isNewSitting: true) }
+        strategy.spend(3)
         #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
-        // Heard again, it is as any other until that sitting has ended.
+        // Heard again, it is as any other; so is what nobody has.
         strategy.update(3, fingerprint: 3, Self.song)
-        strategy.endSitting(4, isSpent: true)
-        #expect(strategy.nextVictim(isLastResort: false)?.resource != 4)
+        strategy.spend(7)
+        strategy.spend(3)
+        strategy.use(3, isNewSitting: true)
+        #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(0, .body))
+    }
+
+    @Test("Largest first: of those that were used longest ago the largest goes, until all of it has gone")
+    func largestFirst() {
+        var strategy: any EvictionStrategy = LargestFirst()
+        for resource in 0..<200 {
+            let bytes = EvictableBytes(body: Int64(resource % 100 + 1) * Self.block)
+            strategy.update(resource, fingerprint: UInt64(resource), bytes)
+        }
+        #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(99, .whole))
+        strategy.update(99, fingerprint: 99, EvictableBytes(body: Self.block))
+        #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(99, .whole))
+        strategy.use(99, isNewSitting: false)
+        #expect(strategy.nextVictim(isLastResort: false) == EvictionVictim(98, .whole))
     }
 
     @Test(

@@ -20,13 +20,13 @@ final class StoreFixture: Sendable {
     var path: String { scratch.file("cache") }
 
     func open(
-        capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, maximumAge: Duration? = nil,
-        memoryLimit: Int64 = 16 << 20,
+        capacity: Int64? = nil, eviction: EvictionPolicy = .leastRecentlyUsed, quotas: [EvictionQuota] = [],
+        minimumFreeSpace: Int64 = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
         openFileLimit: Int = 256, executor: BlockingExecutor = BlockingExecutor()
     ) async throws -> Store {
         let configuration = Store.Configuration(
-            capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, maximumAge: maximumAge,
-            memoryLimit: memoryLimit,
+            capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, quotas: quotas,
+            minimumFreeSpace: minimumFreeSpace, maximumAge: maximumAge, memoryLimit: memoryLimit,
             openFileLimit: openFileLimit, key: currentKey)
         return try await Store.open(
             path: path, configuration: configuration, fileSystem: files, executor: executor,

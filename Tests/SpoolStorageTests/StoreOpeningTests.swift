@@ -463,5 +463,5 @@ private struct OwnedFiles: FileSystem {
     func remove(_ path: String) throws(CacheError) -> Bool { try base.remove(path) }
     func rename(_ path: String, to newPath: String) throws(CacheError) { try base.rename(path, to: newPath) }
     func list(_ path: String) throws(CacheError) -> [String] { try base.list(path) }
-    func volumeSize(at path: String) throws(CacheError) -> Int64 { try base.volumeSize(at: path) }
+    func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace { try base.volumeSpace(at: path) }
 }

@@ -2,6 +2,7 @@ import ByteRanges
 import Foundation
 import SpoolStorage
 import SpoolTesting
+import Synchronization
 import Testing
 
 /// Files that are used and go together, as a playlist and its segments.
@@ -37,6 +38,7 @@ struct StorePresentationTests {
         for part in ["p0", "p1", "p2"] { try await self.store(part, in: "list", store) }
         try await self.store("song", store)
         store.noteUse(of: key("p1"))
+        fixture.calendar.withLock { $0 += 3600 }
         for expected in [
             ["list", "p0", "p1", "p2"], ["list", "p0", "p1"], ["list", "p0"], ["list"], [],
         ] {
@@ -55,6 +57,7 @@ struct StorePresentationTests {
         store.noteUse(of: key("list"))
         try await store.close()
         store = try await fixture.open()
+        fixture.calendar.withLock { $0 += 3600 }
         try await store.evict(to: 301 * block)
         #expect(try await names(store).filter { $0.count == 1 }.isEmpty)
         #expect(try await store.parts(of: key("list")).count == 300)

@@ -24,7 +24,9 @@ struct StoreRandomTests {
             if seed % 4 == 3, session > 0 { try await Self.rekey(fixture, to: session == 1 ? 1 : 2) }
             if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
             let store = try await fixture.open(
-                capacity: seed % 2 == 0 ? nil : 60 * Block.size, memoryLimit: 1 << 20, openFileLimit: 8)
+                capacity: seed % 2 == 0 ? nil : 60 * Block.size,
+                eviction: [.standard, .leastRecentlyUsed, .largestFirst][Int(seed % 3)], memoryLimit: 1 << 20,
+                openFileLimit: 8)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in 0..<6 as Range<UInt64> {
                     group.addTask {
@@ -68,7 +70,9 @@ struct StoreRandomTests {
         case 21..<23: _ = try? await store.evict(to: store.usedBytes * Int64.random(in: 0...9, using: &random) / 10)
         case 23..<25: _ = try? await store.verify(repairing: Bool.random(using: &random))
         case 25..<27: try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy-\(name)")))
-        case 27..<30: store.noteUse(of: key)
+        case 27: store.noteUse(of: key)
+        case 28: store.noteUse(of: key, in: StoreFixture.key("\(Int.random(in: 0..<3, using: &random))"))
+        case 29: store.noteStop(.random(in: 1..<length, using: &random), isSpent: .random(using: &random), of: key)
         case 30..<32: _ = try? await store.setPinned(Bool.random(using: &random), key)
         case 32: try? await store.flush()
         case 33: fixture.calendar.withLock { $0 += Double.random(in: -1e8...1e8, using: &random) }

@@ -29,7 +29,13 @@ public struct MediaCacheConfiguration: Sendable {
     /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
     /// What goes first when room is needed.
-    public var eviction = EvictionPolicy.leastRecentlyUsed
+    public var eviction = EvictionPolicy.standard
+    /// The most that is kept of some of it: of a host, or of what has a ``MediaSource/tag``. Of several that count the same
+    /// media, the first does.
+    public var quotas: [EvictionQuota] = []
+    /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and what would
+    /// take of them is played without being kept. Looked at when the cache is opened, and every ten seconds. 0: none.
+    public var minimumFreeSpace: Int64 = 0
     /// How long what nobody plays is kept, also where there is room; what is pinned stays. Nil: as long as there is room.
     public var maximumAge: Duration?
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
@@ -58,6 +64,8 @@ public struct MediaCacheConfiguration: Sendable {
             }
         }
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
+        try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "it must not be negative")
+        for quota in quotas { try check(quota.byteCount >= 0, "quota", quota.byteCount, "it must not be negative") }
         if let maximumAge { try check(maximumAge > .zero, "maximumAge", maximumAge, "it must be positive") }
         try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
         try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")

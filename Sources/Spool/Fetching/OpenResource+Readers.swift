@@ -64,15 +64,27 @@ extension OpenResource {
 
     private func noteUse() {
         guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
-        context.opening.openedStore?.noteUse(of: storageKey, in: presentation)
+        let (presentation, tag) = state.withLock { ($0.presentation, $0.tag) }
+        context.opening.openedStore?.noteUse(of: storageKey, in: presentation, tag: tag)
+    }
+
+    /// Notes where a player has stopped: its next play may go on there.
+    private func noteStop(_ place: ReaderPlace, length: Int64?) {
+        let offset = place.position.offset
+        guard place.priority != .preload, offset > 0, let store = context.opening.openedStore else { return }
+        let isEnd = length.map { offset >= $0 } ?? false
+        store.noteStop(isEnd ? nil : offset, isSpent: isEnd && isPlayedOnce, of: storageKey)
     }
 
     /// Ends a reader; one that waits is woken and finds its end.
     func closeReader(_ id: ReaderID) {
+        var length: Int64?
         let place = scheduler.ask { state in
             let place = state.readers.removeValue(forKey: id)
+            length = state.machine.length
             return (place, state.machine.closeReader(id))
         }
+        if let place { noteStop(place, length: length) }
         for waiter in place?.waiters ?? [] { waiter.resume() }
         if place != nil { context.instruments.note(.readerClosed) }
         if place?.priority == .preload { preloadEnds() }

@@ -121,10 +121,20 @@ extension OpenResource {
     }
 
     /// What it is a part of, as its last source has said.
-    var presentation: CacheKey? {
-        get { state.withLock { $0.presentation } }
-        set { state.withLock { $0.presentation = newValue } }
+    var presentation: CacheKey? { state.withLock { $0.presentation } }
+
+    /// What the source of a player says of it.
+    func note(_ source: MediaSource) {
+        guard source.presentation != nil || source.isPlayedOnce || source.tag != nil else { return }
+        state.withLock { state in
+            if let presentation = source.presentation { state.presentation = presentation }
+            if source.isPlayedOnce { state.isPlayedOnce = true }
+            if let tag = source.tag { state.tag = tag }
+        }
     }
+
+    /// Whether nobody plays it again once it was heard to its end, as a source has said.
+    var isPlayedOnce: Bool { state.withLock { $0.isPlayedOnce } }
 
     /// The key under which the bytes are stored.
     var storageKey: CacheKey { state.withLock { $0.storageKey } ?? key }

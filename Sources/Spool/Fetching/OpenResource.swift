@@ -43,6 +43,8 @@ final class OpenResource: Sendable {
         var storageKey: CacheKey?
         /// What it is a part of.
         var presentation: CacheKey?
+        var isPlayedOnce = false
+        var tag: String?
         /// The head that was last made from a description, and from which.
         var response: (description: GenerationDescription, response: StoredResponse)?
     }

@@ -35,6 +35,11 @@ public struct MediaSource: Sendable {
     public let url: URL
     /// The name under which the app wants it kept; nil: the one that the cache's key policy makes of ``url``.
     public package(set) var key: CacheKey?
+    /// Whether it is not played again once it was heard to its end, as an episode of a podcast is by most: then it goes
+    /// first when room is needed, under ``EvictionPolicy/standard``. For a cache that one person uses.
+    public var isPlayedOnce = false
+    /// What the app calls it, such as `podcasts`, for an ``EvictionQuota``; nil: what it was called before.
+    public var tag: String?
     /// What is sent along from the first request on, where that is known beforehand.
     let headerFields: HTTPFields
     let resolve: @Sendable (Reason) async throws -> ResolvedRequest

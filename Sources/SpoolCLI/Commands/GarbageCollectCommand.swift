@@ -6,7 +6,7 @@ import SpoolProxy
 struct GarbageCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Evict what was used least recently, until the capacity holds or so much is left.")
+        abstract: "Evict what is least likely to be played again, until the capacity holds or so much is left.")
 
     struct Report: Encodable, Sendable {
         var evicted: Int64

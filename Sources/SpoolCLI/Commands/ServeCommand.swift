@@ -18,18 +18,28 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("When what is stored may be used without asking.", valueName: "policy"))
     var freshness = Freshness.http
     @Option(help: ArgumentHelp("What goes first when room is needed.", valueName: "policy"))
-    var eviction = Eviction.lru
+    var eviction = Eviction.standard
     @Option(
         help: ArgumentHelp(
             "How long what nobody plays is kept, such as 12h or 30d; pinned media stays.", valueName: "time"))
     var maxAge: AgeArgument?
+    @Option(
+        help: ArgumentHelp("What is to stay free on the volume, such as 5GB, whatever the capacity.", valueName: "size")
+    )
+    var keepFree: ByteCount?
+    @Option(
+        help: ArgumentHelp(
+            "The most that is kept of one host, such as media.example.org=2GB; may be given more than once.",
+            valueName: "host=size"))
+    var quota: [QuotaArgument] = []
 
     /// The policies, as they are typed.
     enum Eviction: String, ExpressibleByArgument, CaseIterable, Sendable {
-        case lru, largest, never
+        case standard, lru, largest, never
 
         var policy: EvictionPolicy {
             switch self {
+            case .standard: .standard
             case .lru: .leastRecentlyUsed
             case .largest: .largestFirst
             case .never: .never
@@ -66,6 +76,8 @@ struct ServeCommand: AsyncParsableCommand {
             cache.freshness = freshness.policy
             cache.eviction = eviction.policy
             cache.maximumAge = maxAge?.duration
+            cache.minimumFreeSpace = keepFree?.bytes ?? 0
+            cache.quotas = quota.map { .host($0.host, $0.size.bytes) }
             configuration.prepare(&cache)
         }
         let secret = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()

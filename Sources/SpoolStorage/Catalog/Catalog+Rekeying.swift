@@ -156,7 +156,7 @@ extension Catalog {
         let rows = try Row.fetchCursor(
             db,
             sql: """
-                SELECT key, url, contentType, id, createdAt, lastUsedAt, createdSealed, usedSealed FROM resource
+                SELECT key, url, contentType, id, createdAt, lastUsedAt, createdSealed, usedSealed, history FROM resource
                 ORDER BY lastUsedAt, id DESC
                 """)
         var changes: [StatementArguments] = []
@@ -174,7 +174,8 @@ extension Catalog {
                 changes.append([
                     newName, try new.seal(url, .url, of: newName), try new.seal(type, .contentType, of: newName),
                     new.isPlain ? created.microseconds : 0, last, try new.seal(created, .createdAt, of: newName),
-                    try new.seal(used, .lastUsedAt, of: newName), id,
+                    try new.seal(used, .lastUsedAt, of: newName),
+                    try new.seal(history(row, 8, of: name).text, .history, of: newName), id,
                 ])
             } catch is CatalogCipher.UnreadableValue {
                 lost.append(id)
@@ -186,7 +187,7 @@ extension Catalog {
         let update = try db.cachedStatement(
             sql: """
                 UPDATE resource SET key = ?, url = ?, contentType = ?, createdAt = ?, lastUsedAt = ?,
-                    createdSealed = ?, usedSealed = ?
+                    createdSealed = ?, usedSealed = ?, history = ?
                 WHERE id = ?
                 """)
         for change in changes { try update.execute(arguments: change) }

@@ -13,6 +13,7 @@ enum CatalogSchema {
         migrator.registerMigration("3") { db in try db.execute(sql: version3) }
         migrator.registerMigration("offline") { db in try db.execute(sql: downloads) }
         migrator.registerMigration("4") { db in try db.execute(sql: version4) }
+        migrator.registerMigration("5") { db in try db.execute(sql: version5) }
         return migrator
     }
 
@@ -23,7 +24,8 @@ enum CatalogSchema {
         let columns = [
             "setting": "name, value",
             "resource":
-                "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed",
+                "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed, "
+                + "history",
             "generation":
                 "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret",
             "block": "generation, idx, length, seal",
@@ -111,4 +113,7 @@ enum CatalogSchema {
         ALTER TABLE resource ADD COLUMN usedSealed BLOB;
         ALTER TABLE generation ADD COLUMN secret INTEGER NOT NULL DEFAULT 0;
         """
+
+    /// `history`: how a resource is played, as `PlayHistory.text`; enciphered where the cache is.
+    private static let version5 = "ALTER TABLE resource ADD COLUMN history;"
 }

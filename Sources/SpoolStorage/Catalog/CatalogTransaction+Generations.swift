@@ -123,9 +123,12 @@ extension CatalogTransaction {
     // MARK: - Resources
 
     /// Notes that a resource was used, and with it what it is a part of; never moves a date back.
-    package func noteUse(of key: String, at date: Date) throws {
+    ///
+    /// - Parameter isEnd: It was used until now: no sitting begins by that.
+    package func noteUse(of key: String, at date: Date, isEnd: Bool = false) throws {
         let key = cipher.name(of: key)
         let ordinal = try catalog.ordinal(at: date, db)
+        if !isEnd { try noteSitting(key, at: date) }
         // A date that lies far ahead is of a clock that was wrong.
         try db.cachedStatement(
             sql: """
@@ -139,6 +142,7 @@ extension CatalogTransaction {
                 WHERE resource.key = ?
                 """)
         guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
+        if !isEnd { try noteSitting(whole, at: date) }
         // Just after its part: it goes last.
         try db.cachedStatement(
             sql: """
@@ -146,6 +150,52 @@ extension CatalogTransaction {
                 WHERE key = ?2 AND (lastUsedAt <= ?1 OR lastUsedAt - 60000000 > ?1)
                 """
         ).execute(arguments: [ordinal, whole, try cipher.seal(date, .lastUsedAt, of: whole)])
+    }
+
+    /// Counts a sitting, where the last use is long ago.
+    private func noteSitting(_ name: String, at date: Date) throws {
+        let statement = try db.cachedStatement(sql: "SELECT lastUsedAt, usedSealed FROM resource WHERE key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return }
+        do {
+            let last = try cipher.open(row, 1, number: 0, .lastUsedAt, of: name)
+            guard date.timeIntervalSince(last) > EvictionOrder.sittingGap else { return }
+        } catch is CatalogCipher.UnreadableValue {
+            return
+        }
+        try changeHistory(name) { history in
+            history.sittings = min(255, history.sittings + 1)
+            history.isSpent = false
+        }
+    }
+
+    /// Notes where a play of a resource has stopped; nil: at its end.
+    ///
+    /// - Parameter isSpent: Whether it is played once, and was heard to its end.
+    func noteStop(_ stop: Int64?, isSpent: Bool, of key: String) throws {
+        try changeHistory(cipher.name(of: key)) { history in
+            history.stop = stop
+            history.isSpent = isSpent
+        }
+    }
+
+    /// Notes what a resource's app calls it.
+    ///
+    /// - Returns: False if the catalog knows no such resource.
+    func noteTag(_ tag: String, of key: String) throws -> Bool {
+        try changeHistory(cipher.name(of: key)) { $0.tag = tag }
+    }
+
+    @discardableResult
+    private func changeHistory(_ name: String, _ change: (inout PlayHistory) -> Void) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT history FROM resource WHERE key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return false }
+        let former = catalog.history(row, 0, of: name)
+        var history = former
+        change(&history)
+        guard history != former else { return true }
+        try db.cachedStatement(sql: "UPDATE resource SET history = ? WHERE key = ?")
+            .execute(arguments: [try cipher.seal(history.text, .history, of: name), name])
+        return true
     }
 
     /// Makes a resource a part of a presentation, pinned if that is, as far as both are recorded.

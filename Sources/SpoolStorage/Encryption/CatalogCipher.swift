@@ -9,7 +9,7 @@ import GRDB
 struct CatalogCipher: Sendable {
     /// A column that is enciphered.
     enum Column: String {
-        case url, contentType, createdAt, lastUsedAt, version, fields, collection, source
+        case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
 
     /// A value that was changed, moved, or made with another key.

@@ -2,8 +2,8 @@ import ByteRanges
 
 /// How much media a cache may keep.
 ///
-/// It holds at every moment: room is made before bytes land. Reaching it is no error; what was used least recently goes,
-/// and where all of it is in use or pinned, media plays without being kept.
+/// It holds at every moment: room is made before bytes land. Reaching it is no error; what is least likely to be played again
+/// goes (``EvictionPolicy``), and where all of it is in use or pinned, media plays without being kept.
 public struct CacheCapacity: Sendable, Hashable {
     enum Kind: Hashable, Sendable {
         case bytes(Int64)

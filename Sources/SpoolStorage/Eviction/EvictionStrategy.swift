@@ -1,20 +1,21 @@
 /// Decides which resources go first: a value that is told what comes about, and asked what may go. No I/O, no clock.
 ///
 /// Resources are numbers from 0 that whoever keeps it gives out, and gives out again once they have gone. Each call costs
-/// a bounded number of steps, amortised over all calls. A strategy never names a resource that is being read.
+/// a bounded number of steps, amortised over all calls. A strategy never names a resource that is held.
 package protocol EvictionStrategy: Sendable {
     /// So many bytes of a resource are kept from now on; the first time, it is new. None at all: it has gone.
     ///
     /// - Parameter fingerprint: Tells the resource from others also after it has gone.
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
-    /// Somebody begins to read it: it is not named until all sittings have ended.
-    mutating func beginSitting(_ resource: Int)
-    /// A sitting has ended.
+    /// It is used.
     ///
-    /// - Parameter isSpent: It was heard, and will not be again, as somebody said.
-    mutating func endSitting(_ resource: Int, isSpent: Bool)
-    /// It can't go now: another one is to be named first.
-    mutating func passOver(_ resource: Int)
+    /// - Parameter isNewSitting: Whether somebody sits down to it anew: what goes on, as a film whose parts are read one by
+    ///   one, is one sitting.
+    mutating func use(_ resource: Int, isNewSitting: Bool)
+    /// Whether it is not to be named, as what is being read. Let go of, it comes behind the others.
+    mutating func setHeld(_ isHeld: Bool, _ resource: Int)
+    /// It has been heard, and will not be again, as somebody said: until it is used it goes before all others.
+    mutating func spend(_ resource: Int)
     /// What is to go next, until ``update(_:fingerprint:_:)`` says that it has; nil: nothing.
     ///
     /// - Parameter isLastResort: Whether what readers have left behind has gone, and nothing is to be spared.
@@ -34,6 +35,15 @@ package struct EvictableBytes: Hashable, Sendable {
     }
 
     package var total: Int64 { start + body }
+
+    /// Those of a part.
+    package func count(of part: EvictionVictim.Part) -> Int64 {
+        switch part {
+        case .body: body
+        case .start: start
+        case .whole: total
+        }
+    }
 }
 
 /// What goes next: a part of a resource, or as much of it as is needed.

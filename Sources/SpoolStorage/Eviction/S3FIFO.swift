@@ -74,11 +74,6 @@ struct S3FIFO: Sendable {
         if contains(resource) { entries[resource].uses = min(3, entries[resource].uses + 1) }
     }
 
-    /// Puts a resource behind the others.
-    mutating func passOver(_ resource: Int) {
-        if contains(resource) { queue(resource) }
-    }
-
     /// What is to go: it stays first until its bytes have gone. Nil if nothing may.
     ///
     /// - Parameter isMainSpared: Whether, where what is new has too much and all of it is held, nothing goes for it: its

@@ -5,8 +5,11 @@
 /// has been heard.
 package struct StandardEviction: EvictionStrategy {
     private struct Entry {
-        var hasBytes = false
-        var sittings: Int32 = 0
+        var byteCount: Int64 = 0
+        var isHeld = false
+        var isSpent = false
+        /// It was named since its bytes last became more: where none are left, it is remembered.
+        var isNamed = false
     }
 
     private var entries: [Entry] = []
@@ -15,8 +18,6 @@ package struct StandardEviction: EvictionStrategy {
     private var starts = S3FIFO()
     /// What has been heard, and is played once.
     private var spent = LinkedQueues(1)
-    /// What was named last: it goes to make room, and is remembered.
-    private var victim: Int?
     /// Of all bytes, the part that starts may have before they are the ones to go.
     package var startShare = 0.2
 
@@ -25,46 +26,47 @@ package struct StandardEviction: EvictionStrategy {
 
     package mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes) {
         grow(resource)
-        let isRemembered = victim == resource
-        entries[resource].hasBytes = bytes.total > 0
-        let isHeld = entries[resource].sittings > 0
-        bodies.update(
-            resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isRemembered)
+        let (isHeld, isNamed) = (entries[resource].isHeld, entries[resource].isNamed)
+        if bytes.total == 0 || bytes.total > entries[resource].byteCount { entries[resource].isNamed = false }
+        entries[resource].byteCount = bytes.total
+        bodies.update(resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isNamed)
         // With a body, its start is none of the pool's; it is remembered, and comes back into the pool's main queue.
         starts.update(
             resource, fingerprint: fingerprint, bytes: bytes.body > 0 ? 0 : bytes.start, isHeld: isHeld,
-            isRemembered: bytes.body > 0 || isRemembered)
-        if bytes.total == 0 { spent.remove(resource) }
+            isRemembered: bytes.body > 0 || isNamed)
+        if bytes.total == 0 {
+            spent.remove(resource)
+            entries[resource].isSpent = false
+        }
     }
 
-    package mutating func beginSitting(_ resource: Int) {
+    package mutating func use(_ resource: Int, isNewSitting: Bool) {
+        guard isNewSitting else { return }
         grow(resource)
-        entries[resource].sittings += 1
+        entries[resource].isSpent = false
         spent.remove(resource)
         bodies.use(resource)
         starts.use(resource)
-        bodies.setHeld(true, resource)
-        starts.setHeld(true, resource)
     }
 
-    package mutating func endSitting(_ resource: Int, isSpent: Bool) {
-        guard resource < entries.count, entries[resource].sittings > 0 else { return }
-        entries[resource].sittings -= 1
-        let isRead = entries[resource].sittings > 0
-        bodies.setHeld(isRead, resource)
-        starts.setHeld(isRead, resource)
-        if isSpent, !isRead, entries[resource].hasBytes { spent.append(resource, to: 0) }
+    package mutating func setHeld(_ isHeld: Bool, _ resource: Int) {
+        grow(resource)
+        guard entries[resource].isHeld != isHeld else { return }
+        entries[resource].isHeld = isHeld
+        bodies.setHeld(isHeld, resource)
+        starts.setHeld(isHeld, resource)
+        if isHeld { spent.remove(resource) } else if entries[resource].isSpent { spent.append(resource, to: 0) }
     }
 
-    package mutating func passOver(_ resource: Int) {
-        spent.remove(resource)
-        bodies.passOver(resource)
-        starts.passOver(resource)
+    package mutating func spend(_ resource: Int) {
+        guard resource < entries.count, entries[resource].byteCount > 0, !entries[resource].isSpent else { return }
+        entries[resource].isSpent = true
+        if !entries[resource].isHeld { spent.append(resource, to: 0) }
     }
 
     package mutating func nextVictim(isLastResort: Bool) -> EvictionVictim? {
         let found = next(isLastResort)
-        victim = found?.resource
+        if let found { entries[found.resource].isNamed = true }
         return found
     }
 

@@ -38,8 +38,18 @@ package protocol FileSystem: Sendable {
     /// The names in a directory, without `.` and `..`, in no order; none if the directory is missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
-    /// Bytes of the volume that holds `path`, free or not.
-    func volumeSize(at path: String) throws(CacheError) -> Int64
+    /// The room on the volume that holds `path`.
+    func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
+}
+
+/// The room on a volume, in bytes.
+package struct VolumeSpace: Hashable, Sendable {
+    /// Free or not.
+    package var size: Int64
+    /// What this process may still write.
+    package var free: Int64
+
+    package init(size: Int64, free: Int64) { (self.size, self.free) = (size, free) }
 }
 
 /// What an opened file is for.

@@ -95,17 +95,20 @@ package struct SystemFileSystem: FileSystem {
         }
     }
 
-    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
+    package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
         try checkPath(path)
         var status = statvfs()
         while statvfs(path, &status) != 0 {
             guard errno == EINTR else {
-                throw .system("could not be asked for the size of its volume", path: path, errno: errno)
+                throw .system("could not be asked for the room on its volume", path: path, errno: errno)
             }
         }
-        let (bytes, overflow) = Int64(clamping: status.f_blocks)
-            .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
-        return overflow ? .max : bytes
+        let (count, free) = (Int64(clamping: status.f_blocks), Int64(clamping: status.f_bavail))
+        func bytes(_ blocks: Int64) -> Int64 {
+            let (bytes, overflow) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+            return overflow ? .max : bytes
+        }
+        return VolumeSpace(size: bytes(count), free: bytes(free))
     }
 
     private func isDirectory(_ path: String) -> Bool {

@@ -6,7 +6,7 @@ extension CacheCapacity {
         switch kind {
         case .bytes(let count): return count
         case .fraction(let fraction):
-            let size = try directory.fileSystem.volumeSize(at: directory.path)
+            let size = try directory.fileSystem.volumeSpace(at: directory.path).size
             return Int64(exactly: (Double(size) * fraction).rounded(.down)) ?? size
         case .unlimited: return nil
         case .remembered: return try directory.catalog.capacity()

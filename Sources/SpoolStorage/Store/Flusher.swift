@@ -12,8 +12,12 @@ final class Flusher: Sendable {
         var used: [CacheKey: Date] = [:]
         /// What used resources are parts of.
         var presentations: [CacheKey: CacheKey] = [:]
+        /// What used resources are called; it waits for something else to be written.
+        var tags: [CacheKey: String] = [:]
+        /// Where plays have stopped.
+        var stops: [CacheKey: PlayStop] = [:]
 
-        var isEmpty: Bool { generations.isEmpty && used.isEmpty }
+        var isEmpty: Bool { generations.isEmpty && used.isEmpty && stops.isEmpty }
     }
 
     private struct State {
@@ -49,12 +53,16 @@ final class Flusher: Sendable {
     }
 
     /// The resource has been used.
-    func noteUse(of key: CacheKey, in presentation: CacheKey?, at date: Date) {
+    func noteUse(of key: CacheKey, in presentation: CacheKey?, tag: String?, at date: Date) {
         change {
             $0.used[key] = date
             if let presentation { $0.presentations[key] = presentation }
+            if let tag { $0.tags[key] = tag }
         }
     }
+
+    /// A play of the resource has stopped.
+    func noteStop(_ stop: PlayStop, of key: CacheKey) { change { $0.stops[key] = stop } }
 
     private func change(isSoon: Bool = false, _ body: (inout Pending) -> Void) {
         state.withLock { state in
@@ -93,8 +101,9 @@ final class Flusher: Sendable {
     }
 
     /// What was taken is written; `rest` of it was passed over and waits again.
-    func noteSuccess(leaving rest: [Generation]) {
+    func noteSuccess(leaving rest: [Generation], tags: [CacheKey: String]) {
         state.withLock { state in
+            state.pending.tags.merge(tags) { newer, _ in newer }
             state.failures = 0
             for generation in rest { state.pending.generations[generation.identifier] = generation }
             schedule(&state)
@@ -109,6 +118,8 @@ final class Flusher: Sendable {
             state.pending.generations.merge(pending.generations) { newer, _ in newer }
             state.pending.used.merge(pending.used) { newer, _ in newer }
             state.pending.presentations.merge(pending.presentations) { newer, _ in newer }
+            state.pending.tags.merge(pending.tags) { newer, _ in newer }
+            state.pending.stops.merge(pending.stops) { newer, _ in newer }
             state.failures += 1
             schedule(&state)
             return state.failures == 1

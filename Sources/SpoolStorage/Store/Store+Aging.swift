@@ -32,7 +32,7 @@ extension Store {
     }
 
     /// Evicts what was last used before a date, but for what is pinned or open; blocks.
-    private func evict(usedBefore oldest: Date) throws {
+    func evict(usedBefore oldest: Date) throws {
         // What was used a moment ago may not be in the catalog yet.
         try writeChanges()
         var position: EvictionPosition?

@@ -12,6 +12,7 @@ extension Store {
             // What has begun a moment ago may not be in the catalog yet.
             try self.writeChanges()
             try self.catalog.addDownloads(downloads, at: self.clock.now())
+            try self.notePinned(downloads.map { CacheKey(hash: $0.key) })
         }
     }
 
@@ -22,7 +23,9 @@ extension Store {
         try checkWritable()
         return try await executor.run(in: .background) {
             try self.writeChanges()
-            return try self.catalog.removeDownloads(key?.hash, from: set)?.map { CacheKey(hash: $0) }
+            let free = try self.catalog.removeDownloads(key?.hash, from: set)?.map { CacheKey(hash: $0) }
+            try self.noteEvictable(free ?? [])
+            return free
         }
     }
 

@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 
 extension Store {
-    /// Sets capacity aside, evicting what is needed: what nobody has open, by policy; then what users offer; then of
-    /// versions that are being replaced.
+    /// Sets capacity aside, evicting what is needed: what nobody has open, by policy; then what users offer; then what the
+    /// policy would rather keep; then of versions that are being replaced.
     ///
     /// One at a time; others wait, holding no thread.
     func makeRoom(_ count: Int64) async -> ReservationResult {
@@ -23,7 +23,7 @@ extension Store {
 
     /// Evicts a little more than is needed now, where little room is left, so that bytes that come next need not wait.
     ///
-    /// Only what nobody has open, whole and small, and only when bytes have landed.
+    /// Only what nobody has open, as far as all of it, or of its body, fits; and only when bytes have landed.
     func makeRoomAhead() {
         guard policy.makesRoom, let limit = ledger.limit, ledger.used > limit - Self.margin(of: limit) / 2 else {
             return
@@ -34,7 +34,8 @@ extension Store {
                 let excess = ledger.used - (limit - Self.margin(of: limit))
                 guard excess > 0, !table.withLock({ $0.isClosed }) else { return }
                 do {
-                    _ = try freeUnused(1, upTo: excess, wholeOnly: true)
+                    try readOrder()
+                    _ = try freeUnused(1, upTo: excess, isAhead: true)
                 } catch {
                     report(.warning("eviction failed: \(error)"))
                 }
@@ -56,13 +57,21 @@ extension Store {
         try? await flush()  // If it can't be written, that was reported: the order is that of what is recorded.
         return await evictions.run(0) {
             let before = evictedByteCount.load(ordering: .relaxed)
+            // All of it: in any order, also what has no bytes.
+            if size == 0 { await executor.run(in: .background) { self.evictAll() } }
             while ledger.used > size {
                 guard await executor.run(in: .background, { self.free(self.ledger.used - size) }) > 0 else { break }
             }
-            // Resources of no bytes take no room, but asked for nothing, nothing is to be left.
-            while size == 0, await executor.run(in: .background, { self.free(1) }) > 0 {}
             // Nobody else evicts meanwhile; others may have landed.
             return evictedByteCount.load(ordering: .relaxed) - before
+        }
+    }
+
+    private func evictAll() {
+        do {
+            try evict(usedBefore: .distantFuture)
+        } catch {
+            report(.warning("eviction failed: \(error)"))
         }
     }
 
@@ -79,7 +88,8 @@ extension Store {
             if isRemembered { try self.catalog.setCapacity(limit) }
             return limit
         }
-        ledger.limit = limit
+        configuredLimit.withLock { $0 = limit }
+        applyLimit()
         if let limit { try await evict(to: limit) }
     }
 
@@ -89,14 +99,17 @@ extension Store {
     /// - Returns: How many went, or how many resources of no bytes.
     private func free(_ count: Int64, upTo most: Int64? = nil) -> Int64 {
         guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return 0 }
+        let most = most ?? count
         do {
-            var freed = try freeUnused(count, upTo: most ?? count)
+            try readOrder()
+            var freed = try freeUnused(count, upTo: most)
             if freed == 0, flusher.isPending {
                 // What has been closed a moment ago is not in the catalog yet. If it can't be written, that was reported,
                 // and there may be other things to evict.
-                if (try? writeChanges()) != nil { freed = try freeUnused(count, upTo: most ?? count) }
+                if (try? writeChanges()) != nil { freed = try freeUnused(count, upTo: most) }
             }
             if freed < count { freed += try freeUsed(count - freed) }
+            if freed < count { freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true) }
             if freed < count { freed += try freeOutdated(count - freed) }
             return freed
         } catch {
@@ -107,75 +120,84 @@ extension Store {
 
     // MARK: - What nobody has open
 
-    private func freeUnused(_ count: Int64, upTo most: Int64, wholeOnly: Bool = false) throws -> Int64 {
-        var freed: Int64 = 0
-        var position: EvictionPosition?
-        while freed < count {
-            let page = try catalog.leastRecentlyUsed(limit: 128, after: position)
-            guard !page.isEmpty else { break }
-            position = page.last?.position
-            let unused = table.withLock { table in
-                page.compactMap { candidate -> EvictableResource? in
-                    let key = CacheKey(hash: candidate.key)
-                    guard table.isUnused(key) else { return nil }
-                    // What has been closed a moment ago may hold more than is recorded yet.
-                    let held = table.currentGeneration(of: key)?.disk?.landedByteCount
-                    return EvictableResource(
-                        key: key, storedByteCount: held ?? candidate.storedBytes, lastUsed: candidate.lastUsedAt)
-                }
-            }
-            // Only the order is the policy's: what it says of sizes and keys may be anything.
-            let known = Dictionary(unused.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
-            let ordered = policy.order(unused).compactMap { known[$0.key] }
-            freed += try evict(ordered, count - freed, upTo: most - freed, wholeOnly: wholeOnly)
-            if wholeOnly { break }
-        }
-        return freed
+    /// What goes whole, by one transaction.
+    private struct Whole {
+        var keys: [CacheKey] = []
+        var byteCount: Int64 = 0
     }
 
-    /// Evicts resources in this order, whole as far as they fit, then the tail of the next one; a tail that has to stay,
+    /// Evicts what the order names: what goes whole by the hundred, of the last one as much as is needed. What has to stay,
     /// since somebody reads it, is passed over.
-    private func evict(
-        _ resources: [EvictableResource], _ count: Int64, upTo most: Int64, wholeOnly: Bool
+    ///
+    /// - Parameters:
+    ///   - isAhead: Nothing is needed now: a body or a start goes only if all of it is to go.
+    ///   - quota: Only what counts to one.
+    func freeUnused(
+        _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil
     ) throws -> Int64 {
         var freed: Int64 = 0
-        var rest = resources[...]
-        while freed < count, !rest.isEmpty {
-            freed += try evictFirst(of: &rest, count - freed, upTo: most - freed, wholeOnly: wholeOnly)
-        }
-        return freed
-    }
-
-    /// Takes from `resources` what goes whole by one transaction, and the one whose tail goes.
-    private func evictFirst(
-        of resources: inout ArraySlice<EvictableResource>, _ count: Int64, upTo most: Int64, wholeOnly: Bool
-    ) throws -> Int64 {
-        var whole: [CacheKey] = []
-        var part: CacheKey?
-        var planned: Int64 = 0
-        while part == nil, planned < most, let resource = resources.first {
-            let (sum, overflow) = planned.addingReportingOverflow(resource.storedByteCount)
-            let isWhole = !overflow && sum <= most
-            guard isWhole || (!wholeOnly && planned < count) else {
-                if wholeOnly { resources = [] }
+        var whole = Whole()
+        var held: [EvictionOrder.Victim] = []
+        defer { order.withLock { $0?.release(held) } }
+        while freed + whole.byteCount < most {
+            let now = clock.now()
+            let victim = order.withLock { $0?.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: now) }
+            guard let victim else { break }
+            let isPlaying = !isLastResort && order.withLock { $0?.isPlaying(victim, at: now) ?? false }
+            let taken = isPlaying ? 0 : take(victim, &whole, upTo: most - freed)
+            if taken == 0, !isPlaying, let member = victim.members.first(where: isFree) {
+                // A start or a body goes at once as far as it may, of a whole as much as must.
+                let goal = (member.part == .whole ? count : most) - freed - whole.byteCount
+                guard goal > 0, !isAhead || member.bytes.count(of: member.part) <= goal else { break }
+                freed += try evictWhole(&whole)
+                let gone = try evictPart(of: member, goal)
+                freed += gone
+                if gone > 0 { continue }
+            } else if taken > 0 {
+                if whole.keys.count >= 128 { freed += try evictWhole(&whole) }
+                continue
+            } else if freed + whole.byteCount >= count {
                 break
             }
-            resources.removeFirst()
-            // Somebody decides about it: passed over.
-            guard turns.tryTake(resource.key) else { continue }
-            if isWhole {
-                whole.append(resource.key)
-                planned = sum
-            } else {
-                part = resource.key
-            }
+            order.withLock { $0?.hold(victim) }
+            held.append(victim)
         }
-        defer { for key in whole + [part].compactMap({ $0 }) { turns.end(key) } }
-        var freed: Int64 = 0
+        return freed + (try evictWhole(&whole))
+    }
+
+    private func isFree(_ member: EvictionOrder.Member) -> Bool { table.withLock { $0.isUnused(member.key) } }
+
+    /// Takes of a victim's members those that go whole, as far as they fit, and their turns.
+    ///
+    /// - Returns: How many.
+    private func take(_ victim: EvictionOrder.Victim, _ whole: inout Whole, upTo most: Int64) -> Int {
+        var taken: [CacheKey] = []
+        for member in victim.members {
+            let (sum, overflow) = whole.byteCount.addingReportingOverflow(member.bytes.total)
+            guard member.bytes.count(of: member.part) == member.bytes.total, !overflow, sum <= most else { break }
+            // Somebody reads it, or decides about it: passed over.
+            guard isFree(member), turns.tryTake(member.key) else { continue }
+            taken.append(member.key)
+            whole.byteCount = sum
+        }
+        // Named no more. What stays after all is told anew.
+        order.withLock { order in for key in taken { order?.remove(key) } }
+        whole.keys += taken
+        return taken.count
+    }
+
+    /// Evicts what has been taken.
+    private func evictWhole(_ whole: inout Whole) throws -> Int64 {
+        let keys = whole.keys
+        whole = Whole()
+        guard !keys.isEmpty else { return 0 }
+        defer {
+            for key in keys { turns.end(key) }
+            // Those that somebody has opened meanwhile stay; those that are pinned are none of the order's.
+            if (try? noteEvictable(keys)) == nil { forgetOrder() }
+        }
         // One of no bytes is progress, too.
-        for bytes in try evictWhole(whole) { freed += max(1, bytes) }
-        if let part { freed += try evictTail(of: part, count - freed) }
-        return freed
+        return try evictWhole(keys).reduce(0) { $0 + max(1, $1) }
     }
 
     /// - Returns: The bytes of each that went.
@@ -186,17 +208,34 @@ extension Store {
         }
     }
 
-    /// Takes the tail of a resource; its head stays longest, being what a next play needs first.
-    private func evictTail(of key: CacheKey, _ count: Int64) throws -> Int64 {
-        guard try !catalog.isPinned(key.hash) else { return 0 }
-        guard let lease = try openStored(key, nil) else {
-            // In a format that is not known here, it goes as a whole.
-            return try evictWhole([key]).reduce(0, +)
+    /// Takes of one resource as much as is needed.
+    private func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
+        // Somebody decides about it: passed over.
+        guard turns.tryTake(member.key) else { return 0 }
+        defer { turns.end(member.key) }
+        guard try !catalog.isPinned(member.key.hash) else {
+            order.withLock { $0?.remove(member.key) }
+            return 0
+        }
+        guard let lease = try openStored(member.key, nil) else {
+            // In a format that is not known here, it goes as a whole; or it has gone.
+            order.withLock { $0?.remove(member.key) }
+            let freed = try evictWhole([member.key]).reduce(0) { $0 + max(1, $1) }
+            try noteEvictable([member.key])
+            return freed
         }
         defer { lease.end() }
-        return evictTail(of: lease.generation, count)
+        let generation = lease.generation
+        guard let disk = generation.disk, users(of: generation).isEmpty else { return 0 }
+        let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.landed)
+        let freed = evict(ranges, of: generation, disk).byteCount
+        noteEvicted(freed, of: generation)
+        let (landed, now) = (disk.landed, clock.now())
+        order.withLock { _ = $0?.update(member.key, landed, at: now) }
+        return freed
     }
 
+    /// Takes the tail of a version; its head stays longest, being what a next play needs first.
     private func evictTail(of generation: Generation, _ count: Int64) -> Int64 {
         guard let disk = generation.disk, users(of: generation).isEmpty else { return 0 }
         var freed: Int64 = 0

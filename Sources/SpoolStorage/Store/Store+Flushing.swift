@@ -30,6 +30,8 @@ extension Store {
         var begun: [Generation] = []
         /// Not to be written now.
         var passedOver: [Generation] = []
+        /// What is not there yet to be called so.
+        var earlyTags: [CacheKey: String] = [:]
         var replaced: [RemovedResource] = []
         var outcome = GenerationTable.Outcome()
     }
@@ -75,6 +77,13 @@ extension Store {
                 for (key, date) in used where new.contains(key) || pending.presentations[key] != nil {
                     try transaction.noteUse(of: key.hash, at: date)
                 }
+                for (key, tag) in pending.tags where try !transaction.noteTag(tag, of: key.hash) {
+                    round.earlyTags[key] = tag
+                }
+                for (key, stop) in pending.stops {
+                    try transaction.noteStop(stop.offset, isSpent: stop.isSpent, of: key.hash)
+                    try transaction.noteUse(of: key.hash, at: stop.date, isEnd: true)
+                }
             } committed: { _ in
                 ended = noteWritten(round)
                 // Here, where no other round has taken changes that are not written yet.
@@ -89,7 +98,10 @@ extension Store {
             }
             return (round.outcome, ended, error)
         }
-        flusher.noteSuccess(leaving: round.passedOver)
+        // Of what has begun and is not recorded yet.
+        let tags = table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
+        flusher.noteSuccess(leaving: round.passedOver, tags: tags)
+        noteEvictable(round.taken.map(\.generation), pending)
         if round.taken.contains(where: { $0.blocks?.sealed.isEmpty == false }) { makeRoomAhead() }
         return (round.outcome, ended, nil)
     }
@@ -199,10 +211,22 @@ extension Store {
 
     /// The resource is used now.
     ///
-    /// - Parameter presentation: What it is a part of from now on, if that is stored; nil: of what it was before.
-    package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil) {
+    /// - Parameters:
+    ///   - presentation: What it is a part of from now on, if that is stored; nil: of what it was before.
+    ///   - tag: What its app calls it from now on; nil: as before.
+    package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
         guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return }
-        flusher.noteUse(of: key, in: presentation, at: nextUse())
+        let date = nextUse()
+        order.withLock { $0?.use(key, partOf: presentation, at: date) }
+        flusher.noteUse(of: key, in: presentation, tag: tag, at: date)
+    }
+
+    /// A play of the resource has stopped at `offset`; nil: at its end.
+    ///
+    /// - Parameter isSpent: Whether it is played once, and was heard to its end: it goes before all others.
+    package func noteStop(_ offset: Int64?, isSpent: Bool = false, of key: CacheKey) {
+        guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return }
+        flusher.noteStop(PlayStop(offset: offset, isSpent: isSpent, date: nextUse()), of: key)
     }
 
     func nextUse() -> Date {

@@ -85,6 +85,7 @@ extension Store {
         sweep()
         goOnRekeying()
         beginAging()
+        beginLimits()
     }
 
     /// Threads that a play keeps busy at once: one reads, one lands, one writes down.
@@ -145,6 +146,7 @@ extension Store {
         guard isFirst else { return }
         flusher.stop()
         aging.withLock { $0?.cancel() }
+        watching.withLock { $0?.cancel() }
         await work.waitUntilIdle()
         try await executor.run(in: .background) { try self.closeNow() }
     }

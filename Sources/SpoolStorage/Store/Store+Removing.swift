@@ -36,6 +36,7 @@ extension Store {
                     return ended
                 }
             }
+            order.withLock { $0?.remove(key) }
             finish(ended)
             return isKept || removed != nil
         } catch {
@@ -91,6 +92,9 @@ extension Store {
                 }
             }
             ended.outcome.add(outcome)
+            order.withLock { order in
+                for (key, resource) in zip(begun, removed) where resource != nil { order?.remove(key) }
+            }
             let claims = Dictionary(
                 ended.outcome.gone.map { ($0.key.hash, $0.disk?.landedByteCount ?? 0) }, uniquingKeysWith: +)
             finish(ended)
@@ -113,7 +117,9 @@ extension Store {
             try await executor.run(in: .background) {
                 // What has begun a moment ago may not be in the catalog yet.
                 try self.writeChanges()
-                return try self.catalog.setPinned(isPinned, key: key.hash)
+                let isKept = try self.catalog.setPinned(isPinned, key: key.hash)
+                if isPinned { try self.notePinned([key]) } else { try self.noteEvictable([key]) }
+                return isKept
             }
         }
     }

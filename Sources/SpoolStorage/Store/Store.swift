@@ -28,6 +28,10 @@ package final class Store: Sendable {
         package var eviction: EvictionPolicy
         /// How long what nobody uses is kept; nil: as long as there is room.
         package var maximumAge: Duration?
+        /// The most that is kept of some of it.
+        package var quotas: [EvictionQuota] = []
+        /// Bytes that are to stay free on the volume; 0: none.
+        package var minimumFreeSpace: Int64 = 0
         /// Bytes of memory for what is not kept, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
         /// Media files open at once; at least 8.
@@ -39,12 +43,15 @@ package final class Store: Sendable {
 
         /// Creates a configuration.
         package init(
-            capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .leastRecentlyUsed,
-            maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20, openFileLimit: Int = 256,
+            capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .standard, quotas: [EvictionQuota] = [],
+            minimumFreeSpace: Int64 = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
+            openFileLimit: Int = 256,
             isReadOnly: Bool = false, key: EncryptionKey? = nil
         ) {
             self.capacity = capacity
             self.eviction = eviction
+            self.quotas = quotas
+            self.minimumFreeSpace = minimumFreeSpace
             self.maximumAge = maximumAge
             self.memoryLimit = memoryLimit
             self.openFileLimit = openFileLimit
@@ -61,7 +68,16 @@ package final class Store: Sendable {
     /// Memory for what is not kept.
     let memoryLedger: Ledger
     let policy: EvictionPolicy
+    /// What may be evicted, in the policy's order; nil until room is first needed.
+    let order = Mutex<EvictionOrder?>(nil)
     let maximumAge: Duration?
+    let quotas: [EvictionQuota]
+    let minimumFreeSpace: Int64
+    /// The capacity in bytes, and what the volume's free space allows; nil: no limit.
+    let configuredLimit: Mutex<Int64?>
+    let spaceLimit = Mutex<Int64?>(nil)
+    /// Looks at the volume's free space.
+    let watching = Mutex<Task<Void, Never>?>(nil)
     /// Looks for what is too old.
     let aging = Mutex<Task<Void, Never>?>(nil)
     let clock: CacheClock
@@ -93,6 +109,9 @@ package final class Store: Sendable {
         self.memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
         self.policy = configuration.eviction
         self.maximumAge = configuration.maximumAge
+        self.quotas = configuration.quotas
+        self.minimumFreeSpace = configuration.minimumFreeSpace
+        self.configuredLimit = Mutex(capacity)
         self.clock = clock
         self.flusher = Flusher(executor: executor, clock: clock)
         self.work = BackgroundWork(executor: executor)
@@ -103,6 +122,7 @@ package final class Store: Sendable {
     deinit {
         flusher.stop()
         aging.withLock { $0?.cancel() }
+        watching.withLock { $0?.cancel() }
     }
 
     var catalog: Catalog { directory.catalog }
@@ -119,7 +139,7 @@ package final class Store: Sendable {
     }
 
     /// The most bytes to keep; nil: no limit.
-    package var capacity: Int64? { ledger.limit }
+    package var capacity: Int64? { configuredLimit.withLock { $0 } }
 
     /// Bytes that are kept, and those that have room set aside.
     package var usedBytes: Int64 { ledger.used }

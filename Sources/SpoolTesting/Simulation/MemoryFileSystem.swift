@@ -134,12 +134,12 @@ package final class MemoryFileSystem: FileSystem {
         }
     }
 
-    package func volumeSize(at path: String) throws(CacheError) -> Int64 {
+    package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
         guard state.withLock({ $0.folders.contains(path) }) else {
             throw .system(
-                "could not be asked for the size of its volume", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
+                "could not be asked for the room on its volume", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
         }
-        return 1 << 40
+        return VolumeSpace(size: 1 << 40, free: 1 << 39)
     }
 
     package func attributes(_ path: String) throws(CacheError) -> FileAttributes? {

@@ -60,7 +60,9 @@ struct UnfriendlyMachineCases {
         "E60: what was used while the clock was years ahead is not kept for years: it goes before what was used later")
     func evictionOrder() async throws {
         let paths = ["/a", "/b", "/c"]
-        let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) }))
+        let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) })) {
+            $0.eviction = .leastRecentlyUsed
+        }
         stage.pass(10 * .years)
         try await stage.session { cache in _ = try await cache.media(for: stage.url("/a")).bytes() }
         stage.pass(-10 * .years)
@@ -81,7 +83,9 @@ struct UnfriendlyMachineCases {
 
     @Test("E60: what is used again after the clock has gone back counts as used then")
     func usedAgain() async throws {
-        let stage = try MemoryStage(["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)])
+        let stage = try MemoryStage(["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)]) {
+            $0.eviction = .leastRecentlyUsed
+        }
         stage.pass(10 * .years)
         try await stage.session { cache in
             for path in ["/a", "/b"] { _ = try await cache.media(for: stage.url(path)).bytes() }

@@ -78,7 +78,7 @@ final class WatchedFileSystem: FileSystem {
 
     func list(_ path: String) throws(CacheError) -> [String] { try base.list(path) }
 
-    func volumeSize(at path: String) throws(CacheError) -> Int64 { try base.volumeSize(at: path) }
+    func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace { try base.volumeSpace(at: path) }
 
     func attributes(_ path: String) throws(CacheError) -> FileAttributes? { try base.attributes(path) }
 }

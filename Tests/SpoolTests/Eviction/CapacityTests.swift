@@ -81,7 +81,7 @@ struct CapacityTests {
     func partOfVolume() async throws {
         var configuration = MediaCache.Configuration()
         #expect(configuration.capacity == .bytes(1 << 30))
-        let size = try SystemFileSystem().volumeSize(at: "/tmp")
+        let size = try SystemFileSystem().volumeSpace(at: "/tmp").size
         for (fraction, limit) in [(0.5, size / 2), (0, 0), (1, size)] {
             configuration.capacity = .fractionOfVolume(fraction)
             let cache = try await MediaCache.opened(

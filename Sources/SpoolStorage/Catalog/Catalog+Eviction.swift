@@ -1,0 +1,74 @@
+import ByteRanges
+import Foundation
+import GRDB
+
+/// What eviction asks of the catalog.
+extension Catalog {
+    /// A resource that may be evicted.
+    struct Evictable {
+        var key: String
+        var presentation: String?
+        /// Its bytes; where the record does not say which, as many from the beginning.
+        var landed: ByteRangeSet
+        var lastUsedAt: Date
+        var history: PlayHistory
+        /// Scheme, host and path; empty where it was changed.
+        var url: String
+    }
+
+    /// Tells of every resource that is not pinned, the one used longest ago first; a presentation's parts when that was
+    /// used, in the order in which they came.
+    func forEachEvictable(_ body: (Evictable) -> Void) throws {
+        try readOnce { db in
+            let rows = try Row.fetchCursor(
+                db,
+                sql: evictableQuery + """
+                     WHERE resource.pinned = 0
+                    ORDER BY MAX(resource.lastUsedAt, COALESCE(whole.lastUsedAt, resource.lastUsedAt)), resource.id
+                    """)
+            while let row = try rows.next() { body(try evictable(row)) }
+        }
+    }
+
+    /// The same of one resource, and then of its parts; nothing where it is pinned, or not there.
+    func evictables(of key: String) throws -> [Evictable] {
+        try readOnce { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: evictableQuery + """
+                     WHERE resource.pinned = 0 AND (resource.key = ?1 OR whole.key = ?1)
+                    ORDER BY whole.key IS NOT NULL, resource.id
+                    """,
+                arguments: [cipher.name(of: key)])
+            return try rows.map { try evictable($0) }
+        }
+    }
+
+    private var evictableQuery: String {
+        """
+        SELECT resource.key, whole.key, landed, storedBytes, resource.lastUsedAt, resource.usedSealed, resource.history,
+            resource.url
+        FROM resource LEFT JOIN generation ON generation.resource = resource.id
+            LEFT JOIN resource AS whole ON whole.id = resource.presentation
+        """
+    }
+
+    private func evictable(_ row: Row) throws -> Evictable {
+        let name: String = try row.decode(atIndex: 0)
+        let whole: String? = try row.decode(atIndex: 1)
+        let encoded: Data? = try row.decode(atIndex: 2)
+        let landed = encoded.flatMap { try? ByteRangeSet(decoding: Array($0)) }  // Else as if it were not there.
+        let count = Self.byteCount(try row.decode(atIndex: 3))
+        return Evictable(
+            key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
+            landed: landed ?? (count > 0 ? [0..<count] : []),
+            // What can't be read has been changed, and goes like what was used at some time.
+            lastUsedAt: (try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)) ?? .distantPast,
+            history: history(row, 6, of: name), url: (try? Self.url(row, 7, cipher, of: name)) ?? "")
+    }
+
+    /// What a row says of plays; nothing where it was changed.
+    func history(_ row: Row, _ index: Int, of name: String) -> PlayHistory {
+        PlayHistory(try? cipher.open(row, index, .history, of: name))
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import Synchronization
+
+/// What keeps the cache smaller than its capacity: quotas, and the room that others are to have on the volume.
+extension Store {
+    /// Evicts of what is above its quota, in the background.
+    func holdQuotas() {
+        for (number, quota) in quotas.enumerated() {
+            let excess = order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quota.byteCount }
+            guard excess > 0 else { continue }
+            work.start(in: .background) { [weak self] in
+                guard let self else { return }
+                await evictions.run(0) { await self.executor.run(in: .background) { self.evictExcess(of: number) } }
+            }
+        }
+    }
+
+    private func evictExcess(of number: Int) {
+        do {
+            try readOrder()
+            let excess = order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quotas[number].byteCount }
+            guard excess > 0, !table.withLock({ $0.isClosed }) else { return }
+            _ = try freeUnused(excess, upTo: excess, isLastResort: true, ofQuota: number)
+        } catch {
+            report(.warning("eviction failed: \(error)"))
+        }
+    }
+
+    /// Reads the order at once where there are quotas, and looks at the volume's room from now on.
+    func beginLimits() {
+        if !quotas.isEmpty {
+            work.start(in: .background) { [weak self] in
+                // If it can't be read, the next round tries.
+                if (try? self?.readOrder()) != nil { self?.holdQuotas() }
+            }
+        }
+        guard minimumFreeSpace > 0 else { return }
+        let timer = Task(executorPreference: executor.executor(for: .maintenance)) { [weak self, clock] in
+            repeat {
+                guard let self else { return }
+                work.start(in: .maintenance) { [weak self] in await self?.leaveFreeSpace() }
+                // Cancelled: the store is being closed.
+            } while (try? await clock.sleep(.seconds(10))) != nil
+        }
+        watching.withLock { $0 = timer }
+    }
+
+    /// Keeps no more than leaves the volume its free space, and evicts what does not; by what is free now.
+    package func leaveFreeSpace() async {
+        guard minimumFreeSpace > 0, !table.withLock({ $0.isClosed }) else { return }
+        do {
+            let free = try await executor.run(in: .maintenance) {
+                try self.directory.fileSystem.volumeSpace(at: self.directory.path).free
+            }
+            let used = ledger.used
+            let room = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
+            spaceLimit.withLock { $0 = room }
+            applyLimit()
+            if used > room { try await evict(to: room) }
+        } catch let error as CacheError where error.code == .closed {
+            // The next opening looks again.
+        } catch {
+            report(.warning("the volume's free space could not be seen to, and is tried again: \(error)"))
+        }
+    }
+
+    /// The least of the capacity and of what the volume's free space leaves.
+    func applyLimit() {
+        let limits = [configuredLimit.withLock { $0 }, spaceLimit.withLock { $0 }].compactMap { $0 }
+        ledger.limit = limits.min()
+    }
+}

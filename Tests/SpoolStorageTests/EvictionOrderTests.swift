@@ -1,0 +1,131 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// What a strategy is told of resources and presentations.
+@Suite("Eviction order", .timeLimit(.minutes(5)))
+struct EvictionOrderTests {
+    private static let block = Block.size
+    private static let start = Date(timeIntervalSince1970: 1_700_000_000)
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    @Test(
+        "Whatever comes, moves and goes, each resource is named once as it is until it goes, and in the end all go",
+        arguments: 0..<60)
+    func everything(seed: Int) {
+        var random = SplitMix(UInt64(seed))
+        let policies: [EvictionPolicy] = [.standard, .leastRecentlyUsed, .largestFirst]
+        var order = EvictionOrder(policies[seed % 3].makeStrategy, quotaCount: 2)
+        var kept: [CacheKey: ByteRangeSet] = [:]
+        var now = Self.start
+        for _ in 0..<1500 {
+            now += Double(random.below(300))
+            let name = key("\(random.below(25))")
+            switch random.below(8) {
+            case 0, 1, 2:
+                kept[name] = [0..<Int64(random.below(40)) * Self.block]
+                let quota = random.chance(3) ? random.below(2) : nil
+                order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quota)
+            case 3:
+                // Presentations of presentations, too, and of themselves.
+                kept[name] = kept[name] ?? [0..<Self.block]
+                order.update(name, partOf: key("\(random.below(5))"), kept[name] ?? [], at: now)
+            case 4:
+                order.use(name, partOf: key("\(random.below(5))"), at: now)
+                order.setStop(Int64(random.below(40)) * Self.block, of: name)
+            case 5:
+                order.remove(name)
+                kept[name] = nil
+            case 6: order.spend(name)
+            default:
+                let quota = random.chance(3) ? random.below(2) : nil
+                let found = order.nextVictim(isLastResort: true, ofQuota: quota, at: now, limit: 4)
+                guard let victim = found else { continue }
+                #expect(!victim.members.isEmpty && victim.members.allSatisfy { kept[$0.key] != nil })
+                if random.chance(2) {
+                    order.hold(victim)
+                    order.release([victim])
+                } else {
+                    Self.evict(victim, &order, &kept)
+                }
+            }
+            #expect(order.count == kept.count)
+        }
+        while let victim = order.nextVictim(isLastResort: true, at: now, limit: 4) {
+            Self.evict(victim, &order, &kept)
+        }
+        #expect(kept.isEmpty && order.count == 0)
+        #expect(order.byteCount(ofQuota: 0) == 0 && order.byteCount(ofQuota: 1) == 0)
+    }
+
+    /// Evicts the first of a victim's members: all of it, or its body.
+    private static func evict(
+        _ victim: EvictionOrder.Victim, _ order: inout EvictionOrder, _ kept: inout [CacheKey: ByteRangeSet]
+    ) {
+        guard let member = victim.members.first, var landed = kept[member.key] else { return }
+        for range in EvictableParts(stop: member.stop).ranges(.max, of: member.part, in: landed) {
+            landed.remove(range)
+        }
+        if landed.isEmpty || landed == kept[member.key] {
+            order.remove(member.key)
+            kept[member.key] = nil
+        } else {
+            _ = order.update(member.key, landed, at: start)
+            kept[member.key] = landed
+        }
+    }
+
+    @Test("A presentation's parts go from the last one on; while it is played, from the first; a few stay as its start")
+    func presentation() throws {
+        var order = EvictionOrder { StandardEviction() }
+        for number in 0..<20 {
+            order.update(key("p\(number)"), partOf: key("list"), [0..<4 * Self.block], at: Self.start)
+        }
+        order.update(key("list"), partOf: nil, [0..<1000], at: Self.start)
+        let later = Self.start + 3600
+        let victimFound = order.nextVictim(isLastResort: false, at: later)
+        let victim = try #require(victimFound)
+        #expect(victim.members.count == 12 && !order.isPlaying(victim, at: later))
+        #expect(victim.members.map(\.key) == (8..<20).reversed().map { key("p\($0)") })
+        order.use(key("p3"), at: later)
+        let playedFound = order.nextVictim(isLastResort: false, at: later + 10)
+        let played = try #require(playedFound)
+        #expect(order.isPlaying(played, at: later + 10))
+        #expect(played.members.map(\.key) == (8..<20).map { key("p\($0)") })
+        for member in victim.members { order.remove(member.key) }
+        let restFound = order.nextVictim(isLastResort: true, at: later + 100)
+        let rest = try #require(restFound)
+        #expect(rest.members.last?.key == key("list") && rest.members.count == 9)
+    }
+
+    @Test("Two uses an hour apart are two sittings, many in ten minutes are one; a long play ends as one")
+    func sittings() {
+        func isKept(_ uses: [(at: TimeInterval, isEnd: Bool)]) -> Bool {
+            var order = EvictionOrder { StandardEviction() }
+            for name in ["a", "b"] { order.update(key(name), partOf: nil, [0..<40 * Self.block], at: Self.start) }
+            for use in uses { order.use(key("a"), at: Self.start + use.at, isEnd: use.isEnd) }
+            return order.nextVictim(isLastResort: false, at: Self.start)?.members.first?.key == key("b")
+        }
+        #expect(!isKept([]))
+        #expect(isKept([(3600, false)]))
+        #expect(!isKept((1..<100).map { (Double($0 * 6), false) }))
+        #expect(!isKept([(7000, true), (7100, false)]))
+    }
+
+    @Test("A history reads what it writes, and of anything else nothing")
+    func history() {
+        for history in [
+            PlayHistory(), PlayHistory(sittings: 255), PlayHistory(stop: 1), PlayHistory(sittings: 2, stop: 1 << 40),
+            PlayHistory(sittings: 1, isSpent: true), PlayHistory(tag: ""),
+            PlayHistory(sittings: 3, tag: "my pod\ncasts: ü"),
+        ] {
+            #expect(PlayHistory(history.text) == history)
+        }
+        #expect(PlayHistory().text == nil)
+        #expect(PlayHistory("n-1 p-5 q7 xx p99999999999999999999 n") == PlayHistory())
+        #expect(PlayHistory("n9999 p7") == PlayHistory(sittings: 255, stop: 7))
+    }
+}

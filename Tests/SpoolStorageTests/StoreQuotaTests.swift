@@ -1,0 +1,119 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// What keeps a cache smaller than its capacity.
+@Suite("Store: quotas and free space", .timeLimit(.minutes(10)))
+struct StoreQuotaTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    private func store(_ name: String, host: String = "a.example", tag: String? = nil, _ store: Store) async throws {
+        fixture.calendar.withLock { $0 += 3600 }
+        let lease = try store.begin(
+            key(name), url: "https://\(host)/\(name)",
+            description: GenerationDescription(length: 10 * block, contentType: "audio/mpeg", version: name))
+        store.noteUse(of: key(name), tag: tag)
+        try await fixture.land(0..<10 * block, of: name, in: lease.generation)
+        lease.end()
+        try await store.flush()
+        await store.waitUntilIdle()
+    }
+
+    private func names(_ store: Store) async throws -> [String] {
+        try await store.resources().filter { !$0.landed.isEmpty }.map {
+            String($0.url.split(separator: "/").last ?? "")
+        }
+        .sorted()
+    }
+
+    @Test("What a host has above its quota goes, that of others does not; also what was there before the quota was")
+    func hosts() async throws {
+        var store = try await fixture.open()
+        for name in ["a1", "a2", "a3"] { try await self.store(name, store) }
+        try await self.store("b1", host: "b.example", store)
+        try await store.close()
+        store = try await fixture.open(quotas: [.host("A.example", 20 * block), .host("b.example", 100 * block)])
+        await store.waitUntilIdle()
+        #expect(try await names(store) == ["a2", "a3", "b1"])
+        try await self.store("b2", host: "b.example", store)
+        try await self.store("a4", store)
+        #expect(try await names(store) == ["a3", "a4", "b1", "b2"])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("What has a tag above its quota goes, by the tag that it had last, also after reopening, encrypted too")
+    func tags() async throws {
+        fixture.setKey(1)
+        let quotas = [EvictionQuota.tag("pod casts", 20 * block)]
+        var store = try await fixture.open()
+        for name in ["p1", "p2"] { try await self.store(name, tag: "pod casts", store) }
+        for name in ["s1", "s2"] { try await self.store(name, tag: "songs", store) }
+        try await store.close()
+        store = try await fixture.open(quotas: quotas)
+        try await self.store("p3", tag: "pod casts", store)
+        #expect(try await names(store) == ["p2", "p3", "s1", "s2"])
+        store.noteUse(of: key("s1"), tag: "pod casts")
+        try await store.flush()
+        await store.waitUntilIdle()
+        #expect(try await names(store) == ["p3", "s1", "s2"])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("What is pinned counts to no quota; what is read stays, and what nobody reads goes for it")
+    func inUse() async throws {
+        let store = try await fixture.open(quotas: [.host("a.example", 10 * block)])
+        try await self.store("a1", store)
+        _ = try await store.setPinned(true, key("a1"))
+        try await self.store("a2", store)
+        #expect(try await names(store) == ["a1", "a2"])
+        let lease = try #require(try await store.lease(key("a2"), user: TestUser()))
+        try await self.store("a3", store)
+        #expect(try await names(store) == ["a1", "a2"])
+        lease.end()
+        _ = try await store.setPinned(false, key("a1"))
+        try await self.store("a4", store)
+        #expect(try await names(store) == ["a4"])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Free space is left to others: what is stored goes for it, and what comes is played without being kept")
+    func freeSpace() async throws {
+        fixture.files.setFreeSpace(1000 * block)
+        let store = try await fixture.open(minimumFreeSpace: 500 * block)
+        await store.waitUntilIdle()
+        for name in ["a1", "a2", "a3"] { try await self.store(name, store) }
+        #expect(store.usedBytes == 30 * block && store.capacity == nil)
+        fixture.files.setFreeSpace(485 * block)
+        await store.leaveFreeSpace()
+        #expect(store.usedBytes == 15 * block)
+        try await self.store("a4", store)
+        #expect(store.usedBytes <= 15 * block)
+        fixture.files.setFreeSpace(0)
+        await store.leaveFreeSpace()
+        #expect(store.usedBytes == 0)
+        let lease = try fixture.begin("new", length: block, in: store)
+        try await fixture.land(0..<block, of: "new", in: lease.generation)
+        #expect(lease.generation.landedInMemory == [0..<block])
+        lease.end()
+        fixture.files.setFreeSpace(1000 * block)
+        await store.leaveFreeSpace()
+        try await self.store("a5", store)
+        #expect(store.usedBytes == 10 * block)
+        fixture.files.fail([.volumeSpace], with: .error(.EIO), times: 1)
+        await store.leaveFreeSpace()
+        #expect(fixture.events.warnings.contains { $0.contains("free space could not be seen to") })
+        try await store.checkLedger()
+        try await store.close()
+    }
+}

@@ -1,0 +1,183 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// The policy that a cache has where its app chooses none.
+@Suite("Store: standard eviction", .timeLimit(.minutes(10)))
+struct StoreStandardEvictionTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+    private func pass(_ seconds: Double) { fixture.calendar.withLock { $0 += seconds } }
+
+    /// Stores a resource, or plays what of it is there, in a sitting of its own.
+    private func play(_ name: String, blocks: Int64 = 20, in store: Store) async throws {
+        pass(3600)
+        store.noteUse(of: key(name))
+        if let lease = try await store.lease(key(name), user: TestUser()) {
+            lease.end()
+        } else {
+            try await fixture.store(name, length: blocks * block, in: store)
+        }
+        try await store.flush()
+    }
+
+    private func landed(_ store: Store) async throws -> [String: ByteRangeSet] {
+        let resources = try await store.resources().map { (String($0.url.split(separator: "/").last ?? ""), $0.landed) }
+        return Dictionary(uniqueKeysWithValues: resources)
+    }
+
+    @Test("What was played again stays, also after reopening; of what was played once the beginning does")
+    func playedAgain() async throws {
+        var store = try await fixture.open(eviction: .standard)
+        for name in ["a", "b", "c", "d", "b"] { try await play(name, in: store) }
+        try await store.close()
+        store = try await fixture.open(eviction: .standard)
+        for name in ["e", "f"] { try await play(name, in: store) }
+        try await store.evict(to: 60 * block)
+        let landed = try await landed(store)
+        #expect(landed["b"] == [0..<20 * block])
+        for name in ["a", "c"] { #expect(landed[name] == [0..<4 * block]) }
+        #expect(store.usedBytes == 60 * block)
+        try await store.checkLedger()
+        try await store.evict(to: 0)
+        #expect(try await store.resources().isEmpty)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A scan of ten times the capacity costs nothing of what is played each day")
+    func scan() async throws {
+        let store = try await fixture.open(capacity: 200 * block, eviction: .standard)
+        for _ in 0..<3 { for name in ["x", "y", "z"] { try await play(name, in: store) } }
+        for number in 0..<100 { try await play("\(number)", in: store) }
+        let landed = try await landed(store)
+        for name in ["x", "y", "z"] { #expect(landed[name] == [0..<20 * block]) }
+        #expect(store.usedBytes <= 200 * block)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("Where a play stopped stays with the beginning, also after reopening; a play to the end leaves no such place")
+    func bookmark() async throws {
+        var store = try await fixture.open(eviction: .standard)
+        for name in ["a", "b", "c"] { try await play(name, blocks: 100, in: store) }
+        store.noteStop(50 * block + 3, of: key("a"))
+        store.noteStop(30 * block, of: key("b"))
+        try await store.flush()
+        store.noteStop(nil, of: key("b"))
+        try await store.close()
+        store = try await fixture.open(eviction: .standard)
+        try await store.evict(to: 19 * block)
+        let landed = try await landed(store)
+        #expect(landed["a"] == [0..<4 * block, 48 * block..<55 * block])
+        #expect(landed["b"] == [0..<4 * block])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("What is played once goes first when it was heard, whole, also after reopening; unless it is played again")
+    func playedOnce() async throws {
+        for isReopened in [false, true] {
+            var store = try await fixture.open(eviction: .standard)
+            try await store.removeAll()
+            for name in ["a", "b", "c", "b", "c"] { try await play(name, in: store) }
+            // So that the order is there, and is told.
+            try await store.evict(to: 60 * block)
+            for name in ["b", "c"] { store.noteStop(nil, isSpent: true, of: key(name)) }
+            try await store.flush()
+            try await play("c", in: store)
+            if isReopened {
+                try await store.close()
+                store = try await fixture.open(eviction: .standard)
+            }
+            try await store.evict(to: 40 * block)
+            #expect(try await landed(store) == ["a": [0..<20 * block], "c": [0..<20 * block]])
+            try await store.checkLedger()
+            try await store.close()
+        }
+    }
+
+    @Test("What was pinned goes as soon as it is not; what is read goes when it is not")
+    func unpinned() async throws {
+        let store = try await fixture.open(eviction: .standard)
+        for name in ["a", "b"] { try await play(name, in: store) }
+        _ = try await store.setPinned(true, key("a"))
+        let lease = try #require(try await store.lease(key("b"), user: TestUser()))
+        try await store.evict(to: 0)
+        #expect(try await landed(store) == ["a": [0..<20 * block], "b": [0..<20 * block]])
+        _ = try await store.setPinned(false, key("a"))
+        lease.end()
+        try await store.evict(to: 0)
+        #expect(try await store.resources().isEmpty)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A presentation that is played in a cache too small for it loses what lies behind, and nothing else first")
+    func window() async throws {
+        let store = try await fixture.open(capacity: 100 * block, eviction: .standard)
+        try await play("song", in: store)
+        pass(3600)
+        for number in 0..<60 {
+            let name = "p\(number)"
+            let lease = try store.begin(
+                key(name), url: StoreFixture.url(name),
+                description: GenerationDescription(length: 8 * block, contentType: "video/mp4", version: name),
+                in: key("list"))
+            try await fixture.land(0..<8 * block, of: name, in: lease.generation)
+            store.noteUse(of: key(name), in: key("list"))
+            lease.end()
+            if number == 0 { try await fixture.store("list", length: 500, in: store) }
+            try await store.flush()
+            pass(6)
+        }
+        let landed = try await landed(store)
+        // The newest are there, and the first two as its start.
+        for number in [0, 1, 56, 57, 58, 59] { #expect(landed["p\(number)"] == [0..<8 * block], "\(number)") }
+        #expect(landed["p20"] == nil)
+        #expect(landed["song"] == [0..<4 * block])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("A resource of which nothing is left goes in its turn")
+    func empty() async throws {
+        let store = try await fixture.open(eviction: .standard)
+        try await fixture.store("none", length: 0, in: store)
+        try await play("a", in: store)
+        try await store.evict(to: 0)
+        #expect(try await store.resources().isEmpty)
+        try await store.close()
+    }
+
+    @Test("An encrypted catalog does not show how often, and how far, something was played; a rekeyed one still knows")
+    func encrypted() async throws {
+        fixture.setKey(1)
+        var store = try await fixture.open(eviction: .standard)
+        for name in ["a", "b", "a"] { try await play(name, blocks: 100, in: store) }
+        store.noteStop(50 * block, of: key("a"))
+        try await store.close()
+        func histories() throws -> [DatabaseValue] {
+            try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
+                try DatabaseValue.fetchAll(db, sql: "SELECT history FROM resource WHERE history IS NOT NULL")
+            }
+        }
+        for value in try histories() { #expect(Data.fromDatabaseValue(value)?.count ?? 0 > 28) }
+        #expect(try histories().count == 1)
+        try await Store.beginRekeying(
+            path: fixture.path, from: fixture.currentKey, to: nil, fileSystem: fixture.files,
+            clock: CacheClock(clock: fixture.clock))
+        fixture.setKey(nil)
+        store = try await fixture.open(eviction: .standard)
+        try await store.close()
+        #expect(try histories() == ["n1 p\(50 * block)".databaseValue])
+    }
+}
