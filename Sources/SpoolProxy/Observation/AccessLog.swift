@@ -13,6 +13,9 @@ final class AccessLog: Sendable {
         var method: String
         var path: String
         var status: Int
+        /// Where in the whole the body begins, and how long that is; nil where the response does not say.
+        var offset: Int64?
+        var length: Int64?
         /// Body bytes that went out.
         var bytes: Int
         var duration: Duration
@@ -26,6 +29,8 @@ final class AccessLog: Sendable {
         var method: String
         var path: String
         var status: Int
+        var offset: Int64?
+        var length: Int64?
         var bytes: Int
         var milliseconds: Double
         var cache: String?
@@ -57,7 +62,8 @@ final class AccessLog: Sendable {
             if case .cut(let reason) = entry.outcome { cut = reason }
             let line = Line(
                 time: time.formatted(.iso8601), client: entry.client, method: entry.method, path: entry.path,
-                status: entry.status, bytes: entry.bytes, milliseconds: (entry.duration / .milliseconds(1)),
+                status: entry.status, offset: entry.offset, length: entry.length, bytes: entry.bytes,
+                milliseconds: (entry.duration / .milliseconds(1)),
                 cache: entry.cacheStatus, cut: cut)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -64,6 +64,9 @@ struct HotMedia: Sendable {
     /// What is sent: a head, and bytes that stay in their file.
     struct Hit {
         var status: Int
+        /// Where in the whole it begins, and how long that is.
+        var offset: Int64
+        var length: Int64
         var head: ByteBuffer
         var slice: MediaSlice
         var descriptor: Int32
@@ -108,7 +111,9 @@ struct HotMedia: Sendable {
             head.writeString(date.text)
         }
         head.writeStaticString("\r\n\r\n")
-        return Hit(status: text == nil ? 200 : 206, head: head, slice: slice, descriptor: descriptor)
+        return Hit(
+            status: text == nil ? 200 : 206, offset: range.lowerBound, length: length, head: head, slice: slice,
+            descriptor: descriptor)
     }
 
     /// Whether nothing but the range tells a request from others for the same target.

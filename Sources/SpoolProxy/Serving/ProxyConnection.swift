@@ -171,7 +171,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 self.progress.sent(count)
             }
             self.service.ended(
-                head, status: hit.status, bytes: isSent ? count : 0, since: began, client: self.client)
+                head, hit, bytes: isSent ? count : 0, since: began, client: self.client)
             self.responded(keeps: isSent)
         }
         context.writeAndFlush(wrapOutboundOut(sent.data), promise: written)

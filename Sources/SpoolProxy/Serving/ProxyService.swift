@@ -1,4 +1,5 @@
 #if Proxy
+import HTTPRanges
 import HTTPTypes
 import Logging
 import NIOCore
@@ -59,9 +60,10 @@ final class ProxyService: Sendable {
         let response = await responder.respond(to: request, body: body, client: client)
         let (head, framing, keeps) = response.framed(for: request, keepsAlive: !isStopping, date: date.text)
         let outcome = await sender.send(response, head, framing)
+        let place = log == nil ? nil : Self.place(of: head)
         let entry = AccessLog.Entry(
             client: client.text, method: request.method.name, path: responder.shownPath(of: request),
-            status: head.status,
+            status: head.status, offset: place?.offset, length: place?.length,
             bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - began,
             cacheStatus: head.fields[.cacheStatus], outcome: outcome)
         record(entry)
@@ -96,13 +98,25 @@ final class ProxyService: Sendable {
 
     /// It has gone out, or the client has.
     func ended(
-        _ request: RequestHead, status: Int, bytes: Int, since began: ContinuousClock.Instant, client: ProxyClient
+        _ request: RequestHead, _ hit: HotMedia.Hit, bytes: Int, since began: ContinuousClock.Instant,
+        client: ProxyClient
     ) {
         let entry = AccessLog.Entry(
             client: client.text, method: "GET", path: log == nil ? "" : responder.shownPath(of: request),
-            status: status,
+            status: hit.status, offset: hit.offset, length: hit.length,
             bytes: bytes, duration: ContinuousClock.now - began, cacheStatus: CacheStatus.plainHit, outcome: .complete)
         record(entry)
+    }
+
+    /// Which part of the whole a response has, and how long that is.
+    private static func place(of head: ResponseHead) -> (offset: Int64, length: Int64?)? {
+        switch head.status {
+        case 200: return (0, head.fields[.contentLength].flatMap { Int64($0) })
+        case 206:
+            guard let place = head.fields[.contentRange].flatMap({ ContentRange(parsing: $0) }) else { return nil }
+            return place.range.map { ($0.lowerBound, place.length) }
+        default: return nil
+        }
     }
 
     private func record(_ entry: AccessLog.Entry) {

@@ -56,6 +56,7 @@ import FoundationNetworking
             #expect(log.count == 4)
             #expect(log.allSatisfy { $0.hasPrefix("{") && !$0.contains("secret") })
             #expect(log.dropLast().allSatisfy { $0.contains("\"status\":200") })
+            #expect(log.prefix(2).allSatisfy { $0.contains("\"length\":700000") && $0.contains("\"offset\":0,") })
             #expect(log.last?.contains("/http/a.example/b@c") == true)
         }
     }

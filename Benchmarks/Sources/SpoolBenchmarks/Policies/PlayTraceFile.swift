@@ -1,6 +1,27 @@
 import Foundation
 
 extension PlayTrace {
+    /// Reads a trace, or an access log of `spool serve`.
+    ///
+    /// - Throws: ``BenchmarkError`` that names the file, and the line.
+    init(file: String) throws {
+        let data: Data
+        do {
+            data = try Data(contentsOf: URL(fileURLWithPath: file))
+        } catch {
+            throw BenchmarkError("“\(file)” can't be read: \(error.localizedDescription)")
+        }
+        guard let text = String(data: data, encoding: .utf8) else {
+            throw BenchmarkError("“\(file)” is no text in UTF-8")
+        }
+        if text.first(where: { !$0.isWhitespace }) == "{" {
+            try self.init(accessLog: text, name: file)
+        } else {
+            try self.init(text: text, name: file)
+        }
+        guard !events.isEmpty else { throw BenchmarkError("“\(file)” tells of nothing that was read") }
+    }
+
     /// Reads a trace file: `r ID BLOCKS CLASS` declares a resource (class 0 song, 1 podcast, 2 film, 3 short video), then
     /// `TIME ID FIRST COUNT SITTING FLAGS` tells what was read, in order of time: seconds, blocks of 64 KiB, and the sum of
     /// 1 for a sitting's start, 2 its end, 4 completed, 8 scan. Empty lines and those that begin with `#` say nothing.
@@ -10,7 +31,7 @@ extension PlayTrace {
         var numbers: [String: Int32] = [:]
         var resources: [Resource] = []
         var events: [Event] = []
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let fields = line.split(whereSeparator: \.isWhitespace)
             guard let first = fields.first, !first.hasPrefix("#") else { continue }
             func refuse(_ why: String) -> BenchmarkError { BenchmarkError("\(name), line \(index + 1): \(why)") }

@@ -32,9 +32,10 @@ struct PolicyComparison {
     /// `isDefault` is that of what caches do today.
     private static let strategies:
         [(name: String, isDefault: Bool, hasHint: Bool, make: @Sendable () -> any EvictionStrategy)] = [
-            ("LRU", true, false, { LeastRecentlyUsed() }),
-            ("standard", false, false, { StandardEviction() }),
-            ("standard, play-once hint", false, true, { StandardEviction() }),
+            ("LRU", false, false, EvictionPolicy.leastRecentlyUsed.makeStrategy),
+            ("largest first", false, false, EvictionPolicy.largestFirst.makeStrategy),
+            ("standard", true, false, EvictionPolicy.standard.makeStrategy),
+            ("standard, play-once hint", false, true, EvictionPolicy.standard.makeStrategy),
         ]
 
     private let options: PolicyOptions

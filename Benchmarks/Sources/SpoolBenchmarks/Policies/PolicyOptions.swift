@@ -36,7 +36,7 @@ struct PolicyOptions: Sendable {
     func traces() throws -> [@Sendable () -> PlayTrace] {
         guard !files.isEmpty else { return PlayTraces.all }
         return try files.map { file in
-            let trace = try PlayTrace(text: String(contentsOfFile: file, encoding: .utf8), name: file)
+            let trace = try PlayTrace(file: file)
             return { trace }
         }
     }

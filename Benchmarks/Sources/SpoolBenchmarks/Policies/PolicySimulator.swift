@@ -80,7 +80,11 @@ struct PolicySimulator {
     private mutating func beginSitting(_ resource: Int) {
         resources[resource].sittings += 1
         open.append(resource)
-        timer.measure { strategy.beginSitting(resource) }
+        let isFirst = resources[resource].sittings == 1
+        timer.measure {
+            strategy.use(resource, isNewSitting: true)
+            if isFirst { strategy.setHeld(true, resource) }
+        }
     }
 
     private mutating func endSitting(_ resource: Int, _ event: PlayTrace.Event) {
@@ -90,7 +94,11 @@ struct PolicySimulator {
         let isCompleted = event.flags.contains(.completed)
         resources[resource].parts.stop = isCompleted ? nil : Int64(event.first + event.count) * 65_536
         let isSpent = hasHint && isCompleted && trace.resources[resource].kind.playsOnce
-        timer.measure { strategy.endSitting(resource, isSpent: isSpent) }
+        let isLast = resources[resource].sittings == 0
+        timer.measure {
+            if isLast { strategy.setHeld(false, resource) }
+            if isSpent { strategy.spend(resource) }
+        }
         update(resource)
     }
 
@@ -142,7 +150,10 @@ struct PolicySimulator {
                 used + count - capacity, of: victim.part, in: resources[victim.resource].landed)
             if ranges.isEmpty {
                 fruitless += 1
-                timer.measure { strategy.passOver(victim.resource) }
+                timer.measure {
+                    strategy.setHeld(true, victim.resource)
+                    strategy.setHeld(false, victim.resource)
+                }
             }
             evict(ranges, victim.resource)
         }

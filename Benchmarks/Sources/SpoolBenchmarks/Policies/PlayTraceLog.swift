@@ -1,0 +1,79 @@
+import Foundation
+import SpoolStorage
+
+extension PlayTrace {
+    /// A line of an access log, as far as it says what was read.
+    private struct LogLine: Decodable {
+        var time: String
+        var client: String
+        var path: String
+        var status: Int
+        var offset: Int64?
+        var length: Int64?
+        var bytes: Int64
+    }
+
+    /// What of one resource by one client has been read lately.
+    private struct Sitting {
+        var number: Int32
+        var last: Double
+        /// The place of its last event.
+        var event: Int
+    }
+
+    /// Reads an access log of `spool serve`: responses with bytes of a file, those of one client to one path less than ten
+    /// minutes apart as one sitting. All are taken for songs: a log does not say what is played once.
+    ///
+    /// - Throws: ``BenchmarkError`` that names the line.
+    init(accessLog text: String, name: String) throws {
+        var numbers: [String: Int32] = [:]
+        var sittings: [String: Sitting] = [:]
+        var resources: [Resource] = []
+        var events: [Event] = []
+        var count: Int32 = 0
+        let decoder = JSONDecoder()
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            guard line.contains(where: { !$0.isWhitespace }) else { continue }
+            func refuse(_ why: String) -> BenchmarkError { BenchmarkError("\(name), line \(index + 1): \(why)") }
+            guard let entry = try? decoder.decode(LogLine.self, from: Data(line.utf8)),
+                let time = (try? Date(entry.time, strategy: .iso8601))?.timeIntervalSince1970
+            else { throw refuse("not a line of an access log") }
+            guard [200, 206].contains(entry.status), let offset = entry.offset, offset >= 0, entry.bytes > 0,
+                offset < 1 << 46, entry.bytes < 1 << 46
+            else { continue }
+            let end = Int32((offset + entry.bytes + 65_535) / 65_536)
+            let whole = max(end, Int32((min(entry.length ?? 0, 1 << 46) + 65_535) / 65_536))
+            let resource = numbers[entry.path] ?? Int32(resources.count)
+            if resource == resources.count {
+                numbers[entry.path] = resource
+                resources.append(Resource(blockCount: whole, kind: .song))
+            }
+            resources[Int(resource)].blockCount = max(resources[Int(resource)].blockCount, whole)
+            let reader = "\(entry.client) \(entry.path)"
+            var flags: Flags = []
+            if sittings[reader].map({ time - $0.last > EvictionOrder.sittingGap }) ?? true {
+                if let former = sittings[reader] { Self.end(former, &events) }
+                count += 1
+                flags = .start
+            }
+            let first = Int32(offset / 65_536)
+            // Lines are written when responses end: a little out of order.
+            events.append(
+                Event(
+                    time: max(time, events.last?.time ?? time), resource: resource, first: first, count: end - first,
+                    sitting: flags.contains(.start) ? count : sittings[reader]?.number ?? count, flags: flags))
+            sittings[reader] = Sitting(
+                number: events[events.count - 1].sitting, last: time, event: events.count - 1)
+        }
+        for sitting in sittings.values { Self.end(sitting, &events) }
+        for index in events.indices where events[index].flags.contains(.end) {
+            let event = events[index]
+            if event.first + event.count >= resources[Int(event.resource)].blockCount {
+                events[index].flags.insert(.completed)
+            }
+        }
+        self.init(name: name, resources: resources, events: events, hasOneUser: false)
+    }
+
+    private static func end(_ sitting: Sitting, _ events: inout [Event]) { events[sitting.event].flags.insert(.end) }
+}
