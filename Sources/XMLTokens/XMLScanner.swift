@@ -17,7 +17,8 @@ package struct XMLScanner {
     }
 
     private let bytes: ArraySlice<UInt8>
-    private var position: Int
+    /// Where the next token begins.
+    package private(set) var position: Int
 
     /// A byte order mark is passed over.
     package init(_ bytes: ArraySlice<UInt8>) {

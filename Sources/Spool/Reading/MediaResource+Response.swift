@@ -38,11 +38,12 @@ extension MediaResource {
     /// As ``reader(_:chunkSize:)``, for a client that asks for more, or less, than is fresh (RFC 9111 §5.2.1). What it asks
     /// counts under ``FreshnessPolicy/http`` alone, but for `onlyIfCached` and `noStore`.
     package func reader(
-        _ range: MediaRange = .all, chunkSize: Int = 256 << 10, handsOutSlices: Bool = false, demand: FreshnessDemand,
+        _ range: MediaRange = .all, priority: Priority = .playback, chunkSize: Int = 256 << 10,
+        handsOutSlices: Bool = false, demand: FreshnessDemand,
         ahead: ReadAheadStart = .full
     ) -> MediaReader {
         MediaReader(
-            media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: handsOutSlices,
+            media: self, range: range, priority: priority, chunkSize: chunkSize, handsOutSlices: handsOutSlices,
             demand: demand, ahead: ahead)
     }
 

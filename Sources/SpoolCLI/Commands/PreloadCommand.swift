@@ -9,8 +9,8 @@ struct PreloadCommand: AsyncParsableCommand {
         abstract: "Bring media, or what a player needs of it to start, into the cache before anyone plays it.",
         discussion:
             "What the cache has is not fetched again, also after an interruption. Where one of several can't be "
-            + "fetched, the others are, and the exit status is 1. Of an HLS stream the playlists come, and the first "
-            + "segments of the variant that players begin with; with --all, all of the highest variant.")
+            + "fetched, the others are, and the exit status is 1. Of a stream, HLS or DASH, the playlists come, or the "
+            + "manifest, and the first segments of what players begin with; with --all, all of the highest quality.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -55,7 +55,7 @@ struct PreloadCommand: AsyncParsableCommand {
         }
         let sources = try await fetching.sources(urls.map(\.url))
         let (outcomes, warnings) = try await options.withCacheOrServer(
-            capacity: fetching.room.capacity, upstream: fetching.upstream()
+            capacity: fetching.room.capacity, upstream: fetching.upstream(), isPreload: true
         ) { cache in
             let warnings = Warnings(of: cache)
             let session = PreloadSession(cache, jobs: jobs, isQuiet: options.json)

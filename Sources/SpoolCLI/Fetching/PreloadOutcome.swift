@@ -15,17 +15,15 @@ struct PreloadOutcome: Sendable {
         error = state.error
     }
 
-    /// Adds what an HLS stream's playlist names, if the media that was preloaded is one.
+    /// Adds what a playlist of HLS, or a manifest of DASH, names, if the media that was preloaded is one.
     ///
     /// - Throws: `CancellationError`.
     mutating func addStream(
         of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
     ) async throws {
-        guard isComplete, amount != .playlist,
-            let download = await Self.download(of: source, amount, in: cache, jobs: jobs)
-        else { return }
+        guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
         do {
-            let bytes = try await download.run().progress.bytes
+            let bytes = try await Self.bring(kind, source, amount, in: cache, jobs: jobs)
             (landed, wanted) = (bytes, bytes)
         } catch is CancellationError {
             throw CancellationError()
@@ -34,9 +32,7 @@ struct PreloadOutcome: Sendable {
         }
     }
 
-    private static func download(
-        of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
-    ) async -> HLSDownloader? {
+    private static func kind(of source: MediaSource, in cache: MediaCache) async -> ManifestKind? {
         var prefix: [UInt8] = []
         let media = cache.media(for: source)
         do {
@@ -44,16 +40,27 @@ struct PreloadOutcome: Sendable {
                 chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
             }
             let type = try await media.response().response.fields[.contentType]
-            guard ManifestKind(prefix: prefix, contentType: type) == .hls else { return nil }
+            return ManifestKind(prefix: prefix, contentType: type)
         } catch {
             // What can't be read back is preloaded as the file that it is.
             return nil
         }
-        switch amount {
-        case .first(let seconds):
-            return HLSDownloader(source, in: cache, variant: .first, firstSeconds: seconds, concurrency: jobs)
-        case .whole: return HLSDownloader(source, in: cache, concurrency: jobs)
-        case .playlist: return nil
+    }
+
+    /// - Returns: How many bytes are stored then.
+    private static func bring(
+        _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
+    ) async throws -> Int64 {
+        var seconds: Double?
+        if case .first(let first) = amount { seconds = first }
+        switch kind {
+        case .hls:
+            let variant: HLSVariantSelection = seconds == nil ? .highest : .first
+            let download = HLSDownloader(
+                source, in: cache, variant: variant, firstSeconds: seconds, concurrency: jobs)
+            return try await download.run().progress.bytes
+        case .dash:
+            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, concurrency: jobs).run().bytes
         }
     }
 }

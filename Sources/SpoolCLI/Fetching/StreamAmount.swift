@@ -1,4 +1,4 @@
-/// How much of an HLS stream is preloaded.
+/// How much of a stream is preloaded, HLS or DASH.
 enum StreamAmount: Equatable, Sendable {
     /// The segments that begin in the first seconds, at least one.
     case first(seconds: Double)

@@ -22,19 +22,22 @@ extension CacheOptions {
 
     /// As ``withCache(capacity:upstream:_:)``, for what only reads: while a server has the directory, beside it, and what is
     /// not stored comes through the server.
+    ///
+    /// - Parameter isPreload: Whether nobody waits for that: the server's players go first.
     func withCacheOrServer<R: Sendable>(
-        capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil, _ body: (MediaCache) async throws -> R
+        capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil, isPreload: Bool = false,
+        _ body: (MediaCache) async throws -> R
     ) async throws -> R {
         do {
             return try await withCache(capacity: capacity, upstream: upstream, body)
         } catch let server as HoldingServer {
-            return try await use(try await open(beside: server), body)
+            return try await use(try await open(beside: server, isPreload: isPreload), body)
         }
     }
 
     /// A cache that reads what is stored, and gets the rest through the server that has the directory.
-    func open(beside server: HoldingServer) async throws -> MediaCache {
-        try await openNow(server.upstream()) { $0.isReadOnly = true }
+    func open(beside server: HoldingServer, isPreload: Bool = false) async throws -> MediaCache {
+        try await openNow(server.upstream(isPreload: isPreload)) { $0.isReadOnly = true }
     }
 
     /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.

@@ -24,11 +24,16 @@ struct HoldingServer: Error {
     }
 
     /// Where bytes come from that the server fetches, and keeps, for others.
-    func upstream() -> any Upstream {
+    ///
+    /// - Parameter isPreload: Whether nobody waits for them: the server's players go first.
+    func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
+        // While players wait for bytes, it sends none.
+        if isPreload { configuration.headTimeout = .seconds(3600) }
         // It is on this machine, and what lets in there is for no other proxy.
         configuration.proxyEnvironment = [:]
-        return Way(address: address, secret: secret, http: HTTPUpstream.standard(configuration))
+        return Way(
+            address: address, secret: secret, isPreload: isPreload, http: HTTPUpstream.standard(configuration))
     }
 
     /// Has the server run a command.
@@ -67,6 +72,7 @@ struct HoldingServer: Error {
     private struct Way: Upstream {
         let address: String
         let secret: String
+        let isPreload: Bool
         let http: any Upstream
 
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -80,6 +86,8 @@ struct HoldingServer: Error {
                     .failed, "the address can't be asked through the server: \(error)", underlying: error)
             }
             request.headerFields[.proxyAuthorization] = "Bearer \(secret)"
+            // The lowest urgency (RFC 9218 §4.1).
+            if isPreload { request.headerFields[.priority] = "u=7" }
             return try await http.open(request)
         }
     }

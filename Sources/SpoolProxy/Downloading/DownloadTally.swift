@@ -3,12 +3,12 @@ import Synchronization
 
 /// Counts what a download has stored, and tells it on, one call after another.
 final class DownloadTally: Sendable {
-    private let state = Mutex(HLSDownloader.Progress())
-    private let report: @Sendable (HLSDownloader.Progress) -> Void
+    private let state = Mutex(StreamProgress())
+    private let report: @Sendable (StreamProgress) -> Void
 
-    init(_ report: @escaping @Sendable (HLSDownloader.Progress) -> Void) { self.report = report }
+    init(_ report: @escaping @Sendable (StreamProgress) -> Void) { self.report = report }
 
-    var progress: HLSDownloader.Progress { state.withLock { $0 } }
+    var progress: StreamProgress { state.withLock { $0 } }
 
     /// So many segments are to be stored.
     func begin(segments: Int) { change { $0.segmentCount = segments } }
@@ -20,7 +20,7 @@ final class DownloadTally: Sendable {
     func stored() { change { $0.storedSegments += 1 } }
 
     /// The lock is held while it is told, so that no later state is told before an earlier one.
-    private func change(_ change: (inout HLSDownloader.Progress) -> Void) {
+    private func change(_ change: (inout StreamProgress) -> Void) {
         state.withLock { progress in
             change(&progress)
             report(progress)

@@ -17,19 +17,7 @@ public import Spool
 /// plays from the cache through a ``ProxyServer`` over it.
 public struct HLSDownloader: Sendable {
     /// How far a download has come.
-    public struct Progress: Sendable, Hashable {
-        /// Segments that are stored whole, of ``segmentCount``.
-        public internal(set) var storedSegments = 0
-        /// Segments to store; 0 until the playlists have been read.
-        public internal(set) var segmentCount = 0
-        /// Bytes that are stored of all: playlists, keys, initialization sections and segments.
-        public internal(set) var bytes: Int64 = 0
-
-        /// From 0 to 1, by segments.
-        public var fractionCompleted: Double {
-            segmentCount > 0 ? Double(storedSegments) / Double(segmentCount) : 0
-        }
-    }
+    public typealias Progress = StreamProgress
 
     /// What a download has brought.
     public struct Summary: Sendable, Hashable {
@@ -39,11 +27,9 @@ public struct HLSDownloader: Sendable {
         public internal(set) var progress: Progress
     }
 
-    private let presentation: PresentationSource
-    private let cache: MediaCache
+    private let download: StreamDownload
     private let selection: HLSVariantSelection
     private let seconds: Double?
-    private let width: Int
 
     /// A download that has not begun.
     ///
@@ -58,11 +44,9 @@ public struct HLSDownloader: Sendable {
         _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
         firstSeconds: Double? = nil, concurrency: Int = 4
     ) {
-        presentation = PresentationSource(source, now: cache.now)
-        self.cache = cache
+        download = StreamDownload(source, in: cache, concurrency: concurrency)
         selection = variant
         seconds = firstSeconds
-        width = max(1, concurrency)
     }
 
     /// Brings what is not stored yet. Cancelled with its task, it keeps what has landed.
@@ -76,17 +60,7 @@ public struct HLSDownloader: Sendable {
     public func run(_ report: @escaping @Sendable (Progress) -> Void = { _ in }) async throws -> Summary {
         let tally = DownloadTally(report)
         let stream = try await playlists(tally)
-        tally.begin(segments: stream.downloads.count(where: \.isSegment))
-        let brought = try await withThrowingTaskGroup(of: Brought.self) { group in
-            var brought: [Brought] = []
-            for (index, download) in stream.downloads.enumerated() {
-                if index >= width, let done = try await group.next() { brought.append(done) }
-                group.addTask { try await bring(download, tally) }
-            }
-            for try await done in group { brought.append(done) }
-            return brought
-        }
-        try await checkAllIsKept(brought)
+        try await download.bring(stream.downloads, tally)
         return Summary(variant: stream.variant, progress: tally.progress)
     }
 
@@ -94,14 +68,14 @@ public struct HLSDownloader: Sendable {
 
     private struct Stream {
         var variant: URL
-        var downloads: [HLSDownload] = []
+        var downloads: [StreamFile] = []
     }
 
     private func playlists(_ tally: DownloadTally) async throws -> Stream {
-        let url = presentation.source.url
+        let url = download.source.url
         let (playlist, found) = try await playlist(at: url, tally)
         guard playlist.kind == .master else {
-            return Stream(variant: url, downloads: try await downloads(playlist, found, media(at: url)))
+            return Stream(variant: url, downloads: try await downloads(playlist, found, download.media(at: url)))
         }
         let wanted = try Self.mapped { () throws(ManifestError) in
             try playlist.playlists(for: selection, at: found, isStart: seconds != nil)
@@ -109,16 +83,16 @@ public struct HLSDownloader: Sendable {
         var stream = Stream(variant: url)
         var parts = try Self.mapped { () throws(ManifestError) in try playlist.downloads(at: found) }
         for (index, address) in wanted.enumerated() {
-            let part = try Self.url(of: address)
+            let part = try StreamDownload.url(of: address)
             if index == 0 { stream.variant = part }
             let (media, found) = try await self.playlist(at: part, importing: playlist.variables, tally)
             guard media.kind == .media else {
                 throw CacheError(
                     .malformedResponse, "the playlist at \(address.nameForMessages) is of variants, not of segments")
             }
-            parts += try await downloads(media, found, self.media(at: part))
+            parts += try await downloads(media, found, download.media(at: part))
         }
-        var seen: Set<HLSDownload> = []
+        var seen: Set<StreamFile> = []
         stream.downloads = parts.filter { seen.insert($0).inserted }
         return stream
     }
@@ -127,17 +101,11 @@ public struct HLSDownloader: Sendable {
     private func playlist(
         at url: URL, importing variables: [String: String] = [:], _ tally: DownloadTally
     ) async throws -> (HLSPlaylist, OriginURL) {
-        let media = media(at: url)
-        let reader = media.preloadReader()
-        var bytes: [UInt8] = []
-        for try await chunk in reader {
-            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
-            // What is larger is no playlist: not all of a film is brought to find that out.
-            if bytes.count > HLSPlaylist.maximumBytes { break }
-        }
+        let media = download.media(at: url)
+        let bytes = try await download.manifest(at: url, limit: HLSPlaylist.maximumBytes)
         let response = try await media.response().response
         do throws(ManifestError) {
-            let found = try Self.address(of: media, response)
+            let found = try StreamDownload.address(of: media, response)
             let playlist = try HLSPlaylist(parsing: bytes, at: found, importing: variables)
             tally.add(Int64(bytes.count))
             return (playlist, found)
@@ -146,24 +114,9 @@ public struct HLSDownloader: Sendable {
         }
     }
 
-    /// Where what it names is relative to.
-    private static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL
-    {
-        do {
-            let asked = try OriginURL(media.resolvedURL)
-            // It is noted without its query, which is the asked one's unless it has moved.
-            guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
-                !final.isSameOrigin(as: asked) || final.path != asked.path
-            else { return asked }
-            return final
-        } catch {
-            throw ManifestError(.address, "\(error)")
-        }
-    }
-
     private func downloads(
         _ playlist: HLSPlaylist, _ found: OriginURL, _ media: MediaResource
-    ) async throws -> [HLSDownload] {
+    ) async throws -> [StreamFile] {
         do {
             return try playlist.downloads(at: found, seconds: seconds)
         } catch  where error.code == .live {
@@ -181,67 +134,6 @@ public struct HLSDownloader: Sendable {
         } catch {
             throw CacheError(.invalidArgument, "\(error)")
         }
-    }
-
-    // MARK: Files
-
-    private struct Brought: Sendable {
-        var url: URL
-        var range: Range<Int64>
-    }
-
-    private func bring(_ download: HLSDownload, _ tally: DownloadTally) async throws -> Brought {
-        let media = media(at: try Self.url(of: download.url))
-        let range = download.byteRange.map { MediaRange.bytes($0) } ?? .all
-        // A slice tells that the bytes are there, and proven, without reading them.
-        let reader = media.preloadReader(range, chunkSize: 1 << 20, handsOutSlices: true)
-        let start = download.byteRange?.lowerBound ?? 0
-        var end = start
-        do {
-            while let chunk = try await reader.next() {
-                end = chunk.range.upperBound
-                tally.add(Int64(chunk.count))
-            }
-        } catch let error as CacheError where error.code == .unsatisfiableRange && download.byteRange == nil {
-            // An empty file is one that is stored whole.
-            guard try await media.contentInformation().length == 0 else { throw error }
-        }
-        if let wanted = download.byteRange, end < wanted.upperBound {
-            throw CacheError(
-                .malformedResponse,
-                "\(download.url.nameForMessages) ends at byte \(end), and a playlist names bytes up to \(wanted.upperBound) of it",
-                key: media.key, range: wanted)
-        }
-        if download.isSegment { tally.stored() }
-        return Brought(url: media.source.url, range: start..<end)
-    }
-
-    /// A cache that is too small, or whose disk is full, hands bytes on without keeping them.
-    private func checkAllIsKept(_ brought: [Brought]) async throws {
-        // The process that has the directory keeps them, and may not have written them down yet.
-        if cache.isReadOnly { return }
-        for file in brought where !file.range.isEmpty {
-            let media = media(at: file.url)
-            guard try await !media.storedRanges.contains(file.range) else { continue }
-            throw CacheError(
-                .capacityExceeded,
-                "\(media.source.displayAddress) could not be kept with the rest of its stream: the cache has no room for all of it",
-                key: media.key, range: file.range)
-        }
-    }
-
-    private func media(at url: URL) -> MediaResource {
-        var source = presentation.part(at: url)
-        let whole = presentation.source
-        if url != whole.url { source.presentation = cache.key(for: whole) }
-        return cache.media(for: source)
-    }
-
-    private static func url(of address: OriginURL) throws -> URL {
-        guard let url = address.url else {
-            throw CacheError(.invalidArgument, "\(address.nameForMessages) can't be asked for")
-        }
-        return url
     }
 }
 #endif

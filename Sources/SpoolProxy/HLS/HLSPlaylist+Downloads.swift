@@ -1,14 +1,4 @@
 #if Proxy
-/// One thing to bring for offline play.
-package struct HLSDownload: Hashable, Sendable {
-    /// Where it is.
-    package var url: OriginURL
-    /// Its part of what is there; nil for the whole.
-    package var byteRange: Range<Int64>?
-    /// Whether it is played, and not a key or an initialization section.
-    package var isSegment = false
-}
-
 extension HLSPlaylist {
     /// The media playlists to bring for a variant: its own, and those of its sounds, pictures and subtitles, each once.
     ///
@@ -48,7 +38,7 @@ extension HLSPlaylist {
     ///   - seconds: How much of the stream: segments that begin later are left out, but for the first; nil: all.
     /// - Throws: ``ManifestError``: `live` if it is a media playlist without end or with segments left out, `address` if
     ///   something can't be asked for, `tooLarge` if the addresses have more than 256 MiB in all.
-    package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [HLSDownload] {
+    package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
         guard kind == .master || isEnded && !isDelta else {
             throw ManifestError(.live, "the stream at \(url.nameForMessages) is live: it has no end to bring it up to")
         }
@@ -69,8 +59,8 @@ extension HLSPlaylist {
 
 /// Things to bring, each once.
 private struct HLSDownloadList {
-    private(set) var downloads: [HLSDownload] = []
-    private var seen: Set<HLSDownload> = []
+    private(set) var downloads: [StreamFile] = []
+    private var seen: Set<StreamFile> = []
     private var bytes = 0
     private let url: OriginURL
     private let rewriter: ReferenceRewriter
@@ -98,7 +88,7 @@ private struct HLSDownloadList {
                 .address,
                 "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) can't be asked for")
         }
-        let download = HLSDownload(url: target, byteRange: byteRange, isSegment: isSegment)
+        let download = StreamFile(url: target, byteRange: byteRange, isSegment: isSegment)
         guard seen.insert(download).inserted else { return }
         bytes += target.target.utf8.count
         guard bytes <= 256 << 20 else {

@@ -101,8 +101,12 @@ struct ManifestResponder: Sendable {
                 throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
             }
         }
-        if kind == .hls, !isOriginThere, !call.isForOwner {
-            bytes = await offline.playable(bytes, Self.found(call, response), call, at: date.second)
+        if !isOriginThere, !call.isForOwner {
+            let found = Self.found(call, response)
+            bytes =
+                kind == .hls
+                ? await offline.playable(bytes, found, call, at: date.second)
+                : await offline.playable(mpd: bytes, found, call, at: date.second)
         }
         let lifetime: ManifestLifetime
         do throws(ManifestError) {

@@ -33,6 +33,7 @@ struct MediaResponder: Sendable {
             return try await passing.respond(to: request, call, body: nil)
         }
         let demand = demand(of: request)
+        let priority = Self.priority(of: request, call)
         if request.method == .head, let response = try await head(request, call, cache.media(for: source), demand) {
             return response
         }
@@ -43,9 +44,11 @@ struct MediaResponder: Sendable {
             let (media, reader, opened): (MediaResource, MediaReader, OpenedResponse)
             do {
                 let opening = Task(executorPreference: cache.readingExecutor) { [source, known, range] in
-                    try await open(source, known, range, demand)
+                    try await open(source, known, range, demand, priority)
                 }
-                (media, reader, opened) = try await withinTime(opening, source, request, call, hold: hold)
+                // While players wait for bytes, what nobody waits for does.
+                let patience = priority == .preload ? Self.preloadPatience : hold
+                (media, reader, opened) = try await withinTime(opening, source, request, call, hold: patience)
                 known = media
                 if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
@@ -122,10 +125,20 @@ struct MediaResponder: Sendable {
         return FreshnessDemand(fields: request.fields.all)
     }
 
-    private func reader(of media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand) -> MediaReader {
+    /// How long the owner's preloads wait for a response to begin.
+    private static let preloadPatience = Duration.seconds(3600)
+
+    /// Of the owner's commands, those preload that say so: `u=7`, the lowest urgency (RFC 9218 §4.1).
+    private static func priority(of request: RequestHead, _ call: OriginCall) -> Priority {
+        call.isForOwner && request.fields["priority"] == "u=7" ? .preload : .playback
+    }
+
+    private func reader(
+        of media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand, _ priority: Priority
+    ) -> MediaReader {
         // Who names no end may leave before it; what is asked for with its end is taken for wanted.
         let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
-        return media.reader(range, handsOutSlices: true, demand: demand, ahead: ahead)
+        return media.reader(range, priority: priority, handsOutSlices: true, demand: demand, ahead: ahead)
     }
 
     /// The origin's own response to a `HEAD`, where what is stored can't be used as it is; nil: it can.
@@ -163,11 +176,12 @@ struct MediaResponder: Sendable {
 
     /// - Parameter known: What the client has been found to share; nil where that has not been looked for.
     private func open(
-        _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand
+        _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand,
+        _ priority: Priority
     ) async throws -> Opened {
         let media: MediaResource
         if let known { media = known } else { media = try await cache.sharedMedia(for: source, demand: demand) }
-        let reader = reader(of: media, range, demand)
+        let reader = reader(of: media, range, demand, priority)
         guard media.isShared else { return (media, reader, try await reader.response()) }
         do {
             let head = try await reader.response()
@@ -177,7 +191,7 @@ struct MediaResponder: Sendable {
         }
         reader.cancel()
         let own = cache.media(for: source)
-        let ownReader = self.reader(of: own, range, demand)
+        let ownReader = self.reader(of: own, range, demand, priority)
         return (own, ownReader, try await ownReader.response())
     }
 

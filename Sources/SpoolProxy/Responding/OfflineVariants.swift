@@ -3,8 +3,8 @@ import Foundation
 import Spool
 import Synchronization
 
-/// Which variants a master playlist lists while its origin can't be reached: those that play to their end without it, or
-/// where none does, those that are stored in part.
+/// Which variants a master playlist, or representations an MPD, lists while its origin can't be reached: those that play to
+/// their end without it, or where none does, those that are stored in part.
 ///
 /// A download has one variant of several: a player that is offline must not choose another. While the origin can be reached,
 /// all are listed.
@@ -57,6 +57,51 @@ final class OfflineVariants: Sendable {
             let extent = extents[uri] ?? .none
             return variants.contains(uri) ? extent == best : extent != .none
         }
+    }
+
+    /// A stored MPD, as it may be listed now.
+    ///
+    /// - Parameter found: Where it was found.
+    func playable(
+        mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
+    ) async -> [UInt8] {
+        // Who rewrites it refuses one that can't be read; a live one can't be played without its origin.
+        guard let presentation = try? DASHPresentation(parsing: bytes, at: found),
+            presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
+        else { return bytes }
+        guard await !isReachable(call, at: second) else { return bytes }
+        var extents: [[[DASHFilter.Extent]]] = []
+        for (index, period) in presentation.periods.enumerated() {
+            var ofPeriod: [[DASHFilter.Extent]] = []
+            for set in period.sets {
+                var ofSet: [DASHFilter.Extent] = []
+                for representation in set.representations {
+                    // One whose segments can't be told is not there.
+                    let files = try? presentation.files(
+                        of: representation, until: nil, period: presentation.duration(of: index), found)
+                    ofSet.append(await extent(of: files ?? [], call))
+                }
+                ofPeriod.append(ofSet)
+            }
+            extents.append(ofPeriod)
+        }
+        return DASHFilter.filtered(bytes, presentation, extents)
+    }
+
+    /// How much is stored of what one representation needs.
+    private func extent(of files: [StreamFile], _ call: OriginCall) async -> DASHFilter.Extent {
+        var hasSegment = false
+        for file in files {
+            guard let source = try? call.source(of: file.url),  // What can't be asked for is not stored.
+                let record = try? await cache.media(for: source).storedResource()  // Nor what can't be looked up.
+            else { return hasSegment ? .start : .none }
+            let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
+            // Of one file for all its beginning is a start.
+            let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
+            guard isThere else { return hasSegment || isBegun ? .start : .none }
+            if file.isSegment { hasSegment = true }
+        }
+        return hasSegment ? .whole : .none
     }
 
     /// How much of a variant is stored.
