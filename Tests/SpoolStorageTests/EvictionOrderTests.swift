@@ -27,8 +27,8 @@ struct EvictionOrderTests {
             switch random.below(8) {
             case 0, 1, 2:
                 kept[name] = [0..<Int64(random.below(40)) * Self.block]
-                let quota = random.chance(3) ? random.below(2) : nil
-                order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quota)
+                let quotas: [EvictionOrder.QuotaChange] = [.none, .to(nil), .to(0), .to(1)]
+                order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quotas[random.below(4)])
             case 3:
                 // Presentations of presentations, too, and of themselves.
                 kept[name] = kept[name] ?? [0..<Self.block]

@@ -189,4 +189,21 @@ struct EvictionStrategyTests {
         #expect(fresh.ranges(block + 1, of: .whole, in: [0..<10 * block + 5]) == [9 * block..<10 * block + 5])
         #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])
     }
+
+    @Test("Ghosts that come back leave nothing behind, also where one never does; the oldest are forgotten")
+    func ghosts() {
+        var ghosts = GhostList()
+        ghosts.insert(99, limit: 64)
+        for round in 0..<20_000 as Range<UInt64> {
+            ghosts.insert(round % 50, limit: 64)
+            let isKnown = ghosts.remove(round % 50)
+            #expect(isKnown)
+        }
+        #expect(ghosts.entryCount < 200)
+        let oldest = ghosts.remove(99)
+        #expect(oldest)
+        for number in 0..<1000 as Range<UInt64> { ghosts.insert(number, limit: 64) }
+        let left = (935..<1000 as Range<UInt64>).filter { ghosts.remove($0) }
+        #expect(left == Array(936..<1000) && ghosts.entryCount < 300)
+    }
 }

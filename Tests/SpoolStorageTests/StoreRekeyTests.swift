@@ -1,5 +1,6 @@
 import ByteRanges
 import Foundation
+import GRDB
 import SpoolStorage
 import SpoolTesting
 import Synchronization
@@ -178,5 +179,67 @@ struct StoreRekeyTests {
         let again = try await fixture.open()
         try await expectAll(again)
         try await again.close()
+    }
+
+    @Test("What can't be opened does not keep the rest from being sealed anew; what is none goes")
+    func unopenable() async throws {
+        try await fill()
+        let plain = Set(fixture.mediaFiles)
+        let path = fixture.path + "/media/" + (try #require(plain.sorted().first))
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        try await rekey(from: nil, to: 1)
+        let store = try await fixture.open()
+        try await store.finishRekeying()
+        #expect(try await store.rekeyingLeft().resources == 0)
+        await store.waitUntilIdle()
+        #expect(Set(fixture.mediaFiles).intersection(plain).count <= 1)
+        try await store.close()
+    }
+
+    @Test("A disk that refuses one file leaves that one, says how many, and the next time does it")
+    func oneRefused() async throws {
+        try await fill()
+        try await rekey(from: nil, to: 1)
+        let store = try await fixture.open()
+        await store.waitUntilIdle()
+        _ = try? await store.finishRekeying()
+        try await store.close()
+        try await rekey(from: 1, to: 2)
+        fixture.files.fail([.read], with: .error(.EIO), times: 1)
+        let again = try await fixture.open()
+        _ = try? await again.finishRekeying()
+        fixture.files.heal()
+        try await again.finishRekeying()
+        #expect(try await again.rekeyingLeft().resources == 0)
+        try await again.close()
+    }
+
+    @Test(
+        "Numbers of secrets, and generations without a resource, that somebody has written do not end a rekeying early")
+    func damagedNumbers() async throws {
+        try await fill()
+        func change(_ sql: String) throws {
+            try DatabaseQueue(path: fixture.path + "/catalog.sqlite").writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA foreign_keys = OFF; " + sql)
+            }
+        }
+        for number in [Int64.max, -1] {
+            try change("INSERT OR REPLACE INTO setting (name, value) VALUES ('secretNumber', \(number))")
+            let error = await #expect(throws: CacheError.self) { try await rekey(from: nil, to: 1) }
+            #expect(error?.code == .catalogDamaged)
+            fixture.setKey(nil)
+        }
+        try change(
+            "DELETE FROM setting WHERE name = 'secretNumber'; UPDATE generation SET resource = resource + 1000 WHERE id = 2"
+        )
+        try await rekey(from: nil, to: 1)
+        let store = try await fixture.open()
+        try await store.finishRekeying()
+        #expect(try await store.rekeyingLeft().resources == 0)
+        await store.waitUntilIdle()
+        try await store.checkLedger()
+        try await store.close()
+        try await rekey(from: 1, to: nil)
     }
 }

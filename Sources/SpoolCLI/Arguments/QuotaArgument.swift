@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// A host and the most that is kept of it, as `media.example.org=2GB`.
+/// A host and the most that is kept of it, as `media.example.org=2GB` or `[::1]=2GB`.
 struct QuotaArgument: Sendable, ExpressibleByArgument {
     var host: String
     var size: ByteCount
@@ -8,9 +8,12 @@ struct QuotaArgument: Sendable, ExpressibleByArgument {
     /// Reads both; nil where one is missing or none.
     init?(argument: String) {
         let parts = argument.split(separator: "=", omittingEmptySubsequences: false)
-        guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(where: { "/:@ ".contains($0) }),
-            let size = ByteCount(argument: String(parts[1]))
-        else { return nil }
-        (host, self.size) = (String(parts[0]), size)
+        guard parts.count == 2, let size = ByteCount(argument: String(parts[1])) else { return nil }
+        let isAddress = parts[0].hasPrefix("[") && parts[0].hasSuffix("]")
+        let host = isAddress ? parts[0].dropFirst().dropLast() : parts[0]
+        guard !host.isEmpty, !host.contains(where: { isAddress ? "/@ []".contains($0) : "/:@ []".contains($0) }) else {
+            return nil
+        }
+        (self.host, self.size) = (String(host), size)
     }
 }

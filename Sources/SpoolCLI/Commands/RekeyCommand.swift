@@ -62,6 +62,13 @@ struct RekeyCommand: AsyncParsableCommand {
         do {
             try await cache.finishRekeying { resources, bytes in left.withLock { $0 = (resources, bytes) } }
             await line.end()
+            let rest = try await cache.rekeyingLeft()
+            guard rest.resources == 0 else {
+                throw CacheError(
+                    .storage,
+                    "\(rest.resources.counted("media file")) of \(begun.resources.grouped) could not be sealed anew and stay as they were; the next opening goes on"
+                )
+            }
             return Report(resources: begun.resources, bytes: begun.bytes, encrypted: !plain)
         } catch {
             await line.end()

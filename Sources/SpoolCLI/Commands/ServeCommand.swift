@@ -61,6 +61,10 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        let hosts = quota.map { $0.host.lowercased() }
+        if let twice = hosts.first(where: { host in hosts.count { $0 == host } > 1 }) {
+            throw ValidationError("--quota has “\(twice)” more than once")
+        }
         guard fetching.headers.isEmpty || doors.origin != nil else {
             throw ValidationError(
                 "--header needs --origin: whose address names any origin would send it to all of them")

@@ -97,12 +97,4 @@ private struct HLSDownloadList {
         downloads.append(download)
     }
 }
-
-extension OriginURL {
-    /// The URL without its query, for an error's sentence.
-    var nameForMessages: String {
-        "\(scheme.rawValue)://\(authority)\(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))"
-            .escapedForMessage
-    }
-}
 #endif

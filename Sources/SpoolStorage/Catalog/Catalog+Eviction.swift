@@ -30,17 +30,24 @@ extension Catalog {
         }
     }
 
-    /// The same of one resource, and then of its parts; nothing where it is pinned, or not there.
-    func evictables(of key: String) throws -> [Evictable] {
+    /// The same of one resource, and with `andParts` of its parts; nothing where it is pinned, or not there.
+    func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try readOnce { db in
-            let rows = try Row.fetchAll(
-                db,
-                sql: evictableQuery + """
-                     WHERE resource.pinned = 0 AND (resource.key = ?1 OR whole.key = ?1)
-                    ORDER BY whole.key IS NOT NULL, resource.id
-                    """,
-                arguments: [cipher.name(of: key)])
-            return try rows.map { try evictable($0) }
+            let name = cipher.name(of: key)
+            // One index for each.
+            var found: [Row] = []
+            let own = try db.cachedStatement(
+                sql: evictableQuery + " WHERE resource.pinned = 0 AND resource.key = ?")
+            if let row = try Row.fetchOne(own, arguments: [name]) { found.append(row) }
+            if andParts {
+                let parts = try db.cachedStatement(
+                    sql: evictableQuery + """
+                         WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?) AND resource.pinned = 0
+                        ORDER BY resource.id
+                        """)
+                found += try Row.fetchAll(parts, arguments: [name])
+            }
+            return try found.map { try evictable($0) }
         }
     }
 
@@ -56,8 +63,7 @@ extension Catalog {
     private func evictable(_ row: Row) throws -> Evictable {
         let name: String = try row.decode(atIndex: 0)
         let whole: String? = try row.decode(atIndex: 1)
-        let encoded: Data? = try row.decode(atIndex: 2)
-        let landed = encoded.flatMap { try? ByteRangeSet(decoding: Array($0)) }  // Else as if it were not there.
+        let landed = Self.landed(try row.decode(atIndex: 2))
         let count = Self.byteCount(try row.decode(atIndex: 3))
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },

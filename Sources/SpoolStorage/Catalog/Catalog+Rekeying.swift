@@ -17,13 +17,14 @@ extension Catalog {
         }
         let former = secrets.current
         guard key != nil || former.format.isEncrypted else {
-            throw CacheError(.invalidArgument, "“\(path)” is not encrypted already")
+            throw CacheError(.invalidArgument, "“\(path)” is plain already")
         }
-        let next = CacheSecret(number: former.number + 1, format: key == nil ? .plain : .encrypted)
+        let next = CacheSecret(number: try nextSecretNumber(after: former), format: key == nil ? .plain : .encrypted)
         let mark = try key.map { try EncryptionMark(next, for: $0).data }
         let envelope = try former.sealed(with: next.derive(Self.formerPurpose))
         try write { db in
             let new = CatalogCipher(next)
+            try removeStrays(db)
             try rewriteGenerations(to: new, db)
             try rewriteDownloads(to: new, db)
             try rewriteResources(to: new, db)
@@ -34,6 +35,22 @@ extension Catalog {
             try Self.set("formerSecret", to: envelope.databaseValue, db)
             try Self.set("scrubPending", to: true.databaseValue, db)
         }
+    }
+
+    /// One that nothing here is sealed with, whatever somebody has written into the catalog.
+    private func nextSecretNumber(after former: CacheSecret) throws -> Int64 {
+        let largest = try read { db in try Int64.fetchOne(db, sql: "SELECT MAX(secret) FROM generation") } ?? 0
+        let last = max(former.number, largest)
+        guard former.number >= 0, last < Int64(UInt32.max) else {
+            throw CacheError(.catalogDamaged, "“\(path)” is damaged: the number of its key can't be \(last)")
+        }
+        return last + 1
+    }
+
+    /// Forgets generations whose resource is gone, as somebody must have changed the catalog: nobody could read them.
+    private func removeStrays(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)")
+        if db.changesCount > 0 { try Self.set("sweepPending", to: true.databaseValue, db) }
     }
 
     /// Leaves nothing of what has been overwritten or deleted in the catalog's files.
@@ -84,7 +101,12 @@ extension Catalog {
     func outdatedCount() throws -> (generations: Int, bytes: Int64) {
         try readOnce { db in
             let row = try Row.fetchOne(
-                db, sql: "SELECT COUNT(*), TOTAL(storedBytes) FROM generation WHERE secret <> ?",
+                db,
+                sql: """
+                    SELECT COUNT(*), TOTAL(storedBytes) FROM generation
+                        JOIN resource ON resource.id = generation.resource
+                    WHERE secret <> ?
+                    """,
                 arguments: [writing.secret])
             let bytes: Double = try row?.decode(atIndex: 1) ?? 0
             return (try row?.decode(atIndex: 0) ?? 0, Int64(exactly: bytes.rounded()) ?? .max)

@@ -208,9 +208,7 @@ extension Catalog {
         guard let id: Int64 = try row.decode(atIndex: 6), let data: Data = try row.decode(atIndex: 7),
             let identifier = GenerationIdentifier(data)
         else { return record }
-        let encoded: Data? = try row.decode(atIndex: 14)
-        // One that can't be read is worked out from the blocks, as if it were not there.
-        let landed = encoded.flatMap { try? ByteRangeSet(decoding: Array($0)) }
+        let landed = Self.landed(try row.decode(atIndex: 14))
         let length: Int64? = try row.decode(atIndex: 8)
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
         let end = max(0, landed?.bounds?.upperBound ?? 0)
@@ -238,8 +236,19 @@ extension Catalog {
         }
     }
 
+    /// Which bytes blocks hold; nil for what can't be: that is worked out from the blocks, as if it were not there.
+    static func landed(_ encoded: Data?) -> ByteRangeSet? {
+        guard let landed = encoded.flatMap({ try? ByteRangeSet(decoding: Array($0)) }),  // Else it can't be read.
+            landed.byteCount <= byteCountLimit
+        else { return nil }
+        return landed
+    }
+
+    /// More than any disk holds.
+    private static let byteCountLimit: Int64 = 1 << 53
+
     /// Recorded bytes, as far as there can be so many: sums of some hundreds of them do not overflow.
-    static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), 1 << 53) }
+    static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), byteCountLimit) }
 
     /// Scheme, host and path of a URL: cut before `?` and `#`, and without `user:password@`.
     static func withoutSecrets(_ url: String) -> String {

@@ -34,14 +34,24 @@ package struct EvictionOrder: Sendable {
         var partCount = 0
         /// Seconds since 1970.
         var lastUse: Double?
-        /// The quota that it counts to.
-        var quota: Int?
+        /// Of each quota that its members count to, their bytes.
+        var ofQuotas: [Int: EvictableBytes] = [:]
     }
 
     private struct Place: Sendable {
         var unit: Int
         var bytes: EvictableBytes
         var stop: Int64 = -1
+        /// The quota that it counts to.
+        var quota: Int?
+    }
+
+    /// Which quota a resource counts to.
+    package enum QuotaChange: Sendable {
+        /// The same as before.
+        case none
+        /// The one of this number; nil: none.
+        case to(Int?)
     }
 
     /// Uses that lie less than this apart are one sitting.
@@ -50,6 +60,9 @@ package struct EvictionOrder: Sendable {
     private static let playingTime: TimeInterval = 60
     /// How many of a presentation's parts, and bytes of them, are its start.
     private static let startParts = (count: 8, bytes: Int64(2 << 20))
+
+    /// The most bytes that a resource counts for: sums of millions do not overflow.
+    private static let largest: Int64 = 1 << 40
 
     private var strategy: any EvictionStrategy
     /// Of each quota: what counts to it, in an order of its own.
@@ -79,19 +92,28 @@ package struct EvictionOrder: Sendable {
     ///
     /// - Parameters:
     ///   - date: When that came about; where it is new, the time of its first use.
-    ///   - quota: The number of the quota that it counts to; nil: to the one that it counted to before.
+    ///   - quota: Whether it counts to another quota from now on.
     package mutating func update(
-        _ key: CacheKey, partOf whole: CacheKey?, _ landed: ByteRangeSet, at date: Date, quota: Int? = nil
+        _ key: CacheKey, partOf whole: CacheKey?, _ landed: ByteRangeSet, at date: Date, quota: QuotaChange = .none
     ) {
         let number = unit(of: key, partOf: whole)
-        if let quota, units[number]?.quota == nil { setQuota(quota, of: number) }
         let before = places[key]
-        let bytes = bytes(landed, of: key, in: number, stop: before?.stop ?? -1)
-        places[key] = Place(unit: number, bytes: bytes, stop: before?.stop ?? -1)
+        var place = before ?? Place(unit: number, bytes: EvictableBytes())
+        let former = place.bytes
+        if case .to(let quota) = quota, quota != place.quota {
+            if let counted = place.quota { add(EvictableBytes(), to: number, insteadOf: former, ofQuota: counted) }
+            place.quota = quota
+            if let quota { add(former, to: number, insteadOf: EvictableBytes(), ofQuota: quota) }
+        }
+        place.bytes = bytes(landed, of: key, in: number, stop: place.stop)
+        places[key] = place
         if before == nil { count(key, in: number, by: 1) }
         if units[number]?.lastUse == nil { units[number]?.lastUse = date.timeIntervalSince1970 }
-        add(bytes, to: number, insteadOf: before?.bytes ?? EvictableBytes())
+        add(place.bytes, to: number, insteadOf: former, quota: place.quota)
     }
+
+    /// Whether a resource has a place.
+    package func contains(_ key: CacheKey) -> Bool { places[key] != nil }
 
     /// The same of a resource that stays a part of what it was.
     ///
@@ -112,7 +134,7 @@ package struct EvictionOrder: Sendable {
     package mutating func remove(_ key: CacheKey) {
         guard let place = places.removeValue(forKey: key) else { return }
         count(key, in: place.unit, by: -1)
-        add(EvictableBytes(), to: place.unit, insteadOf: place.bytes)
+        add(EvictableBytes(), to: place.unit, insteadOf: place.bytes, quota: place.quota)
         guard let unit = units[place.unit], places[unit.key]?.unit != place.unit else { return }
         guard unit.partCount == 0 else {
             presentations[unit.key] = place.unit
@@ -163,10 +185,10 @@ package struct EvictionOrder: Sendable {
     ) -> Victim? {
         while let found = nextInStrategy(isLastResort, quota) {
             guard let unit = units[found.resource] else {
-                tell(found.resource) { $0.setHeld(true, found.resource) }
+                setHeld(true, found.resource)
                 continue
             }
-            let members = members(of: unit, found.resource, found.part, limit, at: date)
+            let members = members(of: unit, found.resource, found.part, quota, limit, at: date)
             return Victim(number: found.resource, members: members)
         }
         return nil
@@ -185,23 +207,19 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Passes over a victim until it is released.
-    package mutating func hold(_ victim: Victim) { tell(victim.number) { $0.setHeld(true, victim.number) } }
+    package mutating func hold(_ victim: Victim) { setHeld(true, victim.number) }
 
     /// Victims that were held may be named again.
     package mutating func release(_ victims: [Victim]) {
-        for victim in victims {
-            strategy.setHeld(false, victim.number)
-            // Also where its unit has gone, or came to a quota, meanwhile.
-            for quota in quotas.indices { quotas[quota].strategy.setHeld(false, victim.number) }
-        }
+        for victim in victims { setHeld(false, victim.number) }
     }
 
     private func members(
-        of unit: Unit, _ number: Int, _ part: EvictionVictim.Part, _ limit: Int, at date: Date
+        of unit: Unit, _ number: Int, _ part: EvictionVictim.Part, _ quota: Int?, _ limit: Int, at date: Date
     ) -> [Member] {
         var members: [Member] = []
         func add(_ key: CacheKey) {
-            guard let place = places[key], place.unit == number else { return }
+            guard let place = places[key], place.unit == number, quota == nil || place.quota == quota else { return }
             let isMeant = part == .whole || (part == .body ? place.bytes.body > 0 : place.bytes.body == 0)
             if isMeant {
                 // A presentation's body is some of its parts, whole.
@@ -251,13 +269,14 @@ package struct EvictionOrder: Sendable {
     /// A resource comes to another presentation, with all that it is a presentation of.
     private mutating func move(_ former: Int, _ key: CacheKey, to target: Int) {
         let keys = units[former]?.key == key ? (units[former]?.parts ?? []) + [key] : [key]
-        if let quota = units[former]?.quota, units[target]?.quota == nil { setQuota(quota, of: target) }
         for key in keys {
             guard let place = places[key], place.unit == former else { continue }
             remove(key)
-            places[key] = Place(unit: target, bytes: place.bytes, stop: place.stop)
+            var moved = place
+            moved.unit = target
+            places[key] = moved
             count(key, in: target, by: 1)
-            add(place.bytes, to: target, insteadOf: EvictableBytes())
+            add(place.bytes, to: target, insteadOf: EvictableBytes(), quota: place.quota)
         }
     }
 
@@ -271,11 +290,12 @@ package struct EvictionOrder: Sendable {
     }
 
     private func bytes(_ landed: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
-        // A resource of no bytes has a row in the catalog.
-        let total = max(1, landed.byteCount)
+        // A resource of no bytes has a row in the catalog; of one that is larger than any disk nobody knows more.
+        let total = min(max(1, landed.byteCount), Self.largest)
         guard let unit = units[number], unit.key != key else {
             let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(landed)
-            return bytes.total > 0 ? bytes : EvictableBytes(start: 1)
+            if bytes.total == 0 { return EvictableBytes(start: 1) }
+            return EvictableBytes(start: bytes.start, body: min(bytes.body, Self.largest))
         }
         let isEarly =
             unit.parts.prefix(Self.startParts.count).contains(key)
@@ -285,20 +305,24 @@ package struct EvictionOrder: Sendable {
         return isStart ? EvictableBytes(start: total) : EvictableBytes(body: total)
     }
 
-    private mutating func add(_ bytes: EvictableBytes, to number: Int, insteadOf former: EvictableBytes) {
-        guard var sum = units[number]?.bytes, let key = units[number]?.key else { return }
-        sum.start += bytes.start - former.start
-        sum.body += bytes.body - former.body
+    private mutating func add(
+        _ bytes: EvictableBytes, to number: Int, insteadOf former: EvictableBytes, quota: Int?
+    ) {
+        guard let unit = units[number] else { return }
+        let sum = unit.bytes + bytes - former
         units[number]?.bytes = sum
-        if let quota = units[number]?.quota { quotas[quota].byteCount += bytes.total - former.total }
-        tell(number) { $0.update(number, fingerprint: Self.fingerprint(key), sum) }
+        strategy.update(number, fingerprint: Self.fingerprint(unit.key), sum)
+        if let quota { add(bytes, to: number, insteadOf: former, ofQuota: quota) }
     }
 
-    private mutating func setQuota(_ quota: Int, of number: Int) {
+    private mutating func add(
+        _ bytes: EvictableBytes, to number: Int, insteadOf former: EvictableBytes, ofQuota quota: Int
+    ) {
         guard let unit = units[number] else { return }
-        units[number]?.quota = quota
-        quotas[quota].byteCount += unit.bytes.total
-        quotas[quota].strategy.update(number, fingerprint: Self.fingerprint(unit.key), unit.bytes)
+        let sum = (unit.ofQuotas[quota] ?? EvictableBytes()) + bytes - former
+        units[number]?.ofQuotas[quota] = sum.total > 0 ? sum : nil
+        quotas[quota].byteCount += bytes.total - former.total
+        quotas[quota].strategy.update(number, fingerprint: Self.fingerprint(unit.key), sum)
     }
 
     private mutating func nextInStrategy(_ isLastResort: Bool, _ quota: Int?) -> EvictionVictim? {
@@ -309,7 +333,13 @@ package struct EvictionOrder: Sendable {
     /// Tells those who decide about a unit.
     private mutating func tell(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
         change(&strategy)
-        if let quota = units[number]?.quota { change(&quotas[quota].strategy) }
+        for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }
+    }
+
+    /// Holds a number, or lets it go, everywhere: also where its unit has gone, or came to a quota, meanwhile.
+    private mutating func setHeld(_ isHeld: Bool, _ number: Int) {
+        strategy.setHeld(isHeld, number)
+        for quota in quotas.indices { quotas[quota].strategy.setHeld(isHeld, number) }
     }
 
     private static func fingerprint(_ key: CacheKey) -> UInt64 {

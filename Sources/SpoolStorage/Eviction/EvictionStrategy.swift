@@ -36,6 +36,14 @@ package struct EvictableBytes: Hashable, Sendable {
 
     package var total: Int64 { start + body }
 
+    package static func + (a: EvictableBytes, b: EvictableBytes) -> EvictableBytes {
+        EvictableBytes(start: a.start + b.start, body: a.body + b.body)
+    }
+
+    package static func - (a: EvictableBytes, b: EvictableBytes) -> EvictableBytes {
+        EvictableBytes(start: a.start - b.start, body: a.body - b.body)
+    }
+
     /// Those of a part.
     package func count(of part: EvictionVictim.Part) -> Int64 {
         switch part {

@@ -60,7 +60,12 @@ package final class Ledger: Sendable {
     }
 
     /// Claims of a stored generation turned out to be so much more than recorded, or less.
-    package func correct(by difference: Int64) { state.withLock { $0.used = max(0, $0.used + difference) } }
+    package func correct(by difference: Int64) {
+        state.withLock { state in
+            let (sum, overflow) = state.used.addingReportingOverflow(difference)
+            state.used = overflow ? (difference > 0 ? .max : 0) : max(0, sum)
+        }
+    }
 
     fileprivate func endReservation(landed: Int64, unused: Int64) {
         state.withLock { state in

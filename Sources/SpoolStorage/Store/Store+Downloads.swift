@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// What is to be kept offline: sets of media files by name.
 extension Store {
@@ -11,8 +12,10 @@ extension Store {
         try await executor.run(in: .background) {
             // What has begun a moment ago may not be in the catalog yet.
             try self.writeChanges()
-            try self.catalog.addDownloads(downloads, at: self.clock.now())
-            try self.notePinned(downloads.map { CacheKey(hash: $0.key) })
+            try self.rounds.withLock { _ in
+                try self.catalog.addDownloads(downloads, at: self.clock.now())
+                try self.notePinned(downloads.map { CacheKey(hash: $0.key) })
+            }
         }
     }
 
@@ -23,9 +26,11 @@ extension Store {
         try checkWritable()
         return try await executor.run(in: .background) {
             try self.writeChanges()
-            let free = try self.catalog.removeDownloads(key?.hash, from: set)?.map { CacheKey(hash: $0) }
-            try self.noteEvictable(free ?? [])
-            return free
+            return try self.rounds.withLock { _ in
+                let free = try self.catalog.removeDownloads(key?.hash, from: set)?.map { CacheKey(hash: $0) }
+                try self.noteEvictable(free ?? [], andParts: true)
+                return free
+            }
         }
     }
 

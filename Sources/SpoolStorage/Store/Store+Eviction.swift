@@ -43,7 +43,7 @@ extension Store {
         }
     }
 
-    private static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
+    static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
 
     /// Evicts until at most `size` bytes are kept, as far as pins and readers allow.
     ///
@@ -191,20 +191,28 @@ extension Store {
         let keys = whole.keys
         whole = Whole()
         guard !keys.isEmpty else { return 0 }
+        var left = Set(keys)
         defer {
             for key in keys { turns.end(key) }
-            // Those that somebody has opened meanwhile stay; those that are pinned are none of the order's.
-            if (try? noteEvictable(keys)) == nil { forgetOrder() }
+            // What somebody has opened meanwhile stays; what is pinned is none of the order's.
+            let stayed = keys.filter { left.contains($0) }
+            if (try? rounds.withLock({ _ in try noteEvictable(stayed) })) == nil { forgetOrder() }
         }
-        // One of no bytes is progress, too.
-        return try evictWhole(keys).reduce(0) { $0 + max(1, $1) }
+        var freed: Int64 = 0
+        for (key, bytes) in try evictWhole(keys) {
+            left.remove(key)
+            // One of no bytes is progress, too.
+            freed += max(1, bytes)
+        }
+        return freed
     }
 
-    /// - Returns: The bytes of each that went.
-    func evictWhole(_ keys: [CacheKey]) throws -> [Int64] {
+    /// - Returns: Each that went, and its bytes.
+    func evictWhole(_ keys: [CacheKey]) throws -> [(key: CacheKey, bytes: Int64)] {
         try removeUnused(keys, evenPinned: false).map { resource, bytes in
-            reportEvicted(CacheKey(hash: resource.key), url: resource.url, bytes: bytes)
-            return bytes
+            let key = CacheKey(hash: resource.key)
+            reportEvicted(key, url: resource.url, bytes: bytes)
+            return (key, bytes)
         }
     }
 
@@ -219,19 +227,31 @@ extension Store {
         }
         guard let lease = try openStored(member.key, nil) else {
             // In a format that is not known here, it goes as a whole; or it has gone.
-            order.withLock { $0?.remove(member.key) }
-            let freed = try evictWhole([member.key]).reduce(0) { $0 + max(1, $1) }
-            try noteEvictable([member.key])
-            return freed
+            return try evictNow(member.key)
         }
-        defer { lease.end() }
         let generation = lease.generation
-        guard let disk = generation.disk, users(of: generation).isEmpty else { return 0 }
+        guard let disk = generation.disk, users(of: generation).isEmpty else {
+            lease.end()
+            return 0
+        }
         let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.landed)
-        let freed = evict(ranges, of: generation, disk).byteCount
+        var failure: CacheError?
+        let freed = evict(ranges, of: generation, disk, &failure).byteCount
         noteEvicted(freed, of: generation)
         let (landed, now) = (disk.landed, clock.now())
         order.withLock { _ = $0?.update(member.key, landed, at: now) }
+        lease.end()
+        guard freed == 0, let failure else { return freed }
+        // A file that can't be opened can be removed all the same.
+        report(.warning("\(generation.url) goes whole, since a part of it can't be evicted: \(failure)"))
+        return try evictNow(member.key)
+    }
+
+    /// Evicts a resource whole; the caller has its turn.
+    private func evictNow(_ key: CacheKey) throws -> Int64 {
+        order.withLock { $0?.remove(key) }
+        let freed = try evictWhole([key]).reduce(0) { $0 + max(1, $1.bytes) }
+        if freed == 0 { try rounds.withLock { _ in try noteEvictable([key]) } }
         return freed
     }
 
@@ -248,11 +268,20 @@ extension Store {
     }
 
     private func evict(_ ranges: [Range<Int64>], of generation: Generation, _ disk: MediaFile) -> ByteRangeSet {
+        var failure: CacheError?
+        let gone = evict(ranges, of: generation, disk, &failure)
+        if let failure { report(.warning("\(generation.url) was evicted in part: \(failure)")) }
+        return gone
+    }
+
+    private func evict(
+        _ ranges: [Range<Int64>], of generation: Generation, _ disk: MediaFile, _ failure: inout CacheError?
+    ) -> ByteRangeSet {
         var gone = ByteRangeSet()
         for range in ranges {
             let evicted = disk.evict(MediaFile.wholeBlocks(range))
             for range in evicted.ranges { gone.insert(range) }
-            if let failure = evicted.failure { report(.warning("\(generation.url) was evicted in part: \(failure)")) }
+            failure = evicted.failure ?? failure
         }
         return gone
     }

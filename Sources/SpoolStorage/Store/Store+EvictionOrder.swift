@@ -17,10 +17,11 @@ extension Store {
     /// Reads the order anew when next it is needed.
     func forgetOrder() { order.withLock { $0 = nil } }
 
-    /// Tells the order of resources that may be evicted from now on, with what is a part of them; blocks.
-    func noteEvictable(_ keys: [CacheKey]) throws {
-        guard order.withLock({ $0 != nil }) else { return }
-        let found = try keys.flatMap { try catalog.evictables(of: $0.hash) }
+    /// Tells the order of resources that may be evicted from now on, as the catalog has them, and with `andParts` of their
+    /// parts; blocks. The rounds' lock is the caller's: nothing is written meanwhile.
+    func noteEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
+        guard !keys.isEmpty, order.withLock({ $0 != nil }) else { return }
+        let found = try keys.flatMap { try catalog.evictables(of: $0.hash, andParts: andParts) }
         order.withLock { order in
             guard var changed = order.take() else { return }
             for evictable in found { note(evictable, in: &changed) }
@@ -28,7 +29,8 @@ extension Store {
         }
     }
 
-    /// Tells the order of resources that are not to go any more, with what is a part of them; blocks.
+    /// Tells the order of resources that are not to go any more, with what is a part of them; blocks. The rounds' lock is
+    /// the caller's.
     func notePinned(_ keys: [CacheKey]) throws {
         guard order.withLock({ $0 != nil }) else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
@@ -39,7 +41,10 @@ extension Store {
         let key = CacheKey(hash: evictable.key)
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let quota = quotas.firstIndex { $0.counts(evictable.url, tag: evictable.history.tag) }
-        order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: quota)
+        let isNew = !order.contains(key)
+        order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: .to(quota))
+        // Of what is known, the order knows it.
+        guard isNew else { return }
         if let stop = evictable.history.stop {
             order.setStop(stop, of: key)
             _ = order.update(key, evictable.landed, at: evictable.lastUsedAt)

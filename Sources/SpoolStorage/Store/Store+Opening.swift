@@ -28,6 +28,7 @@ extension Store {
             let directory = try CacheDirectory(
                 opening: path, key: configuration.key, fileSystem: fileSystem, now: clock.now())
             let capacity = try configuration.capacity.limit(in: directory)
+            try configuration.checkFreeSpace(in: directory)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)

@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import Synchronization
 
@@ -26,9 +27,9 @@ extension Store {
         }
     }
 
-    /// Reads the order at once where there are quotas, and looks at the volume's room from now on.
+    /// Reads the order at once where it will be needed soon, and looks at the volume's room from now on.
     func beginLimits() {
-        if !quotas.isEmpty {
+        if !quotas.isEmpty || isNearlyFull {
             work.start(in: .background) { [weak self] in
                 // If it can't be read, the next round tries.
                 if (try? self?.readOrder()) != nil { self?.holdQuotas() }
@@ -45,6 +46,10 @@ extension Store {
         watching.withLock { $0 = timer }
     }
 
+    private var isNearlyFull: Bool {
+        policy.makesRoom && ledger.limit.map { ledger.used > $0 - 2 * Self.margin(of: $0) } ?? false
+    }
+
     /// Keeps no more than leaves the volume its free space, and evicts what does not; by what is free now.
     package func leaveFreeSpace() async {
         guard minimumFreeSpace > 0, !table.withLock({ $0.isClosed }) else { return }
@@ -56,6 +61,7 @@ extension Store {
             let room = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
             spaceLimit.withLock { $0 = room }
             applyLimit()
+            if room == 0 { warn(ofNoRoom: free) } else { isWarnedOfSpace.store(false, ordering: .relaxed) }
             if used > room { try await evict(to: room) }
         } catch let error as CacheError where error.code == .closed {
             // The next opening looks again.
@@ -64,9 +70,31 @@ extension Store {
         }
     }
 
+    /// Says once that nothing is kept.
+    private func warn(ofNoRoom free: Int64) {
+        guard !isWarnedOfSpace.exchange(true, ordering: .relaxed) else { return }
+        report(
+            .warning(
+                "nothing is kept: \(free.counted("byte")) are free on the volume, of which \(minimumFreeSpace) are to stay free"
+            ))
+    }
+
     /// The least of the capacity and of what the volume's free space leaves.
     func applyLimit() {
         let limits = [configuredLimit.withLock { $0 }, spaceLimit.withLock { $0 }].compactMap { $0 }
         ledger.limit = limits.min()
+    }
+}
+
+extension Store.Configuration {
+    /// - Throws: ``CacheError``: `invalidArgument` where more is to stay free than the volume has.
+    func checkFreeSpace(in directory: CacheDirectory) throws {
+        guard minimumFreeSpace > 0 else { return }
+        let size = try directory.fileSystem.volumeSpace(at: directory.path).size
+        guard minimumFreeSpace < size else {
+            throw CacheError(
+                .invalidArgument,
+                "\(minimumFreeSpace.counted("byte")) can't stay free on a volume of \(size): nothing would be kept")
+        }
     }
 }

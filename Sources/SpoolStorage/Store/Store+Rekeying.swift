@@ -103,6 +103,7 @@ extension Store {
         var page: [Catalog.Outdated] = []
         var last: Int64 = 0
         var isNewsInPass = false
+        var failed: [Int64: any Error] = [:]
         while true {
             progress(left.generations, left.bytes)
             try checkOpen()
@@ -119,12 +120,30 @@ extension Store {
             let next = page.removeFirst()
             last = next.id
             var outcome = Resealing.changed
-            for _ in 0..<3 where outcome == .changed { outcome = try await reseal(next) }
+            do {
+                for _ in 0..<3 where outcome == .changed { outcome = try await reseal(next) }
+                failed[next.id] = nil
+            } catch let error as CacheError where error.code == .closed {
+                throw error
+            } catch let error as CacheError where error.saysNoFile {
+                // Something else stands in its place, and nobody can read it any more.
+                outcome = try await removeUnreadable(CacheKey(hash: next.key))
+            } catch {
+                // The others are sealed anew all the same.
+                failed[next.id] = error
+            }
             if outcome == .done {
                 isNewsInPass = true
                 left.generations -= 1
                 left.bytes -= next.bytes
             }
+        }
+        if let failure = failed.min(by: { $0.key < $1.key })?.value {
+            let count = try await executor.run(in: .maintenance) { try self.catalog.outdatedCount().generations }
+            throw CacheError(
+                .storage,
+                "\(count.counted("media file")) could not be sealed anew and stay as they were: \(failure)",
+                underlying: failure)
         }
         isFinished = try await executor.run(in: .maintenance) {
             guard try self.catalog.outdatedCount().generations == 0 else { return false }
@@ -137,11 +156,8 @@ extension Store {
         let key = CacheKey(hash: outdated.key)
         guard table.withLock({ $0.isUnused(key) }) else { return .inUse }
         guard let lease = try await lease(key) else {
-            // Nobody can read it any more: not even its record.
-            guard turns.tryTake(key) else { return .inUse }
-            defer { turns.end(key) }
-            _ = try await executor.run(in: .background) { try self.removeUnused([key], evenPinned: true) }
-            return .done
+            // Not even its record can be read.
+            return try await removeUnreadable(key)
         }
         defer { lease.end() }
         let generation = lease.generation
@@ -164,6 +180,14 @@ extension Store {
             }
         }
         return isTaken ? .done : .changed
+    }
+
+    /// Removes what nobody can read any more.
+    private func removeUnreadable(_ key: CacheKey) async throws -> Resealing {
+        guard turns.tryTake(key) else { return .inUse }
+        defer { turns.end(key) }
+        let removed = try await executor.run(in: .background) { try self.removeUnused([key], evenPinned: true) }
+        return removed.isEmpty ? .inUse : .done
     }
 
     /// Seals what has landed of a generation anew, into another file.

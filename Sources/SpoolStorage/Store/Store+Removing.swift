@@ -117,9 +117,11 @@ extension Store {
             try await executor.run(in: .background) {
                 // What has begun a moment ago may not be in the catalog yet.
                 try self.writeChanges()
-                let isKept = try self.catalog.setPinned(isPinned, key: key.hash)
-                if isPinned { try self.notePinned([key]) } else { try self.noteEvictable([key]) }
-                return isKept
+                return try self.rounds.withLock { _ in
+                    let isKept = try self.catalog.setPinned(isPinned, key: key.hash)
+                    if isPinned { try self.notePinned([key]) } else { try self.noteEvictable([key], andParts: true) }
+                    return isKept
+                }
             }
         }
     }

@@ -124,7 +124,7 @@ extension Generation {
 
 extension CacheError {
     /// Whether something stands in a file's place that is none: a link, a directory, a device, a pipe.
-    fileprivate var saysNoFile: Bool {
+    var saysNoFile: Bool {
         posixCode.map { [.ELOOP, .EISDIR, .EINVAL, .ENXIO].contains($0) } ?? false
     }
 }

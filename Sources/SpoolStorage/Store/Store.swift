@@ -76,6 +76,7 @@ package final class Store: Sendable {
     /// The capacity in bytes, and what the volume's free space allows; nil: no limit.
     let configuredLimit: Mutex<Int64?>
     let spaceLimit = Mutex<Int64?>(nil)
+    let isWarnedOfSpace = Atomic(false)
     /// Looks at the volume's free space.
     let watching = Mutex<Task<Void, Never>?>(nil)
     /// Looks for what is too old.

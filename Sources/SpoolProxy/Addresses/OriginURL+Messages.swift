@@ -1,0 +1,11 @@
+#if Proxy
+import ByteRanges
+
+extension OriginURL {
+    /// The URL without its query, for an error's sentence.
+    var nameForMessages: String {
+        "\(scheme.rawValue)://\(authority)\(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))"
+            .escapedForMessage
+    }
+}
+#endif
