@@ -22,7 +22,7 @@ struct StoreEvictionFaultTests {
         }
     }
 
-    @Test("Rows that claim more bytes than there are anywhere overflow nothing: read, evicted, counted to a quota")
+    @Test("E94: Rows that claim more bytes than there are anywhere overflow nothing: read, evicted, counted to a quota")
     func impossibleRanges() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -39,7 +39,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("What stands in a media file's place, and can't be opened, does not keep its bytes in the cache")
+    @Test("E95: What stands in a media file's place, and can't be opened, does not keep its bytes in the cache")
     func unopenable() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 20 * block, in: store) }
@@ -59,7 +59,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("A presentation's parts count to their own host's quota, whatever its playlist's is")
+    @Test("E96: A presentation's parts count to their own host's quota, whatever its playlist's is")
     func quotaOfParts() async throws {
         let store = try await fixture.open(
             eviction: .standard, quotas: [.host("list.example", 100 * block), .host("parts.example", 30 * block)])
@@ -84,7 +84,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("What is called something else counts to that quota, and no more to the one before")
+    @Test("E96: What is called something else counts to that quota, and no more to the one before")
     func otherTag() async throws {
         let store = try await fixture.open(quotas: [.tag("a", 20 * block), .tag("b", 40 * block)])
         for name in ["x", "y"] {
@@ -111,7 +111,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("More that is to stay free than the volume has is refused, and evicts nothing")
+    @Test("E97: More that is to stay free than the volume has is refused, and evicts nothing")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -123,7 +123,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("Each resource that goes is looked up by an index, however many there are")
+    @Test("E93: Each resource that goes is looked up by an index, however many there are")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()

@@ -181,7 +181,7 @@ struct StoreRekeyTests {
         try await again.close()
     }
 
-    @Test("What can't be opened does not keep the rest from being sealed anew; what is none goes")
+    @Test("E95: What can't be opened does not keep the rest from being sealed anew; what is none goes")
     func unopenable() async throws {
         try await fill()
         let plain = Set(fixture.mediaFiles)
