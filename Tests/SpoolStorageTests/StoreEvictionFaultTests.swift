@@ -144,4 +144,20 @@ struct StoreEvictionFaultTests {
             }
         }
     }
+
+    @Test(
+        "E94: A sum of all bytes that somebody has made too large holds until the cache is repaired",
+        arguments: [0, 1 << 52])
+    func wrongSum(sum: Int64) async throws {
+        var store = try await fixture.open()
+        for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }
+        try await store.close()
+        try change("UPDATE setting SET value = ? WHERE name = 'storedBytes'", [sum])
+        store = try await fixture.open()
+        #expect(store.usedBytes == sum)
+        _ = try await store.verify(repairing: true)
+        #expect(store.usedBytes == 8 * block)
+        try await store.checkLedger()
+        try await store.close()
+    }
 }

@@ -17,8 +17,12 @@ enum LentCommand {
     static func runner(on cache: MediaCache) -> @Sendable ([String]) async -> CommandOutcome {
         let run = run.withLock { $0 }
         return { arguments in
-            guard let run, let verb = CommandWords.all(in: arguments).first, verbs.contains(verb) else {
-                return CommandOutcome(output: "", errors: "error: this command is not run for others\n", status: 64)
+            let verb = CommandWords.all(in: arguments).first ?? ""
+            guard let run, verbs.contains(verb) else {
+                let name = ShownArgument.text(verb)
+                let cause = "a server has the cache directory, and “\(name)” is not run by it"
+                return CommandOutcome(
+                    output: "", errors: "error: \(cause): end it, or name another directory with --cache\n", status: 1)
             }
             let captured = CapturedOutput()
             let status = await Output.$captured.withValue(captured) {

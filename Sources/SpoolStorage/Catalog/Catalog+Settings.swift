@@ -8,13 +8,29 @@ extension Catalog {
         let (sum, isPossible) = try read { db in
             let sum: Int64 = try Self.setting("storedBytes", db) ?? -1
             if Self.byteCount(sum) == sum { return (sum, true) }
-            let counts = try Int64.fetchCursor(db, sql: "SELECT storedBytes FROM generation")
-            var counted: Int64 = 0
-            while let count = try counts.next() { counted = Self.byteCount(counted + Self.byteCount(count)) }
-            return (counted, false)
+            return (try Self.countStoredBytes(db), false)
         }
         if !isPossible, isWritable { try write { db in try Self.set("storedBytes", to: sum.databaseValue, db) } }
         return sum
+    }
+
+    /// Counts them, whatever is noted, and notes that.
+    ///
+    /// - Returns: By how much there are more than was noted.
+    func recountStoredBytes() throws -> Int64 {
+        try write { db in
+            let noted = Self.byteCount(try Self.setting("storedBytes", db))
+            let counted = try Self.countStoredBytes(db)
+            if counted != noted { try Self.set("storedBytes", to: counted.databaseValue, db) }
+            return counted - noted
+        }
+    }
+
+    private static func countStoredBytes(_ db: Database) throws -> Int64 {
+        let counts = try Int64.fetchCursor(db, sql: "SELECT storedBytes FROM generation")
+        var counted: Int64 = 0
+        while let count = try counts.next() { counted = byteCount(counted + byteCount(count)) }
+        return counted
     }
 
     /// The capacity that was set for this cache directory, in bytes; nil if none was.

@@ -1,7 +1,8 @@
 import Foundation
 
 extension Store {
-    /// Checks every stored block against its seal, through the same objects that players read.
+    /// Checks every stored block against its seal, through the same objects that players read; repairing, also what the
+    /// catalog says of all bytes together.
     ///
     /// - Parameters:
     ///   - repairing: Whether bad blocks are given up, to be fetched again. If not they stay recorded, and a read that
@@ -52,7 +53,10 @@ extension Store {
                 }
             }
         }
-        if repairing { try await flush() }
+        guard repairing else { return result }
+        try await flush()
+        let difference = try await executor.run(in: .maintenance) { try self.catalog.recountStoredBytes() }
+        ledger.correct(by: difference)
         return result
     }
 
