@@ -87,17 +87,7 @@ struct StoreEvictionFaultTests {
     @Test("E96: What is called something else counts to that quota, and no more to the one before")
     func otherTag() async throws {
         let store = try await fixture.open(quotas: [.tag("a", 20 * block), .tag("b", 40 * block)])
-        for name in ["x", "y"] {
-            fixture.calendar.withLock { $0 += 3600 }
-            let lease = try fixture.begin(name, length: 10 * block, in: store)
-            store.noteUse(of: key(name), tag: "a")
-            try await fixture.land(0..<10 * block, of: name, in: lease.generation)
-            lease.end()
-            try await store.flush()
-        }
-        for name in ["x", "y"] { store.noteUse(of: key(name), tag: "b") }
-        try await store.flush()
-        for name in ["v", "w"] {
+        func put(_ name: String) async throws {
             fixture.calendar.withLock { $0 += 3600 }
             let lease = try fixture.begin(name, length: 10 * block, in: store)
             store.noteUse(of: key(name), tag: "a")
@@ -106,6 +96,10 @@ struct StoreEvictionFaultTests {
             try await store.flush()
             await store.waitUntilIdle()
         }
+        for name in ["x", "y"] { try await put(name) }
+        for name in ["x", "y"] { store.noteUse(of: key(name), tag: "b") }
+        try await store.flush()
+        for name in ["v", "w"] { try await put(name) }
         #expect(store.usedBytes == 40 * block)
         try await store.checkLedger()
         try await store.close()

@@ -46,8 +46,8 @@ public struct DASHDownloader: Sendable {
             let found = try StreamDownload.address(of: media, response)
             files = try DASHPresentation(parsing: bytes, at: found).files(seconds: seconds, at: found)
         } catch {
-            // A live manifest that is kept would never change again. Where the disk refuses, it is evicted one day.
-            if error.code == .live { _ = try? await media.remove() }
+            // A live manifest that is kept would never change again.
+            if error.code == .live { _ = try? await media.remove() }  // Where the disk refuses, it is evicted one day.
             let isManifest = error.code == .live || error.code == .address
             throw CacheError(
                 isManifest ? .invalidArgument : .malformedResponse,

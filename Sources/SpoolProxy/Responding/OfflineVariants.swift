@@ -65,8 +65,8 @@ final class OfflineVariants: Sendable {
     func playable(
         mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
     ) async -> [UInt8] {
-        // Who rewrites it refuses one that can't be read; a live one can't be played without its origin.
-        guard let presentation = try? DASHPresentation(parsing: bytes, at: found),
+        // A live one is none that can be played without its origin.
+        guard let presentation = try? DASHPresentation(parsing: bytes, at: found),  // Who rewrites it refuses it.
             presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
         else { return bytes }
         guard await !isReachable(call, at: second) else { return bytes }
@@ -76,9 +76,9 @@ final class OfflineVariants: Sendable {
             for set in period.sets {
                 var ofSet: [DASHFilter.Extent] = []
                 for representation in set.representations {
-                    // One whose segments can't be told is not there.
-                    let files = try? presentation.files(
-                        of: representation, until: nil, period: presentation.duration(of: index), found)
+                    let length = presentation.duration(of: index)
+                    let files = try? presentation.files(  // One whose segments can't be told is not there.
+                        of: representation, until: nil, period: length, found)
                     ofSet.append(await extent(of: files ?? [], call))
                 }
                 ofPeriod.append(ofSet)

@@ -64,17 +64,17 @@ extension Catalog {
         let name: String = try row.decode(atIndex: 0)
         let whole: String? = try row.decode(atIndex: 1)
         let landed = Self.landed(try row.decode(atIndex: 2))
+        let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)  // Changed: used at some time.
+        let url = try? Self.url(row, 7, cipher, of: name)  // Of another type: of no host.
         let count = Self.byteCount(try row.decode(atIndex: 3))
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
             landed: landed ?? (count > 0 ? [0..<count] : []),
-            // What can't be read has been changed, and goes like what was used at some time.
-            lastUsedAt: (try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)) ?? .distantPast,
-            history: history(row, 6, of: name), url: (try? Self.url(row, 7, cipher, of: name)) ?? "")
+            lastUsedAt: date ?? .distantPast, history: history(row, 6, of: name), url: url.flatMap { $0 } ?? "")
     }
 
-    /// What a row says of plays; nothing where it was changed.
+    /// What a row says of plays.
     func history(_ row: Row, _ index: Int, of name: String) -> PlayHistory {
-        PlayHistory(try? cipher.open(row, index, .history, of: name))
+        PlayHistory(try? cipher.open(row, index, .history, of: name))  // Changed: nothing.
     }
 }

@@ -135,9 +135,8 @@ extension Catalog {
             let newName = new.name(of: cipher.key(of: name))
             let place = CatalogCipher.place(of: identifier, length: length, in: name)
             let newPlace = CatalogCipher.place(of: identifier, length: length, in: newName)
-            // What can't be read stays as it is, and can't be read under the new key either.
-            guard let version = try? cipher.open(row, 4, .version, of: place),
-                let fields = try? cipher.open(row, 5, .fields, of: place)
+            guard let version = try? cipher.open(row, 4, .version, of: place),  // Stays unreadable under the new key.
+                let fields = try? cipher.open(row, 5, .fields, of: place)  // As does this.
             else { continue }
             changes.append([
                 try new.seal(version, .version, of: newPlace), try new.seal(fields, .fields, of: newPlace), id,

@@ -196,7 +196,7 @@ extension Store {
             for key in keys { turns.end(key) }
             // What somebody has opened meanwhile stays; what is pinned is none of the order's.
             let stayed = keys.filter { left.contains($0) }
-            if (try? rounds.withLock({ _ in try noteEvictable(stayed) })) == nil { forgetOrder() }
+            noteAgain(stayed)
         }
         var freed: Int64 = 0
         for (key, bytes) in try evictWhole(keys) {
@@ -251,7 +251,7 @@ extension Store {
     private func evictNow(_ key: CacheKey) throws -> Int64 {
         order.withLock { $0?.remove(key) }
         let freed = try evictWhole([key]).reduce(0) { $0 + max(1, $1.bytes) }
-        if freed == 0 { try rounds.withLock { _ in try noteEvictable([key]) } }
+        if freed == 0 { noteAgain([key]) }
         return freed
     }
 

@@ -14,8 +14,17 @@ extension Store {
         }
     }
 
-    /// Reads the order anew when next it is needed.
-    func forgetOrder() { order.withLock { $0 = nil } }
+    /// Tells the order of resources that were to go, and stay; blocks.
+    func noteAgain(_ keys: [CacheKey]) { rounds.withLock { _ in noteFromCatalog(keys) } }
+
+    /// As ``noteEvictable(_:andParts:)``; where the catalog can't be read, all of it is read when it is needed next.
+    private func noteFromCatalog(_ keys: [CacheKey]) {
+        do {
+            try noteEvictable(keys)
+        } catch {
+            order.withLock { $0 = nil }
+        }
+    }
 
     /// Tells the order of resources that may be evicted from now on, as the catalog has them, and with `andParts` of their
     /// parts; blocks. The rounds' lock is the caller's: nothing is written meanwhile.
@@ -75,7 +84,7 @@ extension Store {
             return unknown
         }
         // What it is a part of, the catalog knows.
-        if (try? noteEvictable(unknown)) == nil { forgetOrder() }
+        noteFromCatalog(unknown)
         holdQuotas()
     }
 }

@@ -86,7 +86,8 @@ extension Store {
         sweep()
         goOnRekeying()
         beginAging()
-        beginLimits()
+        readOrderAhead()
+        beginWatchingSpace()
     }
 
     /// Threads that a play keeps busy at once: one reads, one lands, one writes down.
