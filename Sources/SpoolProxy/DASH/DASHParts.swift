@@ -30,31 +30,26 @@ package struct DASHParts {
 
 /// One walk through an MPD.
 private struct Walk {
-    private struct Element {
-        let name: String
-        /// What references in it are relative to; nil where that can't be asked for.
-        var base: ReferenceRewriter?
-        var hasBase = false
-        /// The templates that hold here, by attribute: a nearer element's go before those around it.
-        var templates: [String: String]
+    /// What holds in an element.
+    private struct Note {
+        /// The templates, by attribute: a nearer element's go before those around it.
+        var templates: [String: String] = [:]
         /// Whether it, or what is around it, lists segments.
-        var listsSegments: Bool
+        var listsSegments = false
         var id = ""
         var bandwidth = ""
-        var text: ArraySlice<UInt8>?
-        var isCharacterData = false
     }
 
-    private let prefix: ArraySlice<UInt8>
-    private var open: [Element]
+    private var elements: DASHElements<Note>
     var urls: [OriginURL] = []
     var templates: [DASHTemplate] = []
+    private var namedCount = 0
+
     /// How many have been looked at.
-    private(set) var count = 0
+    var count: Int { namedCount + elements.baseCount }
 
     init(prefix: ArraySlice<UInt8>, base: ReferenceRewriter) {
-        self.prefix = prefix
-        open = [Element(name: "", base: base, templates: [:], listsSegments: false)]
+        elements = DASHElements(prefix: prefix, base: base, Note())
     }
 
     mutating func take(_ token: XMLScanner.Token) {
@@ -63,83 +58,54 @@ private struct Walk {
             start(tag)
             if tag.isEmpty { end() }
         case .end: end()
-        case .text(let text): add(text, isCharacterData: false)
-        case .characterData(let text): add(text, isCharacterData: true)
+        case .text(let text): elements.add(text, isCharacterData: false)
+        case .characterData(let text): elements.add(text, isCharacterData: true)
         }
-    }
-
-    private func name(_ name: ArraySlice<UInt8>) -> String {
-        let local = name.localName
-        guard local.count <= 32, name[..<local.startIndex].elementsEqual(prefix) else { return "" }
-        return String(decoding: local, as: UTF8.self)
-    }
-
-    private func text(_ tag: XMLStartTag, _ attribute: String) -> String? {
-        tag.value(attribute).flatMap { XMLText.unescaped(XMLText.trimmed($0)) }
     }
 
     private mutating func start(_ tag: XMLStartTag) {
-        let parent = open[open.count - 1]
-        var element = Element(
-            name: name(tag.name), base: parent.base, templates: parent.templates, listsSegments: parent.listsSegments)
+        let parent = elements.last
+        let inherited = Note(templates: parent.note.templates, listsSegments: parent.note.listsSegments)
+        var element = elements.element(tag, inherited)
         switch element.name {
         case "Representation":
-            element.id = text(tag, "id") ?? ""
-            element.bandwidth = text(tag, "bandwidth") ?? ""
+            element.note.id = tag.text("id") ?? ""
+            element.note.bandwidth = tag.text("bandwidth") ?? ""
         case "SegmentTemplate":
             for attribute in ["media", "initialization", "index", "bitstreamSwitching"] {
-                if let value = text(tag, attribute) { open[open.count - 1].templates[attribute] = value }
+                if let value = tag.text(attribute) { elements.last.note.templates[attribute] = value }
             }
-        case "SegmentList": open[open.count - 1].listsSegments = true
+        case "SegmentList": elements.last.note.listsSegments = true
         case "SegmentURL":
-            for attribute in ["media", "index"] { note(text(tag, attribute), parent.base) }
-        case "Initialization", "RepresentationIndex", "BitstreamSwitching": note(text(tag, "sourceURL"), parent.base)
-        case "InitializationSet": note(text(tag, "initialization"), parent.base)
+            for attribute in ["media", "index"] { note(tag.text(attribute), parent.base) }
+        case "Initialization", "RepresentationIndex", "BitstreamSwitching": note(tag.text("sourceURL"), parent.base)
+        case "InitializationSet": note(tag.text("initialization"), parent.base)
         default: break
         }
-        open.append(element)
+        elements.push(element)
     }
 
     private mutating func note(_ reference: String?, _ base: ReferenceRewriter?) {
         guard let reference, reference.utf8.count <= 2048 else { return }
-        count += 1
+        namedCount += 1
         if let url = base?.url(of: reference) { urls.append(url) }
     }
 
-    private mutating func add(_ text: ArraySlice<UInt8>, isCharacterData: Bool) {
-        let trimmed = XMLText.trimmed(text)
-        guard !trimmed.isEmpty else { return }
-        open[open.count - 1].text = trimmed
-        open[open.count - 1].isCharacterData = isCharacterData
-    }
-
     private mutating func end() {
-        guard open.count > 1, let element = open.popLast() else { return }
-        switch element.name {
-        case "BaseURL":
-            let last = open.count - 1
-            guard !open[last].hasBase, let text = element.text else { return }
-            let reference =
-                element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
-            open[last].hasBase = true
-            count += 1
-            open[last].base = reference.flatMap { open[last].base?.relative(to: $0) }
-        case "Representation":
-            guard let base = element.base else { return }
-            for value in element.templates.values {
-                count += 1
-                let template = DASHTemplate(value, id: element.id, bandwidth: element.bandwidth, base: base)
-                guard let template else { continue }
-                if template.hasNumber {
-                    templates.append(template)
-                } else if let url = try? OriginURL(template.head) {  // It was one before.
-                    urls.append(url)
-                }
+        guard let element = elements.pop(), element.name == "Representation", let base = element.base else { return }
+        let note = element.note
+        for value in note.templates.values {
+            namedCount += 1
+            let template = DASHTemplate(value, id: note.id, bandwidth: note.bandwidth, base: base)
+            guard let template else { continue }
+            if template.hasNumber {
+                templates.append(template)
+            } else if let url = try? OriginURL(template.head) {  // It was one before.
+                urls.append(url)
             }
-            // One file, of which ranges are asked for.
-            if element.templates.isEmpty || element.listsSegments { note("", base) }
-        default: break
         }
+        // One file, of which ranges are asked for.
+        if note.templates.isEmpty || note.listsSegments { self.note("", base) }
     }
 }
 #endif

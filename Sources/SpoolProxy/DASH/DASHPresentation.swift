@@ -67,26 +67,14 @@ struct DASHPresentation {
 
 /// One walk through an MPD.
 private struct Walk {
-    private struct Element {
-        let name: String
-        var start = 0
-        var base: ReferenceRewriter?
-        var hasBase = false
-        var segments: DASHSegments
-        var text: ArraySlice<UInt8>?
-        var isCharacterData = false
-    }
-
-    private let prefix: ArraySlice<UInt8>
-    private var open: [Element]
+    private var elements: DASHElements<DASHSegments>
     private(set) var periods: [DASHPresentation.Period] = []
     private(set) var duration: Double?
     private(set) var count = 0
     private var representation: DASHPresentation.Representation?
 
     init(prefix: ArraySlice<UInt8>, base: ReferenceRewriter) {
-        self.prefix = prefix
-        open = [Element(name: "", base: base, segments: DASHSegments())]
+        elements = DASHElements(prefix: prefix, base: base, DASHSegments())
     }
 
     mutating func take(_ token: XMLScanner.Token, until position: Int) {
@@ -95,19 +83,9 @@ private struct Walk {
             start(tag)
             if tag.isEmpty { end(at: position) }
         case .end: end(at: position)
-        case .text(let text): add(text, isCharacterData: false)
-        case .characterData(let text): add(text, isCharacterData: true)
+        case .text(let text): elements.add(text, isCharacterData: false)
+        case .characterData(let text): elements.add(text, isCharacterData: true)
         }
-    }
-
-    private func name(_ name: ArraySlice<UInt8>) -> String {
-        let local = name.localName
-        guard local.count <= 32, name[..<local.startIndex].elementsEqual(prefix) else { return "" }
-        return String(decoding: local, as: UTF8.self)
-    }
-
-    private func text(_ tag: XMLStartTag, _ attribute: String) -> String? {
-        tag.value(attribute).flatMap { XMLText.unescaped(XMLText.trimmed($0)) }
     }
 
     private func number(_ tag: XMLStartTag, _ attribute: String) -> Int64? {
@@ -116,7 +94,7 @@ private struct Walk {
 
     /// `first-last`, as bytes.
     private func range(_ tag: XMLStartTag, _ attribute: String) -> Range<Int64>? {
-        let bounds = text(tag, attribute)?.split(separator: "-", omittingEmptySubsequences: false) ?? []
+        let bounds = tag.text(attribute)?.split(separator: "-", omittingEmptySubsequences: false) ?? []
         guard bounds.count == 2, let first = Int64(bounds[0]), let last = Int64(bounds[1]), first >= 0, last >= first,
             last < .max
         else { return nil }
@@ -124,9 +102,7 @@ private struct Walk {
     }
 
     private mutating func start(_ tag: XMLStartTag) {
-        let parent = open[open.count - 1]
-        let element = Element(
-            name: name(tag.name), start: tag.start, base: parent.base, segments: parent.segments)
+        let element = elements.element(tag, elements.last.note)
         switch element.name {
         case "MPD": duration = tag.value("mediaPresentationDuration").flatMap { DASHManifest.seconds($0) }
         case "Period":
@@ -140,51 +116,51 @@ private struct Walk {
         case "Representation":
             count += 1
             representation = DASHPresentation.Representation(
-                id: text(tag, "id") ?? "", bandwidth: text(tag, "bandwidth") ?? "")
+                id: tag.text("id") ?? "", bandwidth: tag.text("bandwidth") ?? "")
             if let last = periods.last?.sets.indices.last, periods[periods.count - 1].sets[last].kind.isEmpty {
                 periods[periods.count - 1].sets[last].kind = kind(tag)
             }
         case "SegmentTemplate", "SegmentList", "SegmentBase":
-            var segments = parent.segments
+            var segments = elements.last.note
             note(tag, element.name, &segments)
-            open[open.count - 1].segments = segments
+            elements.last.note = segments
         case "SegmentTimeline": change(above: 2) { $0.timeline = [] }
         case "S":
             count += 1
             let entry = DASHSegments.Entry(
                 time: number(tag, "t"), duration: number(tag, "d") ?? 0,
-                count: text(tag, "r").map { $0.hasPrefix("-") ? nil : Int64($0).map { min($0, 1 << 40) + 1 } ?? 1 } ?? 1
+                count: tag.text("r").map { $0.hasPrefix("-") ? nil : Int64($0).map { min($0, 1 << 40) + 1 } ?? 1 } ?? 1
             )
             change(above: 3) { $0.timeline?.append(entry) }
         case "SegmentURL":
             count += 1
-            let listed = DASHSegments.Listed(reference: text(tag, "media") ?? "", byteRange: range(tag, "mediaRange"))
+            let listed = DASHSegments.Listed(reference: tag.text("media") ?? "", byteRange: range(tag, "mediaRange"))
             change(above: 2) { $0.list?.append(listed) }
         case "Initialization":
-            let (reference, bytes) = (text(tag, "sourceURL"), range(tag, "range"))
+            let (reference, bytes) = (tag.text("sourceURL"), range(tag, "range"))
             change(above: 2) {
                 $0.initializationReference = reference ?? ""
                 $0.initializationRange = bytes
             }
         default: break
         }
-        open.append(element)
+        elements.push(element)
     }
 
     private func kind(_ tag: XMLStartTag) -> String {
-        let type = text(tag, "contentType") ?? text(tag, "mimeType") ?? ""
+        let type = tag.text("contentType") ?? tag.text("mimeType") ?? ""
         return String(type.prefix { $0 != "/" }).lowercased()
     }
 
     /// Changes what holds for the element that is so many above the one that begins.
     private mutating func change(above: Int, _ change: (inout DASHSegments) -> Void) {
-        guard open.count >= above else { return }
-        change(&open[open.count - above].segments)
+        guard elements.open.count >= above else { return }
+        change(&elements.open[elements.open.count - above].note)
     }
 
     private func note(_ tag: XMLStartTag, _ name: String, _ segments: inout DASHSegments) {
-        if let value = text(tag, "media") { segments.media = value }
-        if let value = text(tag, "initialization") { segments.initialization = value }
+        if let value = tag.text("media") { segments.media = value }
+        if let value = tag.text("initialization") { segments.initialization = value }
         if let value = number(tag, "timescale"), value > 0 { segments.timescale = value }
         if let value = number(tag, "duration") { segments.duration = value }
         if let value = number(tag, "startNumber") { segments.startNumber = value }
@@ -192,26 +168,12 @@ private struct Walk {
         if name == "SegmentList" { segments.list = [] }
     }
 
-    private mutating func add(_ text: ArraySlice<UInt8>, isCharacterData: Bool) {
-        let trimmed = XMLText.trimmed(text)
-        guard !trimmed.isEmpty else { return }
-        open[open.count - 1].text = trimmed
-        open[open.count - 1].isCharacterData = isCharacterData
-    }
-
     private mutating func end(at position: Int) {
-        guard open.count > 1, let element = open.popLast() else { return }
+        guard let element = elements.pop() else { return }
         switch element.name {
-        case "BaseURL":
-            let last = open.count - 1
-            guard !open[last].hasBase, let text = element.text else { return }
-            let reference =
-                element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
-            open[last].hasBase = true
-            open[last].base = reference.flatMap { open[last].base?.relative(to: $0) }
         case "Representation":
             guard var done = representation.take(), let last = periods.last?.sets.indices.last else { return }
-            (done.base, done.segments, done.place) = (element.base, element.segments, element.start..<position)
+            (done.base, done.segments, done.place) = (element.base, element.note, element.start..<position)
             periods[periods.count - 1].sets[last].representations.append(done)
         case "AdaptationSet":
             guard let last = periods.last?.sets.indices.last else { return }
