@@ -16,12 +16,17 @@ extension MediaCache {
     /// - Parameters:
     ///   - former: The key that it has; nil for a plain one.
     ///   - key: The key that it is to have; nil: none.
+    ///   - byteStore: Where its media is, if that is not in files of the directory: a change of keys that is under way is
+    ///     finished first.
     /// - Throws: `CacheError`: `.notStored` when there is no cache; `.keyRequired`, `.keyRefused` for the former key;
     ///   `.directoryInUse`; `.invalidArgument` for a key that is none, or where a plain cache is to stay plain; `.storage`.
     ///   Then it has the former key.
-    public static func rekey(_ directory: URL, from former: EncryptionKey?, to key: EncryptionKey?) async throws {
+    public static func rekey(
+        _ directory: URL, from former: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil
+    ) async throws {
         try await Store.beginRekeying(
-            path: directory.path, from: former, to: key, clock: CacheClock(clock: ContinuousClock()))
+            path: directory.path, from: former, to: key, byteStore: byteStore,
+            clock: CacheClock(clock: ContinuousClock()))
     }
 
     /// How many media files, and bytes of them, are still enciphered, or plain, as before the cache was given its key.

@@ -26,8 +26,6 @@ public final class MediaCache: Sendable {
     /// What brings downloads, once there are any, and how that ends with the cache.
     let downloadWork = Mutex<HeldWork?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
-    /// Goes when the cache is closed; nil if its directory stays.
-    let temporaryDirectory: URL?
     /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
@@ -80,33 +78,32 @@ public final class MediaCache: Sendable {
     /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
     ///
     /// - Parameters:
+    ///   - directory: Where it is kept; nil: in memory.
     ///   - openFileLimit: Media files open at once; at least 8.
-    ///   - isTemporary: Whether the directory goes when the cache is closed.
     package init(
-        directory: URL, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
-        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256,
-        isTemporary: Bool = false
+        directory: URL?, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
+        clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
     ) {
-        temporaryDirectory = isTemporary ? directory : nil
         let events = EventHub(
             logger: configuration.logger, instruments: CacheInstruments(configuration.instruments))
         let wanted = Store.Configuration(
             capacity: configuration.capacity, eviction: configuration.eviction, quotas: configuration.quotas,
             minimumFreeSpace: configuration.minimumFreeSpace, maximumAge: configuration.maximumAge,
             memoryLimit: configuration.memoryLimit, openFileLimit: openFileLimit,
-            isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey)
-        let path = directory.path
+            isReadOnly: configuration.isReadOnly, key: configuration.encryptionKey,
+            byteStore: configuration.byteStore)
+        let path = directory?.path
         let opening = StoreOpening(on: executor) {
             try configuration.validate()
             let store = try await Store.open(
                 path: path, configuration: wanted, fileSystem: fileSystem, executor: executor, clock: clock
             ) { event in events.send(event) }
-            for notice in store.notices { events.send(.notice(notice), address: path) }
+            for notice in store.notices { events.send(.notice(notice), address: path ?? "memory") }
             return store
         } standIn: { cause in
-            events.send(.unusable(cause: cause), address: path)
+            events.send(.unusable(cause: cause), address: path ?? "memory")
             return try Store.standIn(
-                at: path, because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
+                at: path ?? "memory", because: cause, configuration: wanted, fileSystem: fileSystem, executor: executor,
                 clock: clock
             ) { event in events.send(event) }
         }
@@ -222,10 +219,6 @@ public final class MediaCache: Sendable {
             try await context.opening.close()?.close()
         } catch {
             context.events.logger.warning("the cache could not be closed in order: \(error)")
-        }
-        if let temporaryDirectory {
-            // What can't be removed is where the system tidies up.
-            try? await context.executor.run { try FileManager.default.removeItem(at: temporaryDirectory) }
         }
         context.events.finish()
     }

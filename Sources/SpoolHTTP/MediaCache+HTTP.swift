@@ -15,4 +15,9 @@ extension MediaCache {
         configuration.capacity = capacity ?? configuration.capacity
         self.init(directory: directory, upstream: HTTPUpstream.standard(), configuration: configuration)
     }
+
+    /// A cache in memory that fetches over HTTP by the platform's own ways; see ``inMemory(upstream:configuration:clock:now:)``.
+    public static func inMemory(configuration: Configuration = Configuration()) -> MediaCache {
+        inMemory(upstream: HTTPUpstream.standard(), configuration: configuration)
+    }
 }

@@ -20,7 +20,7 @@ struct ExampleTests {
     private func stage() throws -> (origin: ScriptedUpstream, cache: MediaCache, url: URL) {
         let origin = ScriptedUpstream(["/song.mp3": OriginResource(.pattern(Self.song))])
         let url = try #require(URL(string: "https://media.example/song.mp3"))
-        return (origin, MediaCache.temporary(upstream: origin), url)
+        return (origin, MediaCache.inMemory(upstream: origin), url)
     }
 
     @Test("A shared cache is made at once, with a limit, and begins nothing before it is needed")
@@ -52,7 +52,7 @@ struct ExampleTests {
             return nil
         }
         let date = Mutex(Date())
-        let cache = MediaCache.temporary(upstream: origin, now: { date.withLock { $0 } })
+        let cache = MediaCache.inMemory(upstream: origin, now: { date.withLock { $0 } })
         let url = try #require(URL(string: "https://media.example/song.mp3"))
         let asked = Mutex(0)
         let source = source(of: url) {
@@ -92,7 +92,7 @@ struct ExampleTests {
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
             "/c": OriginResource(.pattern(Self.song)),
         ])
-        let cache = MediaCache.temporary(upstream: origin)
+        let cache = MediaCache.inMemory(upstream: origin)
         let urls = try ["a", "b", "c"].map { try #require(URL(string: "https://media.example/\($0)")) }
         for url in urls { _ = try await cache.media(for: url).data(in: 0..<Self.song.length) }
         // What was read a moment ago may still be closing, and is not evicted while it is open.
@@ -148,7 +148,7 @@ struct ExampleTests {
     @Test("An upstream of one's own brings media, and a 404 is an error with that status")
     func upstream() async throws {
         let upstream = ArchiveUpstream(files: ["/song.mp3": Self.song.data])
-        let cache = MediaCache.temporary(upstream: upstream)
+        let cache = MediaCache.inMemory(upstream: upstream)
         let url = try #require(URL(string: "archive://shelf/song.mp3"))
         #expect(try await cache.media(for: url).data(in: 100_000..<200_000) == Data(Self.song.bytes(100_000..<200_000)))
         let error = await #expect(throws: CacheError.self) {

@@ -16,7 +16,7 @@ enum PlayerStage {
         configuration.accessLog = URL(fileURLWithPath: scratch.file("access.log"))
         settings.freshness = .http
         configuration.prepare(&settings)
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         do {

@@ -78,7 +78,7 @@ struct StreamTests {
 
     @Test("Media that is not HLS does not go through the server, and without one HLS plays as it is")
     func others() async throws {
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = try await server(cache)
         let (film, list) = (address("film.mp4"), address("list.M3U8"))
         #expect(AVPlayerItem(caching: film, in: cache, server: server).cachingAsset?.server == nil)
@@ -98,7 +98,7 @@ struct StreamTests {
     @Test("A fresh item of a stream asks the server for another URL")
     func fresh() async throws {
         let origin = try await OriginServer.start(try await resources())
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = try await server(cache)
         let source = MediaSource(
             url: origin.url("/a/list.m3u8"), headerFields: [.authorization: "Bearer 1"])
@@ -116,7 +116,7 @@ struct StreamTests {
     @Test("A stream that shows by its type only sends the player to the server")
     func foundOut() async throws {
         let origin = try await OriginServer.start(["/stream": try #require(try await resources()["/a/list.m3u8"])])
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = try await server(cache)
         let source = MediaSource(url: origin.url("/stream"), headerFields: [.authorization: "Bearer 1"])
         let item = AVPlayerItem(caching: source, in: cache, server: server)

@@ -10,7 +10,7 @@ struct UpstreamNameTests {
         let directory = FileManager.default.temporaryDirectory.appending(path: "spool-" + UUID().uuidString)
         var caches = [MediaCache(directory: directory, upstream: .urlSession())]
         #if AsyncHTTPClient
-        caches.append(MediaCache.temporary(upstream: .asyncHTTPClient()))
+        caches.append(MediaCache.inMemory(upstream: .asyncHTTPClient()))
         #endif
         for cache in caches { await cache.close() }
         #expect(!FileManager.default.fileExists(atPath: directory.path))

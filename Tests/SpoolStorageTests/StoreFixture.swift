@@ -14,8 +14,13 @@ final class StoreFixture: Sendable {
     let calendar = Mutex<Double>(1_700_000_000)
     let events = EventLog()
     private let encryptionKey = Mutex<EncryptionKey?>(nil)
+    /// Where bytes are; nil: in files of the directory.
+    let byteStore: (any ByteStore)?
 
-    init() throws { scratch = try ScratchDirectory() }
+    init(byteStore: (any ByteStore)? = nil) throws {
+        self.byteStore = byteStore
+        scratch = try ScratchDirectory()
+    }
 
     var path: String { scratch.file("cache") }
 
@@ -27,7 +32,7 @@ final class StoreFixture: Sendable {
         let configuration = Store.Configuration(
             capacity: capacity.map { .bytes($0) } ?? .remembered, eviction: eviction, quotas: quotas,
             minimumFreeSpace: minimumFreeSpace, maximumAge: maximumAge, memoryLimit: memoryLimit,
-            openFileLimit: openFileLimit, key: currentKey)
+            openFileLimit: openFileLimit, key: currentKey, byteStore: byteStore)
         return try await Store.open(
             path: path, configuration: configuration, fileSystem: files, executor: executor,
             clock: CacheClock(

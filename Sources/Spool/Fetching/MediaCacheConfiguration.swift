@@ -16,6 +16,9 @@ public struct MediaCacheConfiguration: Sendable {
     /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened: media
     /// plays without being kept. ``MediaCache/rekey(_:from:to:)`` changes it.
     public var encryptionKey: EncryptionKey?
+    /// Where the bytes of media are kept; nil: in files of the directory, or in memory for a cache in memory. One that has
+    /// been closed may be given to the next cache of the same directory, and to no other.
+    public var byteStore: (any ByteStore)?
     /// When what is stored may be used without asking the origin.
     public var freshness = FreshnessPolicy.immutable
     /// Which URLs mean the same media file.

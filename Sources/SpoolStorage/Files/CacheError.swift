@@ -88,6 +88,15 @@ public struct CacheError: Error, CustomStringConvertible {
         self.underlying = underlying
     }
 
+    /// What a ``ByteStore`` of one's own throws when it can't do what it is asked.
+    ///
+    /// - Parameters:
+    ///   - message: A sentence: what failed, where, and why.
+    ///   - underlying: What lies beneath. A `POSIXError` such as `ENOSPC` is understood: the cache tries again later.
+    public static func storage(_ message: String, underlying: (any Error)? = nil) -> CacheError {
+        CacheError(.storage, message, underlying: underlying)
+    }
+
     /// The same error, saying which bytes of which resource it is about where it does not yet.
     package func about(_ key: CacheKey?, _ range: Range<Int64>? = nil) -> CacheError {
         var error = self

@@ -18,8 +18,6 @@ package final class MemoryFile: StoredFile {
     /// Creates an empty file.
     package init() {}
 
-    package var fileDescriptor: Int32? { nil }
-
     /// Bytes of memory that the pages take.
     package var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
 
@@ -36,10 +34,6 @@ package final class MemoryFile: StoredFile {
     private static func bytes(of page: Int64) -> Range<Int64> { page * pageSize..<(page + 1) * pageSize }
 
     package func size() -> Int64 { state.withLock { $0.size } }
-
-    package func synchronize() {}
-
-    package func setMark(_ mark: FileMark) -> Bool { true }
 
     package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         // Nothing here can fail.

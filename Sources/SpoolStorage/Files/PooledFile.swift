@@ -14,16 +14,16 @@ package final class PooledFile: Sendable {
 
     private let state: Mutex<State>
     private let pool: FilePool?
-    private let openExisting: @Sendable () throws(CacheError) -> any StoredFile
+    private let openExisting: @Sendable () throws(CacheError) -> (any StoredFile)?
     private let create: @Sendable () throws(CacheError) -> any StoredFile
 
     /// A file of `pool`.
     ///
     /// - Parameters:
-    ///   - openExisting: Opens the file; fails with `ENOENT` if there is none.
+    ///   - openExisting: Opens the file; nil if there is none.
     ///   - create: Makes it.
     package init(
-        pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> any StoredFile,
+        pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> (any StoredFile)?,
         create: @escaping @Sendable () throws(CacheError) -> any StoredFile
     ) {
         self.pool = pool
@@ -53,12 +53,7 @@ package final class PooledFile: Sendable {
     /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was closed.
     package func opened() throws(CacheError) -> OpenFile? {
         if let open = openNow { return open }
-        do {
-            return try keep(openExisting)
-        } catch {
-            guard error.posixCode == .ENOENT else { throw error }
-            return nil
-        }
+        return try keepIfFound(openExisting)
     }
 
     /// The file, made if there is none.
@@ -83,25 +78,39 @@ package final class PooledFile: Sendable {
         withExtendedLifetime(open) {}
     }
 
-    private func keep(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> OpenFile {
+    /// The file that `open` finds, kept open; nil if it finds none.
+    private func keepIfFound(
+        _ open: () throws(CacheError) -> (any StoredFile)?
+    ) throws(CacheError) -> OpenFile? {
         guard pool?.makePlace() ?? true else { throw CacheError(.closed, "the cache has been closed") }
-        let file: any StoredFile
         do {
-            file = try makeWithRelief(make)
+            if let file = try withRelief(open) { return adopt(OpenFile(file, pool: pool)).open }
         } catch {
             pool?.noteClosed()
             throw error
         }
-        return adopt(OpenFile(file, pool: pool)).open
+        pool?.noteClosed()
+        return nil
     }
 
-    private func makeWithRelief(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> any StoredFile {
+    private func keep(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> OpenFile {
+        guard pool?.makePlace() ?? true else { throw CacheError(.closed, "the cache has been closed") }
         do {
-            return try make()
+            return adopt(OpenFile(try withRelief(make), pool: pool)).open
+        } catch {
+            pool?.noteClosed()
+            throw error
+        }
+    }
+
+    /// Once more after others have been closed, where no file can be opened any more.
+    private func withRelief<R>(_ open: () throws(CacheError) -> R) throws(CacheError) -> R {
+        do {
+            return try open()
         } catch {
             let isOutOfDescriptors = error.posixCode == .EMFILE || error.posixCode == .ENFILE
             guard isOutOfDescriptors, pool?.relieve() == true else { throw error }
-            return try make()
+            return try open()
         }
     }
 

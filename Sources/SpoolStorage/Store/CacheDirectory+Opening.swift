@@ -19,19 +19,20 @@ extension CacheDirectory {
     /// - Throws: ``CacheError``: `directoryInUse`, which names the process that has it; `catalogTooNew`; `keyRequired`,
     ///   `keyRefused`; `storage`, also where others than its owner may write into the folder.
     convenience init(
-        opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, now: Date
+        opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
+        now: Date
     ) throws {
         try Self.refuseForeign(path, fileSystem)
         var lock: (any StoredFile)?
         do {
-            try self.init(writing: path, key, fileSystem: fileSystem, now: now, lock: &lock)
+            try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
         } catch let error as CacheError where error.isRefusalToWrite {
-            try self.init(reading: path, key, fileSystem: fileSystem, cause: error, lock: lock)
+            try self.init(reading: path, key, fileSystem: fileSystem, bytes: bytes, cause: error, lock: lock)
         }
     }
 
     private convenience init(
-        writing path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, now: Date,
+        writing path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, bytes: (any ByteStore)?, now: Date,
         lock: inout (any StoredFile)?
     ) throws {
         try fileSystem.createDirectory(path)
@@ -49,12 +50,12 @@ extension CacheDirectory {
         let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
         try self.init(
             path: path, catalog: catalog, access: .readWrite, notices: notice.map { [$0] } ?? [],
-            fileSystem: fileSystem, lock: held, signature: signature)
+            fileSystem: fileSystem, bytes: bytes, lock: held, signature: signature)
     }
 
     private convenience init(
-        reading path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, cause: CacheError,
-        lock: (any StoredFile)?
+        reading path: String, _ key: EncryptionKey?, fileSystem: any FileSystem, bytes: (any ByteStore)?,
+        cause: CacheError, lock: (any StoredFile)?
     ) throws {
         let catalogPath = path + "/catalog.sqlite"
         var catalog: Catalog?
@@ -64,8 +65,8 @@ extension CacheDirectory {
             ? "nothing is kept: \(cause.message)" : "the cache is only read, nothing new is kept: \(cause.message)"
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),
-            access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem, lock: lock,
-            signature: "")
+            access: catalog == nil ? .none(cause) : .read(cause), notices: [notice], fileSystem: fileSystem,
+            bytes: bytes, lock: lock, signature: "")
     }
 
     /// Opens a cache that another process has, or may have at any moment, to read only; takes no lock and changes nothing.
@@ -74,13 +75,21 @@ extension CacheDirectory {
     /// - Throws: ``CacheError``: `notStored` if there is no cache; `catalogTooNew`, `catalogDamaged`, `storage`;
     ///   `keyRequired`, `keyRefused`.
     convenience init(
-        beside path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, because cause: CacheError
+        beside path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
+        because cause: CacheError
     ) throws {
         let catalog = try Self.catalog(inspecting: path, key: key, fileSystem: fileSystem)
         try Self.refuseForeign(path, fileSystem)
         try self.init(
-            path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, lock: nil,
-            signature: "")
+            path: path, catalog: catalog, access: .beside(cause), notices: [], fileSystem: fileSystem, bytes: bytes,
+            lock: nil, signature: "")
+    }
+
+    /// Begins a cache in memory, with its catalog, which is gone when it is released.
+    convenience init(inMemory bytes: any ByteStore, fileSystem: any FileSystem) throws {
+        try self.init(
+            path: "memory", catalog: Catalog(inMemory: "memory"), access: .readWrite, notices: [],
+            fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
     /// The catalog to read only, or why the disk does not allow that; nil if there is none.

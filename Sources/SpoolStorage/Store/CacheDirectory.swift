@@ -2,13 +2,13 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// The folder in which a cache lives: who may write it, where each file is, and what an unclean end left behind.
+/// Where a cache lives, a folder or memory: who may write it, its media files, and what an unclean end left behind.
 ///
 /// ```
 /// <path>/CACHEDIR.TAG          tells backup programs to pass over
 ///        lock                  locked while a process writes; holds its id and name, and is empty after a clean end
 ///        catalog.sqlite        see Catalog
-///        media/ab/ab…cd.media  one file for each generation, named at random
+///        media/ab/ab…cd.media  one file for each generation, named at random; see ``ByteStore``
 /// ```
 ///
 /// Methods block and belong on a ``BlockingExecutor``; any thread may call.
@@ -35,9 +35,11 @@ final class CacheDirectory: Sendable {
     /// What was found wrong and mended, as sentences.
     let notices: [String]
     let fileSystem: any FileSystem
+    /// Where the media files are.
+    let bytes: any ByteStore
     private let secrets: CacheSecrets
     private let lock: Mutex<(any StoredFile)?>
-    /// What the lock file says: if it says something else, the folder is no longer ours.
+    /// What the lock file says: if it says something else, the folder is no longer ours. Empty where there is none.
     private let signature: String
     /// See ``prepareFile(_:)``.
     private let prepared = Mutex(Prepared.none)
@@ -48,13 +50,14 @@ final class CacheDirectory: Sendable {
 
     init(
         path: String, catalog: Catalog, access: Access, notices: [String], fileSystem: any FileSystem,
-        lock: (any StoredFile)?, signature: String
+        bytes: (any ByteStore)?, lock: (any StoredFile)?, signature: String
     ) throws {
         self.path = path
         self.catalog = catalog
         self.access = access
         self.notices = notices
         self.fileSystem = fileSystem
+        self.bytes = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         self.lock = Mutex(lock)
         self.signature = signature
         self.secrets = try catalog.secrets()
@@ -118,11 +121,10 @@ final class CacheDirectory: Sendable {
 
     /// The file of a generation, opened when it is wanted.
     func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {
-        let path = mediaPath(identifier)
-        let mode: FileAccess = access.isWritable ? .readWrite : .read
+        let (bytes, name, isWritable) = (bytes, identifier.hex, access.isWritable)
         return PooledFile(
             pool: pool,
-            openExisting: { [fileSystem] () throws(CacheError) in try fileSystem.openFile(path, mode) },
+            openExisting: { () throws(CacheError) in try bytes.open(name, isWritable: isWritable) },
             create: { [weak self] () throws(CacheError) in
                 guard let self else { throw CacheError(.closed, "the cache has been closed") }
                 return try makeFile(identifier)
@@ -133,23 +135,18 @@ final class CacheDirectory: Sendable {
     ///
     /// Not where the folder was deleted, or deleted and begun by somebody else: what is made there nobody would remove.
     func makeFile(_ identifier: GenerationIdentifier) throws(CacheError) -> any StoredFile {
-        let path = mediaPath(identifier)
         guard access.isWritable else {
-            throw CacheError(.storage, "“\(path)” can't be made: the cache was opened to read only")
+            throw CacheError(
+                .storage, "a media file can't be made in “\(path)”: the cache was opened to read only")
         }
         guard try isOurs() else {
-            throw .system("could not be created: “\(self.path)” was deleted", path: path, errno: ENOENT)
+            throw .system("was deleted: no media file can be made there", path: path, errno: ENOENT)
         }
-        do {
-            return try fileSystem.openFile(path, .create)
-        } catch {
-            guard error.posixCode == .ENOENT else { throw error }
-            try fileSystem.createDirectory((path as NSString).deletingLastPathComponent)
-            return try fileSystem.openFile(path, .create)
-        }
+        return try bytes.create(identifier.hex)
     }
 
     private func isOurs() throws(CacheError) -> Bool {
+        guard !signature.isEmpty else { return true }
         do {
             return try Self.text(of: fileSystem.openFile(path + "/lock", .read)).hasPrefix(signature)
         } catch {
@@ -187,7 +184,7 @@ final class CacheDirectory: Sendable {
     @discardableResult
     func removeMedia(_ identifier: GenerationIdentifier) -> CacheError? {
         do throws(CacheError) {
-            try fileSystem.remove(mediaPath(identifier))
+            try bytes.remove(identifier.hex)
             return nil
         } catch {
             // In this order: see ``noteSwept(since:)``.
@@ -208,24 +205,21 @@ final class CacheDirectory: Sendable {
         if removalsFailed != failed { try catalog.setSweepPending(true) }
     }
 
-    /// Where a generation's bytes are.
-    func mediaPath(_ identifier: GenerationIdentifier) -> String { Self.mediaPath(identifier, in: path) }
-
-    static func mediaPath(_ identifier: GenerationIdentifier, in path: String) -> String {
-        "\(path)/media/\(identifier.hex.prefix(2))/\(identifier.hex).media"
+    /// Calls `body` with the names of all media files until it returns false.
+    func forEachMediaFile(_ body: (GenerationIdentifier) throws -> Bool) throws {
+        try bytes.forEachName { name in
+            guard let identifier = GenerationIdentifier(hex: name) else { return true }
+            return try body(identifier)
+        }
     }
 
-    /// Calls `body` with the names of all media files, folder by folder, until it returns false.
-    func forEachMediaFile(_ body: (GenerationIdentifier) throws -> Bool) throws {
-        for shard in try fileSystem.list(path + "/media").sorted() {
-            // Whatever else somebody put here is not ours to look into, let alone to remove.
-            guard shard.utf8.count == 2, shard.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
-            else { continue }
-            for name in try fileSystem.list("\(path)/media/\(shard)") where name.hasSuffix(".media") {
-                guard let identifier = GenerationIdentifier(hex: name.dropLast(".media".count)) else { continue }
-                guard try body(identifier) else { return }
-            }
-        }
+    /// The room where the media lies.
+    ///
+    /// - Throws: ``CacheError``: `storage` when it can't be asked; `invalidArgument` where none can be told.
+    func space() throws(CacheError) -> VolumeSpace {
+        if let space = try bytes.space() { return space }
+        throw CacheError(
+            .invalidArgument, "the room for media in “\(path)” can't be told: a capacity has to be in bytes")
     }
 
     static func text(of file: any StoredFile) throws(CacheError) -> String {

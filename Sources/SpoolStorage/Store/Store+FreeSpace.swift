@@ -22,7 +22,7 @@ extension Store {
         guard minimumFreeSpace > 0, !table.withLock({ $0.isClosed }) else { return }
         do {
             let free = try await executor.run(in: .maintenance) {
-                try self.directory.fileSystem.volumeSpace(at: self.directory.path).free
+                try self.directory.space().free
             }
             let used = ledger.used
             let room = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
@@ -57,7 +57,7 @@ extension Store.Configuration {
     /// - Throws: ``CacheError``: `invalidArgument` where more is to stay free than the volume has.
     func checkFreeSpace(in directory: CacheDirectory) throws {
         guard minimumFreeSpace > 0 else { return }
-        let size = try directory.fileSystem.volumeSpace(at: directory.path).size
+        let size = try directory.space().size
         guard minimumFreeSpace < size else {
             throw CacheError(
                 .invalidArgument,

@@ -58,7 +58,7 @@ extension Store {
         guard directory.access.isWritable, try !catalog.isSweepPending() else { return }
         try directory.forEachMediaFile { identifier in
             let isSomebodys = named.contains(identifier) || table.withLock { $0.isLive(identifier) }
-            try expect(isSomebodys, "“\(directory.mediaPath(identifier))” is nobody's")
+            try expect(isSomebodys, "the media file \(identifier) is nobody's")
             return true
         }
     }
@@ -66,13 +66,7 @@ extension Store {
     private func expectOnDisk(_ record: ResourceRecord, _ stored: GenerationRecord, end: Int64) throws {
         // What an unclean end left without its bytes is claimed until it is opened.
         guard end > 0, !stored.needsTidying else { return }
-        let size: Int64
-        do {
-            size = try directory.fileSystem.openFile(directory.mediaPath(stored.identifier), .read).size()
-        } catch {
-            guard error.posixCode == .ENOENT else { throw error }
-            size = 0
-        }
+        let size = try directory.bytes.open(stored.identifier.hex, isWritable: false)?.size() ?? 0
         try expect(size >= end, "\(record.url): its file has \(size) bytes, its blocks reach to \(end)")
     }
 

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 extension Store {
-    /// Opens, or begins, the cache in the directory at `path`.
+    /// Opens, or begins, the cache in the directory at `path`, or with nil begins one in memory.
     ///
     /// Nothing that is kept is looked at: what an unclean end left is swept and tidied in the background. Where the disk
     /// is full or read-only, what is there can be played and nothing new is kept; see ``readOnlyReason``.
@@ -12,21 +12,31 @@ extension Store {
     ///   process; `catalogTooNew`; `keyRequired`, `keyRefused`, within the time that it takes to look, and nothing is
     ///   changed; `storage` when the directory can't be used, also since others may write to it.
     package static func open(
-        path: String, configuration: Configuration = Configuration(), fileSystem: any FileSystem = SystemFileSystem(),
-        executor: BlockingExecutor = BlockingExecutor(), clock: CacheClock,
-        report: @escaping @Sendable (StoreEvent) -> Void
+        path: String?, configuration: Configuration = Configuration(),
+        fileSystem: any FileSystem = SystemFileSystem(), executor: BlockingExecutor = BlockingExecutor(),
+        clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
     ) async throws -> Store {
         try configuration.validate()
         let store = try await executor.run {
             guard !configuration.isReadOnly else {
                 let cause = CacheError(.storage, "it was opened to be read")
+                guard let path else {
+                    throw CacheError(.invalidArgument, "a cache in memory can't only be read: it begins empty")
+                }
                 let directory = try CacheDirectory(
-                    beside: path, key: configuration.key, fileSystem: fileSystem, because: cause)
+                    beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
+                    because: cause)
                 return try Store(
                     reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
             }
-            let directory = try CacheDirectory(
-                opening: path, key: configuration.key, fileSystem: fileSystem, now: clock.now())
+            let directory =
+                if let path {
+                    try CacheDirectory(
+                        opening: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
+                        now: clock.now())
+                } else {
+                    try CacheDirectory(inMemory: configuration.byteStore ?? MemoryByteStore(), fileSystem: fileSystem)
+                }
             let capacity = try configuration.capacity.limit(in: directory)
             try configuration.checkFreeSpace(in: directory)
             let store = Store(
@@ -61,14 +71,15 @@ extension Store {
         if cause.code == .directoryInUse,
             // What can't be read, either, is as if it were not there.
             let directory = try? CacheDirectory(
-                beside: path, key: configuration.key, fileSystem: fileSystem, because: cause)
+                beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
+                because: cause)
         {
             return try Store(
                 reading: directory, configuration: configuration, executor: executor, clock: clock, report: report)
         }
         let directory = try CacheDirectory(
             path: path, catalog: Catalog(inMemory: path), access: .none(cause), notices: [], fileSystem: fileSystem,
-            lock: nil, signature: "")
+            bytes: nil, lock: nil, signature: "")
         return Store(
             directory: directory, configuration: configuration, capacity: nil, used: 0, executor: executor,
             clock: clock, report: report)

@@ -12,7 +12,7 @@ extension Store {
     ///   `directoryInUse`; `invalidArgument` for a key that is none, or where a plain cache is to stay plain; `storage`.
     ///   Then it has the former key.
     package static func beginRekeying(
-        path: String, from former: EncryptionKey?, to key: EncryptionKey?,
+        path: String, from former: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
         fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock
     ) async throws {
         let executor = BlockingExecutor(threadLimit: 2)
@@ -21,7 +21,8 @@ extension Store {
         }
         if isUnfinished {
             let store = try await open(
-                path: path, configuration: Configuration(key: former), fileSystem: fileSystem, clock: clock
+                path: path, configuration: Configuration(key: former, byteStore: byteStore), fileSystem: fileSystem,
+                clock: clock
             ) { _ in }
             do {
                 try await store.finishRekeying()

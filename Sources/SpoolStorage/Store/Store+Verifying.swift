@@ -79,8 +79,7 @@ extension Store {
         if isRepairing {
             try await executor.run(in: .maintenance) {
                 // A file that was deleted while it is open is read on until it is closed, and then lost: rather now.
-                guard try self.directory.fileSystem.attributes(self.directory.mediaPath(generation.identifier)) == nil
-                else { return }
+                guard try !self.directory.bytes.contains(generation.identifier.hex) else { return }
                 generation.disk?.file.close()
             }
         }

@@ -40,13 +40,15 @@ package final class Store: Sendable {
         package var isReadOnly = false
         /// The key of an encrypted cache; nil: it is plain.
         package var key: EncryptionKey?
+        /// Where the bytes of media are; nil: in files of the directory, or in memory where there is none.
+        package var byteStore: (any ByteStore)?
 
         /// Creates a configuration.
         package init(
             capacity: CacheCapacity = .remembered, eviction: EvictionPolicy = .standard, quotas: [EvictionQuota] = [],
             minimumFreeSpace: Int64 = 0, maximumAge: Duration? = nil, memoryLimit: Int64 = 16 << 20,
             openFileLimit: Int = 256,
-            isReadOnly: Bool = false, key: EncryptionKey? = nil
+            isReadOnly: Bool = false, key: EncryptionKey? = nil, byteStore: (any ByteStore)? = nil
         ) {
             self.capacity = capacity
             self.eviction = eviction
@@ -57,6 +59,7 @@ package final class Store: Sendable {
             self.openFileLimit = openFileLimit
             self.isReadOnly = isReadOnly
             self.key = key
+            self.byteStore = byteStore
         }
     }
 

@@ -31,13 +31,10 @@ package final class StoredReader: Sendable {
         record = try StoredResourceRecord(found, in: catalog)
         self.generation = generation
         self.sealer = sealer
-        do {
-            file = try fileSystem.openFile(
-                CacheDirectory.mediaPath(generation.identifier, in: path), FileAccess.read)
-        } catch  where error.posixCode == .ENOENT {
-            // Removed since it was looked up.
-            return nil
-        }
+        let bytes = FileByteStore(folder: path + "/media", fileSystem: fileSystem)
+        // Removed since it was looked up.
+        guard let file = try bytes.open(generation.identifier.hex, isWritable: false) else { return nil }
+        self.file = file
     }
 
     /// Up to `range.count` bytes from `range.lowerBound` on, proven; fewer where a block's landed bytes end. Blocks.

@@ -23,31 +23,39 @@ package enum FileSystemContract {
 
     /// All cases.
     package static let cases: [Case] =
-        opening + contents + holes + [
+        StoredFileContract.cases.map { rule in
+            Case(description: rule.description) { files, folder in
+                try rule.run(try files.openFile(folder + "/file", .create))
+            }
+        } + opening + [
             Case(description: "a lock is exclusive, and free again when its file is released") { files, folder in
                 let path = folder + "/lock"
                 var first = try files.lockFile(path)
                 try expect(first != nil, "the first did not get it")
                 try expect(try files.lockFile(path) == nil, "a second one got it too")
-                try write("held", to: first, at: 0)
-                try expect(try text(of: files.openFile(path, .read)) == "held", "its file can't be read by others")
+                try StoredFileContract.write("held", to: first, at: 0)
+                try expect(
+                    try StoredFileContract.text(of: files.openFile(path, .read)) == "held",
+                    "its file can't be read by others")
                 first = nil
                 try expect(try files.lockFile(path) != nil, "it was not free after release")
             },
             Case(description: "a removed file is gone for the next, and kept for who has it open") { files, folder in
                 let path = folder + "/file"
                 let file = try files.openFile(path, .create)
-                try write("kept", to: file, at: 0)
+                try StoredFileContract.write("kept", to: file, at: 0)
                 try expect(try files.remove(path), "removing found no file")
-                try expect(try text(of: file) == "kept", "the open file lost its bytes")
+                try expect(try StoredFileContract.text(of: file) == "kept", "the open file lost its bytes")
                 try expect(try !files.remove(path), "removing nothing told of a file")
                 try expectFailure(.ENOENT, naming: path) { _ = try files.openFile(path, .read) }
             },
             Case(description: "renaming replaces what has the new name") { files, folder in
-                try write("new", to: files.openFile(folder + "/a", .create), at: 0)
-                try write("old, longer", to: files.openFile(folder + "/b", .create), at: 0)
+                try StoredFileContract.write("new", to: files.openFile(folder + "/a", .create), at: 0)
+                try StoredFileContract.write("old, longer", to: files.openFile(folder + "/b", .create), at: 0)
                 try files.rename(folder + "/a", to: folder + "/b")
-                try expect(try text(of: files.openFile(folder + "/b", .read)) == "new", "the old one is still there")
+                try expect(
+                    try StoredFileContract.text(of: files.openFile(folder + "/b", .read)) == "new",
+                    "the old one is still there")
                 try expect(try files.list(folder) == ["b"], "the former name is still there")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
@@ -95,7 +103,7 @@ package enum FileSystemContract {
             let file = try files.openFile(folder + "/file", .create)
             try expect(try file.size() == 0, "it is not empty")
             try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "others may read it")
-            try write("x", to: file, at: 0)
+            try StoredFileContract.write("x", to: file, at: 0)
             try expect(try files.openFile(folder + "/file", .create).size() == 1, "opening it again emptied it")
         },
         Case(description: "a missing file is an error that names it, unless it is to be created") { files, folder in
@@ -112,6 +120,14 @@ package enum FileSystemContract {
                 atPath: folder + "/link", withDestinationPath: folder + "/target")
             try expectFailure(.ELOOP, naming: folder + "/link") { _ = try files.openFile(folder + "/link", .create) }
         },
+        Case(description: "a file that was opened to read can't be written") { files, folder in
+            try StoredFileContract.write("kept", to: files.openFile(folder + "/file", .create), at: 0)
+            let file = try files.openFile(folder + "/file", .read)
+            try expectFailure(.EBADF, naming: folder + "/file") {
+                try StoredFileContract.write("lost", to: file, at: 0)
+            }
+            try expect(try StoredFileContract.text(of: file) == "kept", "it was written all the same")
+        },
         Case(description: "a path with a NUL, or none, is refused") { files, folder in
             for path in [folder + "/a\0b", ""] {
                 var code: CacheError.Code?
@@ -119,81 +135,6 @@ package enum FileSystemContract {
                 try expect(code == .invalidArgument, "“\(path)” was not refused")
             }
             try expect(try files.list(folder).isEmpty, "something was created")
-        },
-    ]
-
-    private static let contents: [Case] = [
-        Case(description: "what is written is read back, and reading ends with the file") { files, folder in
-            let file = try files.openFile(folder + "/file", .create)
-            try write("hello", to: file, at: 3)
-            try expect(try file.size() == 8, "its size is \(try file.size())")
-            try expect(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "not what was written")
-            try expect(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "not what was written in the middle")
-            try expect(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes at its end")
-            try expect(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
-            try expect(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
-            try file.synchronize()
-        },
-        Case(description: "what can be read without waiting is what was written, and nothing lies beyond the end") {
-            files, folder in
-            let file = try files.openFile(folder + "/file", .create)
-            try write("hello", to: file, at: 0)
-            var buffer = [UInt8](repeating: 0, count: 9)
-            // Not every file system can tell what is in memory.
-            if let count = buffer.withUnsafeMutableBytes({ file.readNow(into: $0, at: 1) }) {
-                try expect(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
-            }
-            try expect(buffer.withUnsafeMutableBytes { file.readNow(into: $0, at: 5) } == nil, "bytes at its end")
-        },
-        Case(description: "a file that was opened to read can't be written") { files, folder in
-            try write("kept", to: files.openFile(folder + "/file", .create), at: 0)
-            let file = try files.openFile(folder + "/file", .read)
-            try expectFailure(.EBADF, naming: folder + "/file") { try write("lost", to: file, at: 0) }
-            try expect(try text(of: file) == "kept", "it was written all the same")
-        },
-    ]
-
-    private static let holes: [Case] = [
-        Case(description: "a hole reads as zeros, and leaves size and neighbours alone") { files, folder in
-            let file = try files.openFile(folder + "/file", .create)
-            let block = Int(Block.size)
-            try write(String(repeating: "x", count: 3 * block), to: file, at: 0)
-            try file.punchHole(Block.range(of: 1))
-            try expect(try file.size() == 3 * Block.size, "the size has changed")
-            let expected = [UInt8](repeating: 120, count: block)
-            try expect(try bytes(of: file, at: 0, count: block) == expected, "the block before has changed")
-            try expect(
-                try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it does not read as zeros")
-            try expect(
-                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
-        },
-        Case(description: "a hole that reaches the end shortens the file; one behind it does nothing") {
-            files, folder in
-            let file = try files.openFile(folder + "/file", .create)
-            try write(String(repeating: "x", count: 70_000), to: file, at: 0)
-            try file.punchHole(200_000..<300_000)
-            try file.punchHole(5..<5)
-            try expect(try file.size() == 70_000, "the size has changed")
-            try file.punchHole(Block.range(of: 1))
-            try expect(try file.size() == Block.size, "its size is \(try file.size())")
-            try file.punchHole(0..<Int64.max)
-            try expect(try file.size() == 0, "it is not empty")
-        },
-        Case(description: "what was written takes space, and no more is told behind it; a hole may take none") {
-            files, folder in
-            let file = try files.openFile(folder + "/file", .create)
-            try expect(try file.nextData(from: 0) == nil, "an empty file takes space")
-            try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
-            let end = 2 * Block.size + 1000
-            // Not every file system can tell a hole, but each has to tell what is none.
-            let first = try file.nextData(from: 0)
-            try expect(
-                first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
-            try expect(try file.nextData(from: end - 1) == end - 1..<end, "not its last byte")
-            try expect(try file.nextData(from: end) == nil, "something at its end")
-            try expect(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
-            try file.punchHole(0..<Int64.max)
-            try expect(try file.nextData(from: 0) == nil, "what was given back takes space")
         },
     ]
 
@@ -220,20 +161,6 @@ package enum FileSystemContract {
             return
         }
         throw Violation(description: "nothing failed where \(code) was due")
-    }
-
-    private static func write(_ text: String, to file: (any StoredFile)?, at offset: Int64) throws {
-        try Array(text.utf8).withUnsafeBytes { try file?.write($0, at: offset) }
-    }
-
-    private static func bytes(of file: any StoredFile, at offset: Int64, count: Int) throws -> [UInt8] {
-        try [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
-            used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-        }
-    }
-
-    private static func text(of file: any StoredFile) throws -> String {
-        String(decoding: try bytes(of: file, at: 0, count: 1000), as: UTF8.self)
     }
 
     /// The mode of the machine's file or folder; nil if there is none, as when the files are in memory.

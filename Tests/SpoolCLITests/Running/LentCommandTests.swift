@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct LentCommandTests {
     @Test func `What a server does not run for others is a sentence, and no wrong usage`() async {
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard())
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let outcome = await LentCommand.runner(on: cache)(["demo", "--json"])
         #expect(outcome.status == 1)
         #expect(outcome.errors.hasPrefix("error: a server has the cache directory, and “demo” is not run by it"))

@@ -30,7 +30,7 @@ import Testing
     private static func withCache(_ body: (MediaCache) async throws -> Void) async throws {
         var settings = MediaCache.Configuration()
         settings.retry.retries = 0
-        let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
         do {
             try await body(cache)
             await cache.close()
@@ -267,7 +267,7 @@ import Testing
         ]) { origin in
             var settings = MediaCache.Configuration()
             settings.capacity = .bytes(1 << 20)
-            let cache = MediaCache.temporary(upstream: HTTPUpstream.standard(), configuration: settings)
+            let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
             let source = MediaSource(url: origin.url("/l.m3u8"))
             let error = await #expect(throws: CacheError.self) {
                 try await HLSDownloader(source, in: cache, concurrency: 1).run()

@@ -78,7 +78,7 @@ extension ProxyServer {
         settings.freshness = freshness
         settings.keyPolicy = keys
         configuration.prepare(&settings)
-        let cache = MediaCache.temporary(
+        let cache = MediaCache.inMemory(
             upstream: HTTPUpstream.standard(configuration.guarding(.init())), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
         try await server.start()

@@ -15,7 +15,7 @@ import Testing
         configuration.threads = 1
         configuration.origin = URL(string: "http://origin.example/")
         // An origin that never responds.
-        let cache = MediaCache.temporary(upstream: ScriptedUpstream(["/a": .pattern(1000, .stall(after: nil))]))
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream(["/a": .pattern(1000, .stall(after: nil))]))
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func `Of more sources than are kept, the one goes that was used longest ago`() async throws {
-        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let registry = SourceRegistry(cache, limit: 2)
         let sources = try (0..<3).map { index in
             MediaSource(

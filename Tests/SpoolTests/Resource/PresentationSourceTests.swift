@@ -16,7 +16,7 @@ import Testing
             ("https://host:444/b.ts", false), ("https://host.example/b.ts", false), ("https://a.host/b.ts", false),
         ])
     func origins(text: String, isOwn: Bool) async throws {
-        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let playlist = try Self.url("https://host/a.m3u8")
         let fields: HTTPFields = [.authorization: "Bearer 1"]
         let fixed = PresentationSource(MediaSource(url: playlist, headerFields: fields), now: cache.now)
@@ -36,7 +36,7 @@ import Testing
     @Test("A resolver is asked once for all files, once more for a refusal, and once when it has expired")
     func once() async throws {
         let date = Mutex(Date(timeIntervalSince1970: 0))
-        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
         let playlist = try Self.url("https://host/a.m3u8")
         let asked = Mutex<[MediaSource.Reason]>([])
         let source = MediaSource(url: playlist) { reason in
@@ -63,7 +63,7 @@ import Testing
 
     @Test("The manifest has its source's name, and is asked for where a resolver says")
     func manifest() async throws {
-        let cache = MediaCache.temporary(upstream: ScriptedUpstream([:]))
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let (playlist, signed) = (try Self.url("https://host/a.m3u8"), try Self.url("https://cdn/x.m3u8?s=1"))
         let source = MediaSource(url: playlist, key: CacheKey("film")) { _ in
             ResolvedRequest(url: signed, headerFields: [.cookie: "a"])

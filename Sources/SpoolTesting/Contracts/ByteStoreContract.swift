@@ -1,0 +1,115 @@
+import Foundation
+public import Spool
+
+/// The contract of every ``ByteStore``, as cases that any implementation runs: the package's own two, and yours.
+///
+/// Independent of a test framework: a case throws what it found wrong. Each wants an empty store of its own.
+///
+/// ```swift
+/// @Test(arguments: ByteStoreContract.cases)
+/// func keepsTheContract(of case: ByteStoreContract.Case) throws { try `case`.run(on: MyStore()) }
+/// ```
+public enum ByteStoreContract {
+    /// One thing that has to hold.
+    public struct Case: Sendable, CustomStringConvertible {
+        /// The rule, as a sentence.
+        public let description: String
+        private let body: @Sendable (any ByteStore) throws -> Void
+
+        init(_ description: String, body: @escaping @Sendable (any ByteStore) throws -> Void) {
+            (self.description, self.body) = (description, body)
+        }
+
+        /// Tries it on an empty store. Blocks.
+        ///
+        /// - Throws: `ContractFailure` if it does not hold; what the store throws where it should not.
+        public func run(on store: any ByteStore) throws { try body(store) }
+    }
+
+    /// All cases.
+    public static let cases: [Case] =
+        StoredFileContract.cases.map { rule in
+            Case(rule.description) { store in try rule.run(try store.create(name(0))) }
+        } + [
+            Case("a file is there from when it was created until it was removed") { store in
+                try check(try store.open(name(0), isWritable: true) == nil, "a file that nobody made")
+                _ = try store.create(name(0))
+                try check(try store.open(name(0), isWritable: false) != nil, "it is not there")
+                try check(try store.contains(name(0)), "it is not told to be there")
+                try check(try store.open(name(1), isWritable: false) == nil, "another is there, too")
+                try check(try !store.contains(name(1)), "another is told to be there")
+                try check(try store.remove(name(0)), "removing found no file")
+                try check(try store.open(name(0), isWritable: true) == nil, "it is still there")
+                try check(try !store.remove(name(0)), "removing nothing told of a file")
+                try checkEqual(try store.create(name(0)).size(), 0, "the size of a new one of that name")
+            },
+            Case("all openings of a file are the same bytes, and creating it again does not empty it") { store in
+                let first = try store.create(name(0))
+                try StoredFileContract.write("first", to: first, at: 0)
+                let second = try store.create(name(0))
+                try checkEqual(try StoredFileContract.text(of: second), "first", "what the second reads")
+                try StoredFileContract.write("again", to: second, at: 0)
+                try checkEqual(try StoredFileContract.text(of: first), "again", "what the first reads")
+                let third = try store.open(name(0), isWritable: false)
+                try checkEqual(try third.map { try StoredFileContract.text(of: $0) }, "again", "what the third reads")
+            },
+            Case("bytes stay when nobody has the file open") { store in
+                try StoredFileContract.write("kept", to: store.create(name(0)), at: 0)
+                let file = try store.open(name(0), isWritable: true)
+                try checkEqual(try file.map { try StoredFileContract.text(of: $0) }, "kept", "what is there")
+            },
+            Case("a removed file is gone for the next, and kept for who has it open") { store in
+                let file = try store.create(name(0))
+                try StoredFileContract.write("kept", to: file, at: 0)
+                try check(try store.remove(name(0)), "removing found no file")
+                try checkEqual(try StoredFileContract.text(of: file), "kept", "what the open file reads")
+                let next = try store.create(name(0))
+                try StoredFileContract.write("next", to: next, at: 0)
+                try checkEqual(try StoredFileContract.text(of: file), "kept", "what it reads beside the next")
+            },
+            Case("files do not mix") { store in
+                let files = try (0..<20).map { try store.create(name($0)) }
+                for (index, file) in files.enumerated() { try StoredFileContract.write("\(index)", to: file, at: 0) }
+                for (index, file) in files.enumerated() {
+                    try checkEqual(try StoredFileContract.text(of: file), "\(index)", "what a file reads")
+                }
+            },
+            Case("each file is named once, none that was removed, and naming ends when it is told to") { store in
+                try checkEqual(try names(in: store), [], "what an empty store names")
+                for index in 0..<20 { _ = try store.create(name(index)) }
+                for index in 5..<10 { try store.remove(name(index)) }
+                let expected = (Array(0..<5) + Array(10..<20)).map(name).sorted()
+                try checkEqual(try names(in: store).sorted(), expected, "what is named")
+                var count = 0
+                try store.forEachName { _ in
+                    count += 1
+                    return count < 3
+                }
+                try checkEqual(count, 3, "how many were named until it was told to end")
+            },
+            Case("files may be removed while they are named") { store in
+                for index in 0..<20 { _ = try store.create(name(index)) }
+                try store.forEachName { try store.remove($0) }
+                try checkEqual(try names(in: store), [], "what is left")
+            },
+            Case("the room that is told is possible") { store in
+                guard let space = try store.space() else { return }
+                try check(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not possible")
+            },
+        ]
+
+    /// A name as a cache draws them.
+    private static func name(_ index: Int) -> String {
+        let digits = String(UInt64(index) &* 0x9E37_79B9_7F4A_7C15, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits + String(repeating: "5", count: 16)
+    }
+
+    private static func names(in store: any ByteStore) throws -> [String] {
+        var names: [String] = []
+        try store.forEachName {
+            names.append($0)
+            return true
+        }
+        return names
+    }
+}

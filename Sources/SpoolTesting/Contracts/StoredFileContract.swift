@@ -1,0 +1,142 @@
+import Foundation
+import Spool
+import Synchronization
+
+/// What every open file keeps, wherever it lies, as cases that the contracts of files and of stores have in common.
+enum StoredFileContract {
+    /// One thing that has to hold of a new, empty file.
+    struct Case: Sendable {
+        /// The rule, as a sentence.
+        let description: String
+        /// Tries it; throws if it does not hold.
+        let run: @Sendable (any StoredFile) throws -> Void
+    }
+
+    /// All cases.
+    static let cases: [Case] =
+        contents + holes + [
+            Case(description: "readers and a writer at once get each byte as it was or as it becomes") { file in
+                let block = Int(Block.size)
+                try write(String(repeating: "a", count: 4 * block), to: file, at: 0)
+                let failures = Failures()
+                DispatchQueue.concurrentPerform(iterations: 4) { index in
+                    failures.note {
+                        guard index > 0 else { return try write(String(repeating: "b", count: block), to: file, at: 0) }
+                        for _ in 0..<50 {
+                            let read = try bytes(of: file, at: 0, count: 4 * block)
+                            let isPossible = read[..<block].allSatisfy { $0 == 97 || $0 == 98 }
+                            try check(isPossible, "a reader got what nobody wrote")
+                            try check(read[block...].allSatisfy { $0 == 97 }, "what nobody changes has changed")
+                        }
+                    }
+                }
+                try failures.check()
+            }
+        ]
+
+    private static let contents: [Case] = [
+        Case(description: "what is written is read back, and reading ends with the file") { file in
+            try check(try file.size() == 0, "a new file is not empty")
+            try write("hello", to: file, at: 3)
+            try checkEqual(try file.size(), 8, "its size")
+            try check(try bytes(of: file, at: 0, count: 100) == Array("\0\0\0hello".utf8), "not what was written")
+            try check(try bytes(of: file, at: 5, count: 2) == Array("ll".utf8), "not what was written in the middle")
+            try check(try bytes(of: file, at: 8, count: 1).isEmpty, "bytes at its end")
+            try check(try bytes(of: file, at: 1 << 40, count: 1).isEmpty, "bytes far beyond its end")
+            try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
+            try file.synchronize()
+        },
+        Case(description: "what is written over is replaced, and nothing beside it") { file in
+            try write("hello world", to: file, at: 0)
+            try write("J", to: file, at: 0)
+            try write("y", to: file, at: 4)
+            try check(try text(of: file) == "Jelly world", "not what was written")
+        },
+        Case(description: "what can be read without waiting is what was written, and nothing lies beyond the end") {
+            file in
+            try write("hello", to: file, at: 0)
+            var buffer = [UInt8](repeating: 0, count: 9)
+            // Not every store can tell what is in memory.
+            if let count = buffer.withUnsafeMutableBytes({ file.readNow(into: $0, at: 1) }) {
+                try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
+            }
+            try check(buffer.withUnsafeMutableBytes { file.readNow(into: $0, at: 5) } == nil, "bytes at its end")
+        },
+    ]
+
+    private static let holes: [Case] = [
+        Case(description: "a hole reads as zeros, and leaves size and neighbours alone") { file in
+            let block = Int(Block.size)
+            try write(String(repeating: "x", count: 3 * block), to: file, at: 0)
+            try file.punchHole(Block.range(of: 1))
+            try check(try file.size() == 3 * Block.size, "the size has changed")
+            let expected = [UInt8](repeating: 120, count: block)
+            try check(try bytes(of: file, at: 0, count: block) == expected, "the block before has changed")
+            try check(
+                try bytes(of: file, at: Block.size, count: block).allSatisfy { $0 == 0 }, "it does not read as zeros")
+            try check(
+                try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
+        },
+        Case(description: "a hole that reaches the end shortens the file; one behind it does nothing") { file in
+            try write(String(repeating: "x", count: 70_000), to: file, at: 0)
+            try file.punchHole(200_000..<300_000)
+            try file.punchHole(5..<5)
+            try check(try file.size() == 70_000, "the size has changed")
+            try file.punchHole(Block.range(of: 1))
+            try checkEqual(try file.size(), Block.size, "its size")
+            try file.punchHole(0..<Int64.max)
+            try check(try file.size() == 0, "it is not empty")
+        },
+        Case(description: "a hole at the end leaves nothing that comes back when the file grows again") { file in
+            try write(String(repeating: "x", count: 70_000), to: file, at: 0)
+            try file.punchHole(10_000..<Int64.max)
+            try write("y", to: file, at: 69_999)
+            let between = try bytes(of: file, at: 10_000, count: 59_999)
+            try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
+        },
+        Case(description: "what was written takes space, and no more is told behind it; a hole may take none") {
+            file in
+            try check(try file.nextData(from: 0) == nil, "an empty file takes space")
+            try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
+            let end = 2 * Block.size + 1000
+            // Not every store can tell a hole, but each has to tell what is none.
+            let first = try file.nextData(from: 0)
+            try check(
+                first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
+            try check(try file.nextData(from: end - 1) == end - 1..<end, "not its last byte")
+            try check(try file.nextData(from: end) == nil, "something at its end")
+            try check(try file.nextData(from: 1 << 40) == nil, "something far beyond its end")
+            try file.punchHole(0..<Int64.max)
+            try check(try file.nextData(from: 0) == nil, "what was given back takes space")
+        },
+    ]
+
+    // MARK: - Helpers
+
+    static func write(_ text: String, to file: (any StoredFile)?, at offset: Int64) throws {
+        try Array(text.utf8).withUnsafeBytes { try file?.write($0, at: offset) }
+    }
+
+    static func bytes(of file: any StoredFile, at offset: Int64, count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+            used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+        }
+    }
+
+    static func text(of file: any StoredFile) throws -> String {
+        String(decoding: try bytes(of: file, at: 0, count: 1000), as: UTF8.self)
+    }
+}
+
+/// What went wrong on several threads; the first of it counts.
+private final class Failures: Sendable {
+    private let first = Mutex<(any Error)?>(nil)
+
+    func note(_ body: () throws -> Void) {
+        do { try body() } catch { first.withLock { $0 = $0 ?? error } }
+    }
+
+    func check() throws {
+        if let error = first.withLock({ $0 }) { throw error }
+    }
+}

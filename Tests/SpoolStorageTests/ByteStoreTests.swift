@@ -1,0 +1,56 @@
+import ByteRanges
+import Foundation
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+@Suite("Where bytes are kept", .timeLimit(.minutes(10)))
+struct ByteStoreTests {
+    @Test("Files in a directory keep the contract", arguments: ByteStoreContract.cases)
+    func files(_ rule: ByteStoreContract.Case) throws {
+        let scratch = try ScratchDirectory()
+        try rule.run(on: FileByteStore(directory: URL(fileURLWithPath: scratch.file("media"))))
+    }
+
+    @Test("Memory keeps the contract", arguments: ByteStoreContract.cases)
+    func memory(_ rule: ByteStoreContract.Case) throws { try rule.run(on: MemoryByteStore()) }
+
+    @Test("The contract finds each fault of a store", arguments: BrokenByteStore.Fault.allCases)
+    func faults(_ fault: BrokenByteStore.Fault) {
+        let broken = ByteStoreContract.cases.filter { rule in
+            do {
+                try rule.run(on: BrokenByteStore(fault))
+                return false
+            } catch {
+                return true
+            }
+        }
+        #expect(!broken.isEmpty, "a store that \(fault) keeps the contract")
+    }
+
+    @Test("What is in memory is counted, and gone when it is removed")
+    func counting() throws {
+        let store = MemoryByteStore()
+        let file = try store.create(String(repeating: "a", count: 32))
+        try [UInt8](repeating: 1, count: 100_000).withUnsafeBytes { try file.write($0, at: 1_000_000) }
+        #expect(store.byteCount == 2 * 65_536)
+        try store.remove(String(repeating: "a", count: 32))
+        #expect(store.byteCount == 0)
+    }
+
+    @Test("The names that are given stay inside the directory, beside what others have put there")
+    func foreignFiles() throws {
+        let scratch = try ScratchDirectory()
+        let store = FileByteStore(directory: URL(fileURLWithPath: scratch.path))
+        _ = try store.create("ab" + String(repeating: "0", count: 30))
+        try "x".write(toFile: scratch.file("ab/notes.txt"), atomically: true, encoding: .utf8)
+        try FileManager.default.createDirectory(atPath: scratch.file("photos"), withIntermediateDirectories: true)
+        try "x".write(toFile: scratch.file("photos/a.media"), atomically: true, encoding: .utf8)
+        var names: [String] = []
+        try store.forEachName {
+            names.append($0)
+            return true
+        }
+        #expect(names == ["ab" + String(repeating: "0", count: 30)])
+    }
+}

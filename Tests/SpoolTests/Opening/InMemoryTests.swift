@@ -1,0 +1,133 @@
+import Foundation
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import Spool
+
+@Suite("Caches in memory, and over stores of one's own", .timeLimit(.minutes(10)))
+struct InMemoryTests {
+    private let song = PatternBytes(seed: 1, length: 300_000)
+
+    private func url(_ path: String) throws -> URL { try #require(URL(string: "http://origin.test/\(path)")) }
+
+    @Test("One in memory keeps what an upstream of one's own brings, by a clock of one's own")
+    func inMemory() async throws {
+        let origin = ScriptedUpstream([
+            "/a": OriginResource(.pattern(song), rules: [.first(2, .status(503))])
+        ])
+        let clock = ManualClock()
+        let url = try url("a")
+        let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
+        let cache = MediaCache.inMemory(upstream: origin, clock: clock, now: { date.withLock { $0 } })
+        try await clock.flowing {
+            try song.verify(try await cache.media(for: url).data(in: 0..<300_000), at: 0)
+            origin.setReachable(false)
+            try song.verify(try await cache.media(for: url).data(in: 0..<300_000), at: 0)
+            let stored = try #require(try await cache.storedResource(for: MediaSource(url: url)))
+            #expect(stored.isComplete)
+            #expect(abs(stored.lastUsed.timeIntervalSince(date.withLock { $0 })) < 1)
+            #expect(cache.readOnlyReason == nil && cache.capacity == 256 << 20)
+            await cache.close()
+        }
+        #expect(clock.now.offset >= RetryPolicy().firstDelay)
+    }
+
+    @Test("One in memory holds its capacity: memory does not grow with what is played")
+    func capacity() async throws {
+        let store = MemoryByteStore()
+        var configuration = MediaCache.Configuration()
+        configuration.capacity = .bytes(1 << 20)
+        configuration.byteStore = store
+        let origin = ScriptedUpstream(
+            Dictionary(uniqueKeysWithValues: (0..<20).map { ("/\($0)", OriginResource(.pattern(song))) }))
+        let cache = MediaCache.inMemory(upstream: origin, configuration: configuration)
+        for index in 0..<20 {
+            try song.verify(try await cache.media(for: try url("\(index)")).data(in: 0..<300_000), at: 0)
+            #expect(cache.storedByteCount <= 1 << 20)
+        }
+        // Pages of 64 KiB, of files that end inside one.
+        #expect(store.byteCount <= (1 << 20) + 4 * 65_536)
+        #expect(cache.storedByteCount > 600_000)
+        try await cache.store.waitUntilIdle()
+        try await cache.store.checkLedger()
+        await cache.close()
+    }
+
+    @Test("What a store in memory has lost since is fetched anew, by a catalog on disk that still names it")
+    func lost() async throws {
+        let scratch = try ScratchDirectory()
+        let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])
+        let directory = URL(fileURLWithPath: scratch.file("cache"))
+        for round in 1...2 {
+            var configuration = MediaCache.Configuration()
+            configuration.byteStore = MemoryByteStore()
+            let cache = MediaCache(directory: directory, upstream: origin, configuration: configuration)
+            try song.verify(try await cache.media(for: try url("a")).data(in: 0..<300_000), at: 0)
+            #expect(origin.log.bytesSent("/a") == Int64(round) * 300_000)
+            await cache.close()
+        }
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/media/00"))
+    }
+
+    @Test("Media may lie in another directory than the catalog, enciphered or not", arguments: [false, true])
+    func elsewhere(isEncrypted: Bool) async throws {
+        let scratch = try ScratchDirectory()
+        let origin = ScriptedUpstream(["/a": OriginResource(.pattern(song))])
+        let media = URL(fileURLWithPath: scratch.file("volume/media"))
+        for _ in 1...2 {
+            var configuration = MediaCache.Configuration()
+            configuration.byteStore = FileByteStore(directory: media)
+            configuration.capacity = .fractionOfVolume(0.5)
+            if isEncrypted { configuration.encryptionKey = EncryptionKey(bytes: Data(repeating: 1, count: 32)) }
+            let cache = MediaCache(
+                directory: URL(fileURLWithPath: scratch.file("cache")), upstream: origin, configuration: configuration)
+            try await cache.open()
+            try song.verify(try await cache.media(for: try url("a")).data(in: 0..<300_000), at: 0)
+            await cache.close()
+        }
+        #expect(origin.log.bytesSent("/a") == 300_000)
+        let files = try FileManager.default.subpathsOfDirectory(atPath: media.path).filter { $0.hasSuffix(".media") }
+        #expect(files.count == 1)
+        #expect(!FileManager.default.fileExists(atPath: scratch.file("cache/media/" + (files.first ?? ""))))
+    }
+
+    @Test("A store that refuses all it is asked leaves media to be played without being kept")
+    func refusing() async throws {
+        var configuration = MediaCache.Configuration()
+        configuration.byteStore = RefusingByteStore()
+        let cache = MediaCache.inMemory(
+            upstream: ScriptedUpstream(["/a": OriginResource(.pattern(song))]), configuration: configuration)
+        try song.verify(try await cache.media(for: try url("a")).data(in: 0..<300_000), at: 0)
+        #expect(cache.storedByteCount == 0)
+        await cache.close()
+    }
+
+    @Test("A part of a volume, free space on it, or reading only, are refused in memory with a sentence")
+    func refused() async throws {
+        var impossible: [MediaCache.Configuration] = Array(repeating: MediaCache.Configuration(), count: 3)
+        impossible[0].capacity = .fractionOfVolume(0.1)
+        impossible[1].minimumFreeSpace = 1
+        impossible[2].isReadOnly = true
+        for configuration in impossible {
+            let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]), configuration: configuration)
+            await #expect {
+                try await cache.open()
+            } throws: {
+                ($0 as? CacheError)?.code == .invalidArgument && ($0 as? CacheError)?.message.contains("memory") == true
+            }
+            await cache.close()
+        }
+    }
+}
+
+/// A store of an app's own, on something that is gone.
+private struct RefusingByteStore: ByteStore {
+    private let error = CacheError.storage("the card has been taken out", underlying: POSIXError(.EIO))
+
+    func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? { throw error }
+    func create(_ name: String) throws(CacheError) -> any StoredFile { throw error }
+    func remove(_ name: String) throws(CacheError) -> Bool { throw error }
+    func forEachName(_ body: (String) throws -> Bool) throws { throw error }
+    func space() throws(CacheError) -> VolumeSpace? { nil }
+}
