@@ -232,9 +232,9 @@ let package = Package(
         .testTarget(
             name: "SpoolSourcesTests",
             dependencies: [
-                "Spool", "SpoolHTTP", "SpoolOrigin", "SpoolSources", "SpoolTesting",
+                "Spool", "SpoolAVFoundation", "SpoolHTTP", "SpoolOrigin", "SpoolSources", "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]
+            ] + standInAVFoundation
         ),
         .testTarget(
             name: "PlayerTests",

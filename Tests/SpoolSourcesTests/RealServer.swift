@@ -13,15 +13,19 @@ final class RealServer: @unchecked Sendable {
 
     /// Starts it and waits until it responds.
     ///
-    /// - Parameter arguments: Its arguments, for a port that was free a moment ago.
+    /// - Parameters:
+    ///   - arguments: Its arguments, for a port that was free a moment ago.
+    ///   - environment: Its environment beside this process's, for that port.
     /// - Throws: What keeps it from starting; ``Gone`` if it ends.
-    init(_ path: String, environment: [String: String] = [:], _ arguments: (Int) throws -> [String]) async throws {
+    init(
+        _ path: String, _ arguments: (Int) throws -> [String], environment: (Int) -> [String: String] = { _ in [:] }
+    ) async throws {
         let finder = try await OriginServer.start([:])
         port = finder.port
         await finder.stop()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = try arguments(port)
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.environment = ProcessInfo.processInfo.environment.merging(environment(port)) { $1 }
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

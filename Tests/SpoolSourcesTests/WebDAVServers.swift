@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// The WebDAV servers that tests run: each over a folder, for the user “u” with the password “pass w”.
+/// The WebDAV servers that tests run: each over a folder, for the user “u” with the password “pass w” at first.
 enum WebDAVServers: String, CaseIterable, Sendable {
     case rclone, nginx, apache2
 
@@ -17,13 +17,12 @@ enum WebDAVServers: String, CaseIterable, Sendable {
     func start(over folder: String, in scratch: ScratchDirectory) async throws -> RealServer {
         let state = scratch.file(rawValue)
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
-        // SHA-1, as both servers read it.
-        try "u:{SHA}JjQiymR4L3aM36gne9ylFYi1fT0=\n".write(toFile: state + "/users", atomically: true, encoding: .utf8)
+        try setPassword(.first, in: scratch)
         return try await RealServer(path ?? "") { port in
             switch self {
             case .rclone:
                 return [
-                    "serve", "webdav", "--addr", "127.0.0.1:\(port)", "--user", "u", "--pass", "pass w", "--etag-hash",
+                    "serve", "webdav", "--addr", "127.0.0.1:\(port)", "--htpasswd", state + "/users", "--etag-hash",
                     "MD5", folder,
                 ]
             case .nginx:
@@ -36,6 +35,22 @@ enum WebDAVServers: String, CaseIterable, Sendable {
                 return ["-X", "-f", file]
             }
         }
+    }
+
+    /// The user's passwords: SHA-1, as all servers read it.
+    enum Password: String {
+        /// “pass w”
+        case first = "JjQiymR4L3aM36gne9ylFYi1fT0="
+        /// “new w”
+        case second = "RWxB7JRJWt2LIS3KkyPARCVVxFA="
+    }
+
+    /// From now on a running server takes this password, and no other.
+    func setPassword(_ password: Password, in scratch: ScratchDirectory) throws {
+        let users = scratch.file(rawValue) + "/users"
+        try "u:{SHA}\(password.rawValue)\n".write(toFile: users, atomically: true, encoding: .utf8)
+        // The server may run as another user.
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: users)
     }
 
     private static func nginx(_ port: Int, _ folder: String, _ state: String) -> String {

@@ -1,0 +1,150 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import SpoolSources
+import SpoolTesting
+import Synchronization
+import Testing
+
+/// Clouds in a real player, at servers that others have written, whose passwords change and links expire while it plays.
+@Suite("Clouds in a real player", .timeLimit(.minutes(10)), .serialized)
+@MainActor
+struct CloudPlayTests {
+    private static let seconds = 60
+
+    /// Small requests, so that a seek really leaves holes in media of a few hundred kilobytes.
+    private func cache(_ now: @escaping @Sendable () -> Date) -> MediaCache {
+        var configuration = MediaCache.Configuration()
+        configuration.readAhead.firstRequest = 64 << 10
+        configuration.readAhead.largestRequest = 64 << 10
+        configuration.readAhead.window = 128 << 10
+        return MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: configuration, now: now)
+    }
+
+    /// Plays two files at once with seeks, calls `change` in between, and plays both to their ends; no byte is wrong, and
+    /// each comes once.
+    private func play(
+        _ sources: [MediaSource], of bytes: Data, now: @escaping @Sendable () -> Date = { Date() },
+        _ change: () async throws -> Void
+    ) async throws {
+        let cache = cache(now)
+        let plays = sources.map { CloudPlay($0, in: cache) }
+        for play in plays { #expect(await play.seek(to: 2)) }
+        let before = cache.statistics.bytesFromOrigin
+        try await change()
+        for target in [50, 25, 55] as [Double] {
+            async let first = plays[0].seek(to: target)
+            async let second = plays[1].seek(to: target)
+            #expect(await (first, second) == (true, true), "to \(target)")
+        }
+        for play in plays { #expect(await play.end() == nil) }
+        let length = Int64(bytes.count)
+        #expect(before < length, "too much had come before anything changed")
+        #expect(cache.statistics.bytesFromOrigin > before)
+        for source in sources { #expect(try await cache.media(for: source).data(in: 0..<length) == bytes) }
+        #expect(cache.statistics.bytesFromOrigin == 2 * length)
+        await cache.close()
+    }
+
+    @Test(
+        "WebDAV plays on when the password changes, and the new one is asked for once",
+        .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
+    func webDAV(kind: WebDAVServers) async throws {
+        let scratch = try ScratchDirectory()
+        let file = try await SampleMedia.wav.file(seconds: Self.seconds)
+        let root = scratch.file("files")
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        for name in ["a.wav", "b.wav"] {
+            try FileManager.default.copyItem(atPath: file.path, toPath: "\(root)/\(name)")
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: "\(root)/\(name)")
+        }
+        for folder in [scratch.path, root] {
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder)
+        }
+        let server = try await kind.start(over: root, in: scratch)
+        let password = Mutex("pass w")
+        let questions = Mutex<[MediaSource.Reason]>([])
+        let account = HeaderSource { reason in
+            questions.withLock { $0.append(reason) }
+            let credentials = Data("u:\(password.withLock { $0 })".utf8).base64EncodedString()
+            return HeaderSource.Fields([.authorization: "Basic \(credentials)"])
+        }
+        let cloud = WebDAV(at: server.url(""), account: account, over: HTTPUpstream.standard())
+        try await play(["a.wav", "b.wav"].map(cloud.media), of: Data(contentsOf: file)) {
+            #expect(questions.withLock { $0.count } == 1)
+            // In this order: who is refused finds the new one.
+            password.withLock { $0 = "new w" }
+            try kind.setPassword(.second, in: scratch)
+        }
+        // Many transfers were refused; the account was asked for the new password by one of them.
+        #expect(questions.withLock { $0.count } == 2)
+    }
+
+    @Test(
+        "S3 plays on when its links expire: those by this device's clock, and those that the server refuses before",
+        .enabled(if: !S3Server.present.isEmpty, "no S3 server is installed"), arguments: S3Server.present,
+        [false, true])
+    func s3(kind: S3Server, isClockSlow: Bool) async throws {
+        let scratch = try ScratchDirectory()
+        let bytes = try Data(contentsOf: await SampleMedia.wav.file(seconds: Self.seconds))
+        let server = try await kind.start(in: scratch)
+        try await S3Server.put("films", Data(), at: server)
+        for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
+        let questions = Mutex<[MediaSource.Reason]>([])
+        // A link that lasts twelve seconds lasts one or two at a server whose clock is ten ahead: it goes by whole ones.
+        let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
+        let bucket = try S3Bucket(
+            "films", region: "us-east-1", endpoint: server.url(""), addressing: .path, lifetime: isClockSlow ? 12 : 3,
+            now: now
+        ) { reason in
+            questions.withLock { $0.append(reason) }
+            return S3Server.credentials
+        }
+        try await play(["a b.wav", "c.wav"].map(bucket.media), of: bytes, now: now) {
+            try await Task.sleep(for: .seconds(3.5))
+        }
+        let isRefused = isClockSlow && kind.checksSignatures
+        let reasons = questions.withLock { $0 }
+        #expect(isRefused ? reasons.count >= 2 : reasons.count == 1, "\(reasons)")
+    }
+}
+
+/// A play of one item, as fast as a few times its speed, without picture and sound.
+@MainActor private final class CloudPlay {
+    let player: AVPlayer
+    private let endings: AsyncStream<Void>
+    private var tokens: [any NSObjectProtocol] = []
+
+    init(_ source: MediaSource, in cache: MediaCache) {
+        let item = AVPlayerItem(caching: source, in: cache)
+        let (stream, continuation) = AsyncStream<Void>.makeStream()
+        endings = stream
+        for name in [Notification.Name.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime] {
+            tokens.append(
+                NotificationCenter.default.addObserver(forName: name, object: item, queue: nil) { _ in
+                    continuation.yield(())
+                })
+        }
+        player = AVPlayer(playerItem: item)
+        player.headless = AVPlayer.HeadlessMode(speed: 5)
+        player.play()
+    }
+
+    func seek(to seconds: Double) async -> Bool {
+        await player.seek(to: CMTime(seconds: seconds, preferredTimescale: 600))
+    }
+
+    /// Waits for the end, and ends the play.
+    ///
+    /// - Returns: Why it failed, if it did.
+    func end() async -> (any Error)? {
+        for await _ in endings { break }
+        tokens.forEach(NotificationCenter.default.removeObserver)
+        defer { player.replaceCurrentItem(with: nil) }
+        return player.currentItem?.error
+    }
+}
+#endif
