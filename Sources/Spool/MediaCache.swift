@@ -109,7 +109,10 @@ public final class MediaCache: Sendable {
         }
         context = CacheContext(
             configuration: configuration, upstream: upstream, opening: opening,
-            conductor: Conductor(connectionsPerOrigin: configuration.connectionsPerOrigin), events: events,
+            conductor: Conductor(
+                connectionsPerOrigin: configuration.connectionsPerOrigin, clock: clock,
+                executor: executor.executor(for: .background)),
+            events: events,
             clock: clock, executor: executor)
     }
 

@@ -1,24 +1,39 @@
 import Foundation
+import SpoolStorage
 import Synchronization
 
 /// Sees what no single resource can: which origins there are and how they do, and whether a player waits anywhere.
 ///
-/// Playback goes before preloading, also across resources: while a player waits on one, what others preload is held.
-/// It starts nothing itself.
+/// Playback goes before preloading, also across resources: while a player waits on one, and until none has waited for a
+/// second, what others preload is held. A player that takes each byte as it comes would else have to share the line with
+/// them whenever it plays what it has just got. It starts nothing itself.
 final class Conductor: Sendable {
     private struct State {
         var origins: [String: OriginState] = [:]
         var waitingPlayers = 0
+        /// Until when, by the clock, preloads are held though no player waits.
+        var quietAt: Duration?
+        /// Whether something waits for that.
+        var isTimed = false
         /// Who preloads, and is told when to yield, in the order in which they began.
         var preloading: [(holder: ObjectIdentifier, tell: @Sendable () -> Void)] = []
     }
 
     /// Origins kept in mind; when there are more, all are forgotten.
     private static let originLimit = 1024
+    /// How long no player has to have waited before what is preloaded goes on.
+    private static let quietTime = Duration.seconds(1)
     private let connectionsPerOrigin: Int
+    private let clock: CacheClock
+    private let executor: any TaskExecutor
     private let state = Mutex(State())
 
-    init(connectionsPerOrigin: Int) { self.connectionsPerOrigin = connectionsPerOrigin }
+    /// - Parameter executor: Where it waits for a second to pass.
+    init(connectionsPerOrigin: Int, clock: CacheClock, executor: any TaskExecutor) {
+        self.connectionsPerOrigin = connectionsPerOrigin
+        self.clock = clock
+        self.executor = executor
+    }
 
     /// The origin that serves `url`: scheme, host and port (RFC 6454 §4).
     func origin(of url: URL) -> OriginState {
@@ -35,20 +50,43 @@ final class Conductor: Sendable {
         }
     }
 
-    /// Whether a player waits for bytes anywhere.
-    var isPlaybackWaiting: Bool { state.withLock { $0.waitingPlayers > 0 } }
+    /// Whether a player waits for bytes anywhere, or has done so a moment ago.
+    var holdsPreloads: Bool { state.withLock { $0.waitingPlayers > 0 || $0.quietAt != nil } }
 
     /// A resource's players began to wait, or none of them does any more.
     func playbackWaits(_ isWaiting: Bool) {
-        let told = state.withLock { state -> [@Sendable () -> Void] in
-            let before = state.waitingPlayers > 0
+        let (told, isToBeTimed) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
+            let held = state.waitingPlayers > 0 || state.quietAt != nil
             state.waitingPlayers += isWaiting ? 1 : -1
-            return before == (state.waitingPlayers > 0) ? [] : state.preloading.map(\.tell)
+            // Where nobody preloads there is nothing to hold, and the next who does begins at once.
+            guard state.waitingPlayers == 0, !state.preloading.isEmpty else {
+                return (held ? [] : state.preloading.map(\.tell), false)
+            }
+            state.quietAt = clock.elapsed() + Self.quietTime
+            defer { state.isTimed = true }
+            return ([], !state.isTimed)
         }
         for tell in told { tell() }
+        if isToBeTimed { Task(executorPreference: executor) { await self.waitForQuiet() } }
     }
 
-    /// `holder` preloads from now on: `changed` is called whenever ``isPlaybackWaiting`` is another.
+    /// Waits until no player has waited for long enough, and tells who preloads.
+    private func waitForQuiet() async {
+        while true {
+            let rest = state.withLock { state in (state.quietAt ?? .zero) - clock.elapsed() }
+            if rest > .zero { try? await clock.sleep(rest) }  // Nobody cancels it.
+            let told = state.withLock { state -> [@Sendable () -> Void]? in
+                guard (state.quietAt ?? .zero) <= clock.elapsed() else { return nil }
+                (state.quietAt, state.isTimed) = (nil, false)
+                return state.waitingPlayers > 0 ? [] : state.preloading.map(\.tell)
+            }
+            guard let told else { continue }
+            for tell in told { tell() }
+            return
+        }
+    }
+
+    /// `holder` preloads from now on: `changed` is called whenever ``holdsPreloads`` is another.
     func beginPreloading(_ holder: AnyObject, changed: @escaping @Sendable () -> Void) {
         state.withLock { $0.preloading.append((ObjectIdentifier(holder), changed)) }
         changed()

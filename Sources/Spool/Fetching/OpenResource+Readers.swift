@@ -188,7 +188,7 @@ extension OpenResource {
         else { return }
         let conductor = context.conductor
         conductor.beginPreloading(self) { [weak self] in
-            self?.scheduler.feed { $0.machine.setYielding(conductor.isPlaybackWaiting) }
+            self?.scheduler.feed { $0.machine.setYielding(conductor.holdsPreloads) }
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import SpoolTesting
 import Synchronization
 import Testing
 
@@ -6,11 +7,17 @@ import Testing
 
 @Suite("The conductor")
 struct ConductorTests {
+    private let clock = ManualClock()
+
+    private func conductor() -> Conductor {
+        Conductor(connectionsPerOrigin: 8, clock: CacheClock(clock: clock), executor: globalConcurrentExecutor)
+    }
+
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
     @Test("Knows an origin by scheme, host and port, in any case")
     func origins() throws {
-        let conductor = Conductor(connectionsPerOrigin: 8)
+        let conductor = conductor()
         let origin = conductor.origin(of: try url("https://Media.example/a?x=1"))
         #expect(conductor.origin(of: try url("https://media.example:443/b")) === origin)
         #expect(conductor.origin(of: try url("http://media.example/a")) !== origin)
@@ -19,30 +26,55 @@ struct ConductorTests {
 
     @Test("What was measured of the line to an origin outlives the resource that it was measured on")
     func line() throws {
-        let conductor = Conductor(connectionsPerOrigin: 8)
+        let conductor = conductor()
         _ = conductor.origin(of: try url("http://a.example/1")).note(bytes: 1_000_000, seconds: 1)
         #expect(conductor.origin(of: try url("http://a.example/2")).link.bytesPerSecond == 1_000_000)
         #expect(conductor.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
 
-    @Test("Who preloads hears when a player begins to wait anywhere, and when none does any more")
-    func yielding() {
-        let conductor = Conductor(connectionsPerOrigin: 8)
+    @Test("Who preloads hears when a player begins to wait anywhere, and when none has waited for a second")
+    func yielding() async throws {
+        let conductor = conductor()
         let holder = NSObject()
-        let heard = Mutex<[Bool]>([])
-        conductor.beginPreloading(holder) { heard.withLock { $0.append(conductor.isPlaybackWaiting) } }
+        let (stream, heard) = AsyncStream<Bool>.makeStream()
+        var changes = stream.makeAsyncIterator()
+        conductor.beginPreloading(holder) { heard.yield(conductor.holdsPreloads) }
+        #expect(await changes.next() == false)
         conductor.playbackWaits(true)
+        #expect(await changes.next() == true)
         conductor.playbackWaits(true)
         conductor.playbackWaits(false)
         conductor.playbackWaits(false)
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(900))
+        #expect(conductor.holdsPreloads)
+        // Another wait, and the second begins anew; no second timer does.
+        conductor.playbackWaits(true)
+        conductor.playbackWaits(false)
+        clock.advance(by: .milliseconds(100))
+        try await clock.waitForSleepers(1)
+        #expect(conductor.holdsPreloads)
+        clock.advance(by: .milliseconds(900))
+        #expect(await changes.next() == false)
+        #expect(!conductor.holdsPreloads)
+        conductor.playbackWaits(true)
+        #expect(await changes.next() == true)
         conductor.endPreloading(holder)
+        heard.finish()
+        #expect(await changes.next() == nil)
+    }
+
+    @Test("Who begins to preload when no player waits begins at once")
+    func afterwards() {
+        let conductor = conductor()
         conductor.playbackWaits(true)
-        #expect(heard.withLock { $0 } == [false, true, false])
+        conductor.playbackWaits(false)
+        #expect(!conductor.holdsPreloads)
     }
 
     @Test("Those who preload hear in the order in which they began")
     func order() {
-        let conductor = Conductor(connectionsPerOrigin: 8)
+        let conductor = conductor()
         let holders = (0..<20 as Range<Int>).map { _ in NSObject() }
         let heard = Mutex<[Int]>([])
         for (number, holder) in holders.enumerated() {
