@@ -12,7 +12,7 @@ enum SpoolBenchmarks {
             .policies,
         ]
         #if os(Linux)
-        all += [.besideLeaving, .besideStart]
+        all += [.besideLeaving, .besideStart, .besidePreloading]
         #endif
         return all
     }()
