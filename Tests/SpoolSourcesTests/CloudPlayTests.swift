@@ -104,7 +104,7 @@ struct CloudPlayTests {
             return S3Server.credentials
         }
         try await play(["a b.wav", "c.wav"].map(bucket.media), of: bytes, now: now) {
-            try await Task.sleep(for: .seconds(3.5))
+            try await Task.sleep(for: .seconds(3.5))  // A link expires by the real server's clock.
         }
         let isRefused = isClockSlow && kind.checksSignatures
         let reasons = questions.withLock { $0 }

@@ -1,15 +1,13 @@
 import Foundation
-import HTTPTypes
 import Spool
 import SpoolHTTP
 import SpoolSources
+import SpoolTesting
 import Testing
 
 /// The sources beside servers that others have written.
 @Suite("Sources at real servers", .timeLimit(.minutes(5)))
 struct RealServerTests {
-    static let moto = RealServer.path(of: "moto_server")
-
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
     /// Reads here and there, then all: no byte is wrong, and each comes once.
@@ -23,26 +21,14 @@ struct RealServerTests {
         await cache.close()
     }
 
-    @Test("S3 at moto, with ranges as Amazon's", .enabled(if: moto != nil, "moto is not installed"))
+    @Test("S3 at moto, with ranges as Amazon's", .enabled(if: S3Server.moto.path != nil, "moto is not installed"))
     func s3AtMoto() async throws {
-        let server = try await RealServer(try #require(Self.moto)) { ["-H", "127.0.0.1", "-p", "\($0)"] }
-        let upstream = HTTPUpstream.standard()
-        for (path, body) in [("films", Data()), ("films/a%20b.mp4", bytes)] {
-            var request = UpstreamRequest(url: server.url(path))
-            request.method = .put
-            request.headerFields[.contentLength] = "\(body.count)"
-            request.headerFields[.authorization] =
-                "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-            request.body = UpstreamBody(
-                AsyncStream<Data> {
-                    $0.yield(body); $0.finish()
-                })
-            let response = try await upstream.open(request)
-            #expect(response.head.status.code == 200)
-        }
+        let server = try await S3Server.moto.start(in: ScratchDirectory())
+        try await S3Server.put("films", Data(), at: server)
+        try await S3Server.put("films/a%20b.mp4", bytes, at: server)
         let bucket = try S3Bucket("films", region: "us-east-1", endpoint: server.url(""), addressing: .path) { _ in
             .init(accessKeyID: "a", secretAccessKey: "b", sessionToken: "t/+=")
         }
-        try await play(bucket.media("a b.mp4"), upstream)
+        try await play(bucket.media("a b.mp4"), HTTPUpstream.standard())
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Playback goes before preloading, also across resources: while a player waits on one, and until none has waited for a
 /// second, what others preload is held. A player that takes each byte as it comes would else have to share the line with
-/// them whenever it plays what it has just got. It starts nothing itself.
+/// them whenever it plays what it has just got. It starts no transfer itself.
 final class Conductor: Sendable {
     private struct State {
         var origins: [String: OriginState] = [:]
@@ -74,7 +74,9 @@ final class Conductor: Sendable {
     private func waitForQuiet() async {
         while true {
             let rest = state.withLock { state in (state.quietAt ?? .zero) - clock.elapsed() }
-            if rest > .zero { try? await clock.sleep(rest) }  // Nobody cancels it.
+            if rest > .zero, (try? await clock.sleep(rest)) == nil {  // Cancelled, which nobody does: they go on at once.
+                state.withLock { $0.quietAt = .zero }
+            }
             let told = state.withLock { state -> [@Sendable () -> Void]? in
                 guard (state.quietAt ?? .zero) <= clock.elapsed() else { return nil }
                 (state.quietAt, state.isTimed) = (nil, false)

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A file that is opened when its bytes are wanted, by its path, and may be closed between two uses.
+/// A file that is opened when its bytes are wanted, and may be closed between two uses.
 ///
 /// Any thread may call. A descriptor that somebody holds stays open; so does what it shows, also if the file is removed.
 package final class PooledFile: Sendable {

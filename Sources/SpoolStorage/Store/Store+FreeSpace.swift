@@ -11,8 +11,7 @@ extension Store {
             repeat {
                 guard let self else { return }
                 work.start(in: .maintenance) { [weak self] in await self?.leaveFreeSpace() }
-                // Cancelled: the store is being closed.
-            } while (try? await clock.sleep(.seconds(10))) != nil
+            } while (try? await clock.sleep(.seconds(10))) != nil  // Cancelled: the store is being closed.
         }
         watching.withLock { $0 = timer }
     }
