@@ -325,7 +325,7 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
-        var random = SplitMix(state: seed)
+        var random = SplitMix(seed)
         _ = await driver.requestContentInformation().ending()
         var open: [(ResourceLoaderDriver.Request, Int64)] = []
         for _ in 0..<40 {
@@ -450,19 +450,6 @@ struct CachingResourceLoaderTests {
     private func failure(of request: ResourceLoaderDriver.Request) async -> NSError? {
         guard case .failed(let error) = await request.ending() else { return nil }
         return error as NSError
-    }
-}
-
-/// Random numbers that come out the same in every run.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 #endif

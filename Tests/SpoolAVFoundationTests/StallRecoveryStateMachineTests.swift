@@ -1,3 +1,4 @@
+import SpoolTesting
 import Testing
 
 @testable import SpoolAVFoundation
@@ -111,7 +112,7 @@ struct StallRecoveryStateMachineTests {
 
     @Test("Whatever happens, nothing plays on after the last pause was the app's", arguments: 0..<50)
     func random(seed: UInt64) {
-        var random = SplitMix64(seed)
+        var random = SplitMix(seed)
         var machine = playing()
         let inputs: [Machine.Input] = [
             .rateChanged(.unknown), .stallAnnounced, .bytesCame, .tick, .tick, .ended,
@@ -126,18 +127,5 @@ struct StallRecoveryStateMachineTests {
         for input in inputs {
             #expect(machine.handle(input, now(.paused, rate: 0, dry: true)) == [])
         }
-    }
-}
-
-private struct SplitMix64 {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        return mixed ^ (mixed >> 31)
     }
 }
