@@ -17,6 +17,8 @@ final class Conductor: Sendable {
         var isTimed = false
         /// Who preloads, and is told when to yield, in the order in which they began.
         var preloading: [(holder: ObjectIdentifier, tell: @Sendable () -> Void)] = []
+
+        var holdsPreloads: Bool { waitingPlayers > 0 || quietAt != nil }
     }
 
     /// Origins kept in mind; when there are more, all are forgotten.
@@ -51,20 +53,21 @@ final class Conductor: Sendable {
     }
 
     /// Whether a player waits for bytes anywhere, or has done so a moment ago.
-    var holdsPreloads: Bool { state.withLock { $0.waitingPlayers > 0 || $0.quietAt != nil } }
+    var holdsPreloads: Bool { state.withLock { $0.holdsPreloads } }
 
     /// A resource's players began to wait, or none of them does any more.
     func playbackWaits(_ isWaiting: Bool) {
         let (told, isToBeTimed) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
-            let held = state.waitingPlayers > 0 || state.quietAt != nil
+            let held = state.holdsPreloads
             state.waitingPlayers += isWaiting ? 1 : -1
+            var isToBeTimed = false
             // Where nobody preloads there is nothing to hold, and the next who does begins at once.
-            guard state.waitingPlayers == 0, !state.preloading.isEmpty else {
-                return (held ? [] : state.preloading.map(\.tell), false)
+            if !isWaiting, state.waitingPlayers == 0, !state.preloading.isEmpty {
+                state.quietAt = clock.elapsed() + Self.quietTime
+                isToBeTimed = !state.isTimed
+                state.isTimed = true
             }
-            state.quietAt = clock.elapsed() + Self.quietTime
-            defer { state.isTimed = true }
-            return ([], !state.isTimed)
+            return (held == state.holdsPreloads ? [] : state.preloading.map(\.tell), isToBeTimed)
         }
         for tell in told { tell() }
         if isToBeTimed { Task(executorPreference: executor) { await self.waitForQuiet() } }
@@ -74,7 +77,7 @@ final class Conductor: Sendable {
     private func waitForQuiet() async {
         while true {
             let rest = state.withLock { state in (state.quietAt ?? .zero) - clock.elapsed() }
-            if rest > .zero, (try? await clock.sleep(rest)) == nil {  // Cancelled, which nobody does: they go on at once.
+            if rest > .zero, (try? await clock.sleep(rest)) == nil {  // Nobody cancels it; else they go on at once.
                 state.withLock { $0.quietAt = .zero }
             }
             let told = state.withLock { state -> [@Sendable () -> Void]? in
