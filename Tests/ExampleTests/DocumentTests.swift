@@ -10,7 +10,7 @@ struct DocumentTests {
         let document = try String(contentsOf: root.appending(path: "docs/examples.md"), encoding: .utf8)
         let folder = root.appending(path: "Examples").path
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".swift") }
-        #expect(names.count == 18)
+        #expect(names.count == 19)
         for name in names.sorted() {
             let program = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
             #expect(document.contains("```swift\n\(program)```\n"), "\(name) is not shown as it is")

@@ -3,7 +3,6 @@ import AVFoundation
 import Foundation
 import Spool
 import SpoolTesting
-import Synchronization
 import Testing
 
 @testable import SpoolAVFoundation
@@ -11,30 +10,6 @@ import Testing
 @Suite("A network that is gone", .timeLimit(.minutes(10)))
 struct LostNetworkTests {
     private static let length: Int64 = 3_000_000
-
-    /// An origin behind a line that can be cut.
-    private final class CutLine: Upstream {
-        private let upstream: MemoryUpstream
-        private let state = Mutex((isCut: false, asked: 0))
-
-        init(_ upstream: MemoryUpstream) { self.upstream = upstream }
-
-        var isCut: Bool {
-            get { state.withLock { $0.isCut } }
-            set { state.withLock { $0.isCut = newValue } }
-        }
-        /// Requests that met the cut.
-        var failures: Int { state.withLock { $0.asked } }
-
-        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            let isCut = state.withLock { state in
-                if state.isCut { state.asked += 1 }
-                return state.isCut
-            }
-            if isCut { throw UpstreamError(.unreachable, "no network") }
-            return try await upstream.open(request)
-        }
-    }
 
     private struct Stage {
         let folder: ScratchFolder

@@ -48,6 +48,15 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// What playlists are played through.
     let server: (any MediaServer)?
     private var path: NetworkPath?
+    private let progress = Mutex(Progress())
+
+    /// How far the loader has come, for whoever looks from another thread.
+    struct Progress: Sendable {
+        /// Bytes that were handed to the player, all requests together.
+        var delivered: Int64 = 0
+        /// Whether a request waits for the network to come back.
+        var waitsForNetwork = false
+    }
 
     /// A loader of a media file in a cache. Costs nothing until the player asks.
     ///
@@ -180,6 +189,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
+    /// How far it has come. From any thread.
+    var progressNow: Progress { progress.withLock { $0 } }
+
+    private func noteLosses() {
+        let waits = requests.values.contains { $0.losses > 0 }
+        progress.withLock { $0.waitsForNetwork = waits }
+    }
+
     private var isDelivering: Bool {
         requests.values.contains { $0.machine.owesBytes && !$0.machine.isSuspended }
     }
@@ -245,7 +262,10 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     /// Hands bytes over; how long to wait before the next, or nil when nobody wants more of this reader.
     private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Duration? {
-        requests[id]?.losses = 0
+        if let request = requests[id], request.losses > 0 {
+            request.losses = 0
+            noteLosses()
+        }
         feed(id, bytes: chunk.data) {
             $0.received(offset: chunk.offset, count: chunk.data.count, token: token)
         }
@@ -265,6 +285,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         if path == nil { path = NetworkPath { [weak self] in self?.networkReturned() } }
         request.reader = nil
         request.losses += 1
+        noteLosses()
         let (id, delay) = (request.id, Duration.seconds(1 << min(request.losses - 1, 3)))
         Task { [weak self, queue, clock] in
             // Nobody cancels this task; a clock that fails only makes it earlier.
@@ -302,6 +323,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let start = bytes.startIndex + range.lowerBound
                 let part = range.count == bytes.count ? bytes : bytes[start..<start + range.count]
                 request.request.dataRequest?.respond(with: part)
+                progress.withLock { $0.delivered += Int64(range.count) }
                 for waiter in waiters.delivered(Int64(range.count)) { waiter.resume(returning: true) }
             case .finish:
                 request.request.finishLoading()
@@ -327,6 +349,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     private func remove(_ request: LoadingRequest) {
         requests[request.id] = nil
+        if request.losses > 0 { noteLosses() }
         if !isDelivering {
             for waiter in waiters.removeAll() { waiter.resume(returning: false) }
         }

@@ -1,0 +1,144 @@
+#if canImport(AVFoundation) && !os(watchOS)
+import AVFoundation
+import Foundation
+import Spool
+
+extension CachingPlayer {
+    /// Looks whenever something may have changed, and now and then without a reason.
+    func listen() {
+        tokens = [
+            NotificationToken(.AVPlayerItemDidPlayToEndTime) { [weak self] notification in
+                guard let item = notification.object as? AVPlayerItem else { return }
+                let id = ObjectIdentifier(item)
+                Task { @MainActor in self?.itemEnded(id) }
+            }
+        ]
+        playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.look() }
+    }
+
+    private func watchOn() {
+        guard watch == nil else { return }
+        watch = Task { [weak self, clock] in
+            while let pause = self?.lookAgain() {
+                do { try await clock.sleep(for: pause) } catch { return }
+            }
+        }
+    }
+
+    /// One round of the watch; how long to wait for the next, nil if there is nothing to watch.
+    private func lookAgain() -> Duration? {
+        look()
+        guard queue.current != nil else {
+            watch = nil
+            return nil
+        }
+        return isMeantToPlay || status.isWaiting ? .milliseconds(250) : .seconds(1)
+    }
+
+    /// Goes by what the player says of itself now.
+    func look() {
+        guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
+        heedRate(item)
+        seekIfReady()
+        recover(item)
+        if let item = queue.item { tell(item) }
+        watchOn()
+    }
+
+    private func lookAtNothing() {
+        forgetSeeks()
+        stored?.cancel()
+        stored = nil
+        (status, error, time, duration) = (.idle, nil, 0, nil)
+        (bufferedRanges, storedRanges) = ([], [])
+    }
+
+    /// Another entry plays, or the same from its beginning, or nothing.
+    func playBegan() {
+        forgetSeeks()
+        recovery.begin()
+        (isPlain, hasEnded, error) = (false, false, nil)
+        (time, duration, bufferedRanges, storedRanges) = (0, nil, [], [])
+        watchStored()
+        if isMeantToPlay, queue.current != nil { avPlayer.rate = wantedRate }
+        look()
+    }
+
+    private func itemEnded(_ id: ObjectIdentifier) {
+        guard let item = queue.item, ObjectIdentifier(item) == id, queue.following == nil else { return }
+        (hasEnded, isMeantToPlay) = (true, false)
+        look()
+    }
+
+    /// What others have done to the rate is what they want.
+    private func heedRate(_ item: AVPlayerItem) {
+        guard item.status == .readyToPlay, !seeking.holdsPlayback else { return }
+        if avPlayer.rate > 0 {
+            (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
+        } else if isMeantToPlay, !hasEnded {
+            // A cached item's rate is 0 for a moment when it has run dry; who minds the stall knows which it is.
+            isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
+        }
+    }
+
+    // MARK: Telling
+
+    private func tell(_ item: AVPlayerItem) {
+        let seconds = item.duration.isNumeric ? item.duration.seconds : nil
+        if duration != seconds { duration = seconds }
+        if seeking.target == nil, item.status == .readyToPlay {
+            let now = item.currentTime()
+            if now.isNumeric, time != now.seconds { time = now.seconds }
+        }
+        let buffered = fractions(item.loadedTimeRanges, of: seconds)
+        if bufferedRanges != buffered { bufferedRanges = buffered }
+        if item.status == .failed { error = item.error }
+        let status = status(of: item)
+        if status == .playing, error != nil { error = nil }
+        if self.status != status { self.status = status }
+    }
+
+    private func status(of item: AVPlayerItem) -> Status {
+        if recovery.hasGivenUp { return .failed }
+        if hasEnded { return .ended }
+        let isReady = item.status == .readyToPlay
+        if isReady, isMeantToPlay, avPlayer.timeControlStatus == .playing { return .playing }
+        switch recovery.waiting {
+        case .network: return .waitingForNetwork
+        case .retry: return .retrying
+        case .nothing: break
+        }
+        guard isReady else { return .loading }
+        return isMeantToPlay ? .buffering : .paused
+    }
+
+    private func fractions(_ ranges: [NSValue], of duration: Double?) -> [ClosedRange<Double>] {
+        guard let duration, duration > 0 else { return [] }
+        return ranges.compactMap { value in
+            let range = value.timeRangeValue
+            let (start, end) = (range.start.seconds / duration, range.end.seconds / duration)
+            guard start.isFinite, end.isFinite else { return nil }
+            return min(max(start, 0), 1)...max(min(max(start, 0), 1), min(end, 1))
+        }
+    }
+
+    /// Follows what the cache has of the current media.
+    private func watchStored() {
+        stored?.cancel()
+        guard let media = queue.item?.cachingAsset?.media else { return }
+        stored = Task { [weak self] in
+            for await state in media.states {
+                guard !Task.isCancelled else { return }
+                self?.tell(state)
+            }
+        }
+    }
+
+    private func tell(_ state: ResourceState) {
+        guard let length = state.length, length > 0 else { return }
+        let whole = Double(length)
+        let ranges = state.storedRanges.map { Double($0.lowerBound) / whole...Double($0.upperBound) / whole }
+        if storedRanges != ranges { storedRanges = ranges }
+    }
+}
+#endif

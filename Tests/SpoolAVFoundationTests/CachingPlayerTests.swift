@@ -1,0 +1,161 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("A player that keeps playing", .timeLimit(.minutes(10)))
+@MainActor
+struct CachingPlayerTests {
+    typealias Pattern = AVAssetResourceLoader.PlayerPattern
+
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    /// A minute of music behind a line, and a player that is some times as fast.
+    private func stage(
+        speed: Double = 50, pattern: Pattern = .friendly
+    ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
+        let upstream = MemoryUpstream(["/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60))])
+        let line = CutLine(upstream)
+        let cache = try await folder.cache(line) { configuration in
+            cuttingAtOnce(&configuration)
+            configuration.readAhead.firstRequest = 64 << 10
+            configuration.readAhead.largestRequest = 64 << 10
+            configuration.readAhead.window = 64 << 10
+        }
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = AVPlayer.HeadlessMode(speed: speed)
+        let player = CachingPlayer(in: cache, avPlayer: avPlayer)
+        player.queue.makeItem = { asset in
+            asset.resourceLoader.playerPattern = pattern
+            // A player that gives up soon, so that a short loss is a long one.
+            asset.resourceLoader.requestTimeout = 1
+            return AVPlayerItem(asset: asset)
+        }
+        return (line, upstream, cache, player)
+    }
+
+    /// Plays at 1.5 times its speed until all that the origin lets go has come.
+    private func startPlaying(_ player: CachingPlayer, upToHeld upstream: MemoryUpstream) async {
+        upstream.hold(from: 800_000)
+        player.rate = 1.5
+        player.play(address())
+        await observed { player.status == .playing && player.time > 5 }
+        await upstream.isHeld()
+    }
+
+    /// Each byte came once, and nothing was asked that may not be.
+    private func expectOnce(_ upstream: MemoryUpstream, _ player: CachingPlayer) async throws {
+        #expect(upstream.sent() == Int64(try await SampleMedia.mp3.bytes(seconds: 60).count))
+    }
+
+    @Test("I4: plays to the end, and tells what it does: time, duration, what is stored")
+    func plays() async throws {
+        let (_, upstream, cache, player) = try await stage()
+        #expect(player.status == .idle && player.duration == nil)
+        player.play(address())
+        #expect(player.status == .loading && player.isMeantToPlay)
+        await observed { player.status == .playing && player.time > 1 }
+        #expect(abs((player.duration ?? 0) - 60) < 1 && player.rate == 1)
+        await observed { player.status == .ended }
+        #expect(!player.isMeantToPlay && player.time > 58 && player.error == nil)
+        await observed { player.storedRanges == [0...1] }
+        player.play()
+        await observed { player.status == .playing && player.time < 30 }
+        player.pause()
+        #expect(player.status == .paused && !player.isMeantToPlay)
+        player.load([])
+        #expect(player.status == .idle && player.storedRanges == [] && player.avPlayer.currentItem == nil)
+        try await expectOnce(upstream, player)
+        await cache.close()
+    }
+
+    @Test(
+        "I4: an origin that can't be reached for a while: the items that fail meanwhile are replaced in silence",
+        arguments: Pattern.allCases)
+    func networkGone(pattern: Pattern) async throws {
+        let (line, upstream, cache, player) = try await stage(pattern: pattern)
+        await startPlaying(player, upToHeld: upstream)
+        line.isCut = true
+        upstream.hold(from: .max)
+        await observed { player.status == .waitingForNetwork }
+        let stopped = player.time
+        #expect(player.isMeantToPlay && player.rate == 1.5)
+        await line.waitForFailures(4)
+        line.isCut = false
+        await observed { player.status == .playing }
+        #expect(player.time > stopped - 1, "from where it stood")
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.rate == 1.5 && player.error == nil)
+        try await expectOnce(upstream, player)
+        await cache.close()
+    }
+
+    @Test(
+        "I4: an item that fails three times is replaced in silence; one that always fails is told", arguments: [3, 99])
+    func itemFails(times: Int) async throws {
+        let (line, upstream, cache, player) = try await stage()
+        await startPlaying(player, upToHeld: upstream)
+        line.refusals = times
+        upstream.hold(from: .max)
+        await observed { player.status == .retrying }
+        let stopped = player.time
+        #expect(player.error != nil && player.isMeantToPlay)
+        if times == 99 {
+            await observed { player.status == .failed }
+            #expect(!player.isMeantToPlay && player.time > stopped - 1)
+            // A person who tries again finds it mended.
+            line.refusals = 0
+            player.play()
+        }
+        await observed { player.status == .playing }
+        #expect(player.time > stopped - 1 && player.rate == 1.5 && player.error == nil)
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended)
+        try await expectOnce(upstream, player)
+        await cache.close()
+    }
+
+    @Test("I4: of a storm of seeks the last one wins, and playing goes on from there", arguments: Pattern.allCases)
+    func seekStorm(pattern: Pattern) async throws {
+        let (_, upstream, cache, player) = try await stage(speed: 1, pattern: pattern)
+        player.play(address())
+        var random = SplitMix(3)
+        let targets = (0..<200).map { _ in Double.random(in: 0..<55, using: &random) }
+        let seeks = targets.map { target in
+            Task { await player.seek(to: target, isExact: target < 30) }
+        }
+        var arrivals: [Bool] = []
+        for seek in seeks { arrivals.append(await seek.value) }
+        #expect(arrivals.last == true && arrivals.count(where: { $0 }) == 1)
+        #expect(abs(player.time - targets[199]) < 1)
+        await observed { player.status == .playing }
+        #expect(await player.seek(to: 58.5))
+        await observed { player.status == .ended }
+        #expect(Int(upstream.sent()) <= (try await SampleMedia.mp3.bytes(seconds: 60).count), "no byte twice")
+        await cache.close()
+    }
+
+    @Test("I4: what others do to the player's rate is heeded, as a view's controls do")
+    func others() async throws {
+        let (_, _, cache, player) = try await stage(speed: 1)
+        player.play(address())
+        await observed { player.status == .playing }
+        player.avPlayer.pause()
+        await observed { player.status == .paused }
+        #expect(!player.isMeantToPlay)
+        player.avPlayer.rate = 2
+        await observed { player.status == .playing }
+        #expect(player.isMeantToPlay && player.rate == 2)
+        player.togglePlaying()
+        #expect(player.avPlayer.rate == 0)
+        #expect(await player.seek(to: 30) && player.status == .paused)
+        await cache.close()
+    }
+}
+#endif

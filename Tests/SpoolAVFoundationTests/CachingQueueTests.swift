@@ -1,0 +1,146 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("A list that plays through", .timeLimit(.minutes(10)))
+@MainActor
+struct CachingQueueTests {
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    private func name(_ number: Int) -> String { "\(number).mp3" }
+
+    /// An origin of so many short songs.
+    private func upstream(_ count: Int, seconds: Int = 2) async throws -> MemoryUpstream {
+        let bytes = try await SampleMedia.mp3.bytes(seconds: seconds)
+        return MemoryUpstream(Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\(name($0))", .init(bytes)) }))
+    }
+
+    private func player(_ cache: MediaCache) -> CachingPlayer {
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = .untimed
+        return CachingPlayer(in: cache, avPlayer: avPlayer)
+    }
+
+    private func sources(_ numbers: Range<Int>) -> [MediaSource] {
+        numbers.map { MediaSource(url: address(name($0))) }
+    }
+
+    @Test("Z14: 200 songs play through while others are taken off the list at random; each byte comes once")
+    func playsThrough() async throws {
+        let upstream = try await upstream(200)
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let player = player(cache)
+        let queue = player.queue
+        let entries = queue.append(contentsOf: sources(0..<200))
+        player.rate = 2
+        player.play()
+        var random = SplitMix(5)
+        var played: [CachingQueue.Entry.ID] = []
+        var removed: Set<CachingQueue.Entry.ID> = []
+        while player.status != .ended, !Task.isCancelled {
+            let current = try #require(queue.current)
+            #expect(!removed.contains(current.id), "what was removed does not play")
+            played.append(current.id)
+            // Also the current one, now and then.
+            let gone = queue.entries.randomElement(using: &random).map { [$0.id] } ?? []
+            if queue.count > 1 {
+                queue.remove(gone)
+                removed.formUnion(gone)
+            }
+            #expect(player.avPlayer.items().count <= 2)
+            let now = queue.current?.id
+            await observed { queue.current?.id != now || player.status == .ended || player.status == .failed }
+            #expect(player.status != .failed, "\(String(describing: player.error))")
+        }
+        #expect(player.rate == 2)
+        let order = played.compactMap { id in entries.firstIndex { $0.id == id } }
+        #expect(order == order.sorted() && Set(order).count == order.count && played.count > 60)
+        let length = Int64(try await SampleMedia.mp3.bytes(seconds: 2).count)
+        #expect((0..<200).allSatisfy { upstream.sent("/\(name($0))") <= length })
+        await cache.close()
+    }
+
+    @Test("Z14: the next ones are brought before they play, and given up when they are not next any more")
+    func preloads() async throws {
+        let upstream = try await upstream(8)
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let player = player(cache)
+        let entries = player.queue.append(contentsOf: sources(0..<7))
+        func bring(_ entry: CachingQueue.Entry) async {
+            for await state in cache.media(for: entry.source).states where state.storedByteCount > 0 { return }
+        }
+        for entry in entries[0...3] { await bring(entry) }
+        #expect(upstream.sent("/4.mp3") == 0)
+        upstream.hold("/5.mp3", from: 0)
+        player.queue.jump(to: entries[4].id)
+        await bring(entries[6])
+        await upstream.isHeld("/5.mp3")
+        // What was to come next gives up its place.
+        player.queue.jump(to: entries[0].id)
+        await upstream.isQuiet("/5.mp3", butFor: 1)
+        player.load(sources(7..<8))
+        await upstream.isQuiet("/5.mp3")
+        await cache.close()
+    }
+
+    @Test("Z14: repeated, shuffled, back and forth")
+    func order() async throws {
+        let upstream = try await upstream(3)
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let player = player(cache)
+        let queue = player.queue
+        let entries = queue.append(contentsOf: sources(0..<3))
+        #expect(queue.current?.id == entries[0].id && queue.following?.id == entries[1].id)
+        #expect(queue.next() && queue.current?.id == entries[1].id && queue.player.items().count == 2)
+        #expect(queue.previous() && !queue.previous() && queue.current?.id == entries[0].id)
+        queue.repetition = .one
+        player.play()
+        for _ in 0..<3 {
+            await observed { player.time > 0.5 }
+            await observed { player.time < 0.2 }
+            #expect(queue.current?.id == entries[0].id && player.isMeantToPlay)
+        }
+        queue.repetition = .all
+        queue.isShuffled = true
+        var seen: Set<CachingQueue.Entry.ID> = []
+        while seen.count < 3, !Task.isCancelled {
+            let now = try #require(queue.current?.id)
+            seen.insert(now)
+            await observed { queue.current?.id != now }
+        }
+        queue.repetition = .off
+        queue.isShuffled = false
+        queue.jump(to: entries[2].id)
+        await observed { player.status == .ended }
+        #expect(queue.current?.id == entries[2].id && !queue.next())
+        await cache.close()
+    }
+
+    @Test("Z14: a list of 10,000 is as light in the player as a short one")
+    func longList() async throws {
+        let upstream = try await upstream(1)
+        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let player = player(cache)
+        let queue = player.queue
+        let entries = queue.append(contentsOf: Array(repeating: MediaSource(url: address(name(0))), count: 10_000))
+        queue.jump(to: entries[9_998].id)
+        player.play()
+        await observed { player.status == .ended }
+        #expect(queue.current?.id == entries[9_999].id)
+        queue.isShuffled = true
+        queue.move(entries[0].id, to: 5_000)
+        queue.remove(entries[100..<9_900].map(\.id))
+        #expect(queue.count == 200 && player.avPlayer.items().count <= 2)
+        queue.removeAll()
+        #expect(player.status == .idle && player.avPlayer.items() == [])
+        await cache.close()
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("Mending what a player plays, decided")
+struct ItemRecoveryTests {
+    typealias Snapshot = ItemRecovery.Snapshot
+
+    private func at(
+        _ seconds: Double, _ item: Snapshot.Item, time: Double = 7, delivered: Int64 = 1, plays: Bool = true,
+        waits: Bool = false, isPlain: Bool = false
+    ) -> Snapshot {
+        Snapshot(
+            now: .seconds(seconds), item: item, isMeantToPlay: plays, time: time, delivered: delivered,
+            waitsForNetwork: waits, isPlain: isPlain)
+    }
+
+    @Test("For want of the network a failed item is replaced at once, then ever later, and never given up")
+    func network() {
+        var recovery = ItemRecovery()
+        var times: [Double] = []
+        for tick in 0..<2000 {
+            let now = Double(tick) / 4
+            guard let action = recovery.look(at(now, .failed(.network))) else {
+                #expect(recovery.waiting == .network)
+                continue
+            }
+            #expect(action == .freshItem)
+            times.append(now)
+        }
+        #expect(times.prefix(8) == [0, 1.25, 3.5, 7.75, 16, 32.25, 62.5, 92.75])
+        #expect(!recovery.hasGivenUp && times.count > 20)
+    }
+
+    @Test("When the network is back, the wait is over")
+    func networkReturns() {
+        var recovery = ItemRecovery()
+        for second in 0..<8 { _ = recovery.look(at(Double(second), .failed(.network))) }
+        #expect(recovery.look(at(8, .failed(.network))) == nil)
+        recovery.networkReturned()
+        #expect(recovery.look(at(8.1, .failed(.network))) == .freshItem)
+    }
+
+    @Test("Another failure is tried with fresh items, then without the cache, and then told")
+    func otherFailure() {
+        var recovery = ItemRecovery()
+        var actions: [ItemRecovery.Action] = []
+        for second in 0..<200 {
+            let isPlain = actions.contains(.plainItem)
+            if let action = recovery.look(at(Double(second), .failed(.other), isPlain: isPlain)) {
+                actions.append(action)
+            }
+        }
+        #expect(actions == Array(repeating: .freshItem, count: 4) + [.plainItem, .giveUp])
+        #expect(recovery.hasGivenUp && recovery.waiting == .nothing)
+        recovery.begin()
+        #expect(recovery.look(at(300, .failed(.other))) == .freshItem)
+    }
+
+    @Test("What failed is forgotten when playback has gone on for five seconds")
+    func goesOn() {
+        var recovery = ItemRecovery()
+        var now = 0.0
+        for _ in 0..<10 {
+            now += 1
+            #expect(recovery.look(at(now, .failed(.other))) == .freshItem, "each is the first")
+            for _ in 0..<7 {
+                now += 1
+                #expect(recovery.look(at(now, .ready, time: now)) == nil && recovery.waiting == .nothing)
+            }
+        }
+    }
+
+    @Test("An item that stands still is sought where it stands, then replaced, then played without the cache")
+    func standsStill() {
+        var recovery = ItemRecovery()
+        var actions: [ItemRecovery.Action] = []
+        for second in 0..<120 {
+            if let action = recovery.look(at(Double(second), .ready)) { actions.append(action) }
+        }
+        let once: [ItemRecovery.Action] = [.seekInPlace, .freshItem]
+        #expect(actions == once + once + once + once + [.seekInPlace, .plainItem, .seekInPlace])
+    }
+
+    @Test("Nothing is done while bytes come, the network is waited for, or nobody wants it to play")
+    func leftAlone() {
+        var recovery = ItemRecovery()
+        for second in 0..<100 {
+            let now = Double(second)
+            #expect(recovery.look(at(now, .loading, delivered: Int64(second))) == nil)
+        }
+        for second in 100..<200 {
+            #expect(recovery.look(at(Double(second), .ready, waits: true)) == nil && recovery.waiting == .network)
+        }
+        for second in 200..<300 {
+            #expect(recovery.look(at(Double(second), .ready, plays: false)) == nil && recovery.waiting == .nothing)
+        }
+        for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
+    }
+}
