@@ -31,21 +31,23 @@ struct FileImport {
         var proof = ImportProof.none
         if let head { proof = try await check(file, by: head) }
         try await cache.downloads.work.checkRoom(for: file.length, key, source.displayAddress, in: cache)
-        let downloads = try await replaceOthers(key, by: file)
+        let keepAsFormer = try await replaceOthers(key, by: file)
         var source = source
         source.standIn = FileUpstream(file, head: head, executor: executor)
         let media = cache.media(for: source)
-        let reader = media.preloadReader(chunkSize: Int(Self.chunkSize), handsOutSlices: true)
         do {
-            while try await reader.next() != nil {}
+            try await land(media, keepAsFormer)
+            guard try await executor.run(in: .background, { try file.isUnchanged }) else {
+                throw CacheError(.storage, "“\(path)” was changed while it was read; nothing of it is kept", key: key)
+            }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.length == 0 {
             // Of nothing there is nothing to keep.
             return proof
-        }
-        try Task.checkCancellation()
-        guard try await executor.run(in: .background, { try file.isUnchanged }) else {
-            try await media.remove()
-            throw CacheError(.storage, "“\(path)” was changed while it was read; nothing of it is kept", key: key)
+        } catch {
+            // What has landed goes by the origin's name; of a file that may be another by now it is not the origin's.
+            let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // Nil: nobody knows.
+            if isUnchanged != true { try await media.remove() }
+            throw error
         }
         let stored = try await media.storedResource()
         guard stored?.isComplete == true, stored?.length == file.length else {
@@ -54,8 +56,19 @@ struct FileImport {
                 "\(source.displayAddress): only \((stored?.storedByteCount ?? 0).counted("byte")) of “\(path)” could be kept",
                 key: key)
         }
-        if let downloads { try await downloads() }
         return proof
+    }
+
+    /// Lands the whole file; it is kept as what it replaces was as soon as there is something to keep.
+    private func land(_ media: MediaResource, _ keepAsFormer: (() async throws -> Void)?) async throws {
+        var keepAsFormer = keepAsFormer
+        let reader = media.preloadReader(chunkSize: Int(Self.chunkSize), handsOutSlices: true)
+        while try await reader.next() != nil {
+            try await keepAsFormer?()
+            keepAsFormer = nil
+        }
+        // A reader that was cancelled ends without an error.
+        try Task.checkCancellation()
     }
 
     // MARK: - What the origin says

@@ -141,6 +141,37 @@ struct ImportTests {
         }
     }
 
+    @Test(
+        "Of a file that becomes shorter while it is read, nothing is kept, and what it was to replace is still wanted")
+    func becomesShorter() async throws {
+        let stage = try stage()
+        let path = stage.file("growing")
+        try Data().write(to: URL(fileURLWithPath: path))
+        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try handle.truncate(atOffset: 48 << 20)
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url())
+            let media = cache.media(for: source)
+            try await media.check(.all, Self.film)
+            try await cache.downloads.add(source).finished()
+            let shortened = Task {
+                for await state in media.states where state.storedByteCount > 1_000_000 {
+                    return try handle.truncate(atOffset: 1000)
+                }
+            }
+            let error = await #expect(throws: CacheError.self) {
+                try await cache.importFile(
+                    at: URL(fileURLWithPath: path), as: source, isChecked: false, replacesOthers: true)
+            }
+            try await shortened.value
+            #expect(error?.code == .storage && error?.message.contains("shorter") == true)
+            await cache.waitUntilIdle()
+            let stored = try await cache.storedResource(for: source)
+            #expect(stored?.storedByteCount ?? 0 == 0)
+            #expect(try await cache.downloads.sets().count == 1)
+        }
+    }
+
     @Test("Without room, or without a file, nothing is stored and the error says why")
     func room() async throws {
         let stage = try stage { $0.capacity = .bytes(900_000) }
