@@ -47,6 +47,10 @@ extension OpenResource {
             let lease = try await context.store.lease(key, user: self)
             state.withLock { $0.storageKey = key }
             guard let lease else { return nil }
+            if lease.generation.storedFreshness?.isSuperseded == true {
+                lease.end()
+                return nil
+            }
             if try await isVariant(lease.generation, for: credentials) { return lease }
             // Another variant has taken this place since the look at what it varies by.
             lease.end()

@@ -67,6 +67,11 @@ extension OpenResource {
             case .restart(let reason):
                 if let generation = current.generation {
                     send(.changed(reason: reason))
+                    // Where nobody goes on, whoever opens it next must not meet the same refusal again.
+                    if var freshness = generation.storedFreshness {
+                        freshness.isSuperseded = true
+                        generation.update(nil, freshness)
+                    }
                     replace(generation, by: nil, keeping: start.id)
                 }
             case .notModified:

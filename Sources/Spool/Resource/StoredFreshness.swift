@@ -28,6 +28,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// Seconds for which it may be used stale where the origin fails (RFC 5861 §4); nil: as long as it is stored.
     var staleIfError: Int64?
 
+    /// Whether the origin has shown that it has another version now, and none of that has come yet: what is stored is not
+    /// used any more. Nil: it has not.
+    var isSuperseded: Bool?
+
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
     var variantOf: [String]?

@@ -107,6 +107,38 @@ struct PartialContentLengthCases {
         }
     }
 
+    @Test(
+        "A12: and whoever reads on from a part meets that once, then gets the new version, in whichever session",
+        arguments: [false, true])
+    func a12Resumed(isSameSession: Bool) async throws {
+        let shorter = PatternBytes(seed: 2, length: 200_000)
+        try await onStage(["/a": .pattern(3_000_000, .noValidators)]) { stage in
+            func readOn(_ cache: MediaCache) async throws {
+                let error = try await cache.media(for: stage.url()).failure(.from(100_000)) { _ in }
+                #expect(error?.code == .resourceChanged)
+            }
+            func readAnew(_ cache: MediaCache) async throws {
+                try await cache.media(for: stage.url()).check(.all, shorter, covers: 0..<200_000)
+            }
+            try await stage.session { cache in
+                try await cache.media(for: stage.url()).check(.bytes(0..<1_048_576), Self.song)
+                stage.origin.update("/a") { $0.content = .pattern(shorter) }
+                if isSameSession {
+                    try await readOn(cache)
+                    try await readAnew(cache)
+                }
+            }
+            if !isSameSession {
+                try await stage.session(readOn)
+                try await stage.session(readAnew)
+            }
+            try await stage.session { cache in
+                let stored = try await cache.storedResources()
+                #expect(stored.map(\.length) == [200_000])
+            }
+        }
+    }
+
     @Test("A12: 416 with our own length is passed on, and nothing is dropped")
     func a12Same() async throws {
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
