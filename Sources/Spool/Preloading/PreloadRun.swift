@@ -2,22 +2,57 @@ import ByteRanges
 import SpoolStorage
 
 /// Brings what is wanted of one media file, looking at its container where that says what it is.
-struct PreloadRun {
+final class PreloadRun {
     /// Bytes that are handed over at once; they stay in their file.
     private static let chunkSize = 1 << 20
+    /// Versions that are begun before it is given up.
+    private static let attempts = 3
 
-    let media: MediaResource
+    private let media: MediaResource
     /// The most that the cache keeps; nil for no limit.
-    let capacity: Int64?
+    private let capacity: Int64?
     /// Asked in place of the capacity, where what comes is to be kept.
-    var keeping: PreloadKeeping?
+    private let keeping: PreloadKeeping?
     /// Told how much of how much is there.
-    let note: (_ landed: Int64, _ wanted: Int64?) -> Void
+    private let note: (_ landed: Int64, _ wanted: Int64?) -> Void
+    /// What has been read, of whatever version.
+    private var brought = ByteRangeSet()
 
-    /// Brings it.
+    init(
+        media: MediaResource, capacity: Int64?, keeping: PreloadKeeping? = nil,
+        note: @escaping (_ landed: Int64, _ wanted: Int64?) -> Void
+    ) {
+        self.media = media
+        self.capacity = capacity
+        self.keeping = keeping
+        self.note = note
+    }
+
+    /// Brings it, once more where it changes on the way.
     ///
-    /// - Throws: As ``MediaReader/next()``; `CacheError` with code `.capacityExceeded` where the cache could never keep it.
+    /// - Throws: As ``MediaReader/next()``; `CacheError` with code `.capacityExceeded` where the cache could never keep it,
+    ///   `.incomplete` where what came was not kept.
     func run(_ amount: PreloadAmount) async throws {
+        for attempt in 1... {
+            brought = ByteRangeSet()
+            do {
+                try await bring(amount)
+            } catch let error as CacheError where error.code == .resourceChanged && attempt < Self.attempts {
+                continue
+            }
+            // A reader that was cancelled ends without an error.
+            try Task.checkCancellation()
+            let count = brought.intersection(try await media.keptRanges()).byteCount
+            if count == brought.byteCount { return }
+            guard attempt >= Self.attempts else { continue }
+            throw CacheError(
+                .incomplete,
+                "\(media.source.displayAddress): \(brought.byteCount.counted("byte")) came, and only \(count.grouped) could be kept",
+                key: media.key)
+        }
+    }
+
+    private func bring(_ amount: PreloadAmount) async throws {
         switch amount.kind {
         case .whole: try await bringAll()
         case .bytes(let count): try await bring(ByteRangeSet(0..<count))
@@ -96,9 +131,13 @@ struct PreloadRun {
     private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {
-            while let chunk = try await reader.next() { try await take(chunk) }
+            while let chunk = try await reader.next() {
+                brought.insert(chunk.range)
+                try await take(chunk)
+            }
         } catch let error as CacheError where error.code == .unsatisfiableRange {
-            return
+            // Only an empty file has no first byte.
+            if brought.isEmpty, media.resource?.knownLength != 0 { throw error }
         }
     }
 }

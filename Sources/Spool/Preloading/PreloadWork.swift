@@ -87,8 +87,6 @@ final class PreloadWork: Sendable {
                 preload.note(landed: $0, of: $1)
             }
             try await run.run(preload.amount)
-            // A reader that was cancelled ends without an error.
-            try Task.checkCancellation()
             try await preload.keeping?.check(media)
         } catch {
             failure = error

@@ -1,3 +1,4 @@
+package import ByteRanges
 public import Foundation
 import SpoolStorage
 
@@ -42,6 +43,16 @@ extension MediaResource {
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` (the message names the first missing range), `.storage`,
     ///   `.closed`; what the source's resolver throws.
     public func export(to file: URL) async throws { try await store.export(variantKey, to: file) }
+
+    /// Which bytes are kept: on disk, or about to be written there. Of what another process keeps, all that has landed.
+    ///
+    /// - Throws: As ``storedResource()``.
+    package func keptRanges() async throws -> ByteRangeSet {
+        let store = try await store
+        // The process that has the directory keeps them, and may not have written them down yet.
+        if store.readOnlyReason != nil { return try await storedRanges }
+        return try await store.resource(variantKey).map { StoredResource($0).storedRanges } ?? ByteRangeSet()
+    }
 
     private var context: CacheContext { get throws { try openResource.context } }
 

@@ -76,16 +76,19 @@ struct StreamDownload: Sendable {
         return Brought(url: media.source.url, range: start..<end)
     }
 
-    /// A cache that is too small, or whose disk is full, hands bytes on without keeping them.
+    /// A cache that is too small, or whose disk is full, hands bytes on without keeping them, and so does any with what is
+    /// no media.
     private func checkAllIsKept(_ brought: [Brought]) async throws {
         // The process that has the directory keeps them, and may not have written them down yet.
         if cache.isReadOnly { return }
         for file in brought where !file.range.isEmpty {
             let media = media(at: file.url)
-            guard try await !media.storedRanges.contains(file.range) else { continue }
+            let kept = try await media.keptRanges()
+            guard !kept.contains(file.range) else { continue }
+            let isPage = try await media.contentInformation().mimeType?.hasPrefix("text/html") == true
             throw CacheError(
-                .capacityExceeded,
-                "\(media.source.displayAddress) could not be kept with the rest of its stream: the cache has no room for all of it",
+                isPage ? .malformedResponse : .capacityExceeded,
+                "\(media.source.displayAddress) came, and could not be kept with the rest of its stream: only \(kept.byteCount.counted("byte")) of it",
                 key: media.key, range: file.range)
         }
     }

@@ -77,6 +77,36 @@ struct PreloaderTests {
         }
     }
 
+    @Test("What comes and can't be kept is no preload: a web page, and an origin that refuses every byte")
+    func notKept() async throws {
+        let page = OriginResource(.pattern(Self.film), contentType: "text/html")
+        let refused = OriginResource(.pattern(Self.film), rules: [.always(.status(416))])
+        let stage = try MemoryStage(["/page": page, "/refused": refused])
+        try await stage.session { cache in
+            for amount in [PreloadAmount.start, .whole, .bytes(100_000)] {
+                let page = await Preloader(cache).add(MediaSource(url: stage.url("/page")), amount).finished()
+                #expect(page.phase == .failed && (page.error as? CacheError)?.code == .incomplete, "\(amount)")
+                let refused = await Preloader(cache).add(MediaSource(url: stage.url("/refused")), amount).finished()
+                #expect(refused.phase == .failed && (refused.error as? CacheError)?.httpStatus == 416, "\(amount)")
+            }
+        }
+    }
+
+    @Test("A version that changes on the way is brought anew, and counts as brought only then", arguments: [1, 2])
+    func changes(request: Int) async throws {
+        let other = PatternBytes(seed: 2, length: 3_000_000)
+        let resource = OriginResource(
+            .pattern(Self.film), rules: [.from(request, .version(.pattern(other), etag: "\"2\""))])
+        let stage = try MemoryStage(["/a": resource])
+        try await stage.session { cache in
+            let state = await Preloader(cache).add(MediaSource(url: stage.url())).finished()
+            #expect(state.isComplete)
+            let stored = try await cache.media(for: stage.url()).storedRanges
+            #expect(stored.contains(0..<262_144) && stored.contains(2_934_464..<3_000_000))
+            try await cache.media(for: stage.url()).check(.bytes(0..<262_144), other)
+        }
+    }
+
     @Test("No more than so many run at a time; the most urgent begin first, and what is given up never does")
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
