@@ -100,7 +100,8 @@ final class OriginState: Sendable {
         }
     }
 
-    private func connectAtOnce(_ priority: Priority) -> OriginConnection? {
+    /// Takes one if it is free; nil if not.
+    func connectAtOnce(_ priority: Priority) -> OriginConnection? {
         let isFree = state.withLock { state in
             guard state.active < limit(for: priority) else { return false }
             state.active += 1

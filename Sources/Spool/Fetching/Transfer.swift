@@ -79,8 +79,7 @@ struct Transfer {
         let origin = context.conductor.origin(of: request.url)
         if let rest = restBeforePreloading(from: origin) { return rest }
         note(origin.link)
-        let connection = try await origin.connect(
-            start.priority, OriginState.Patience(start.priority, context.configuration.retry, clock))
+        let connection = try await connect(to: origin)
         defer { connection.end() }
         guard scheduler.ask({ $0.machine.mayAsk(start.id) }) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
@@ -128,6 +127,28 @@ struct Transfer {
             return try await handle(refusal, of: response, resolved.number, origin)
         case nil:
             return .restart
+        }
+    }
+
+    /// Takes one of the origin's connections: as a player where it is one's, or as soon as one waits for what it brings.
+    private func connect(to origin: OriginState) async throws -> OriginConnection {
+        func connect(as priority: Priority) async throws -> OriginConnection {
+            try await origin.connect(
+                priority, OriginState.Patience(priority, context.configuration.retry, clock))
+        }
+        guard start.priority == .preload else { return try await connect(as: .playback) }
+        if let connection = origin.connectAtOnce(.preload) { return connection }
+        return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
+            group.addTask { try await connect(as: .preload) }
+            group.addTask {
+                await scheduler.waitForHurry(start.id)
+                return try await connect(as: .playback)
+            }
+            let first = await group.nextResult()
+            group.cancelAll()
+            // A connection that came at the last moment is given back as it is let go of.
+            guard let first else { throw CancellationError() }
+            return try first.get()
         }
     }
 

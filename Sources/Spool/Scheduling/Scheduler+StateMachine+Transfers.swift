@@ -309,6 +309,11 @@ extension Scheduler.StateMachine {
     /// Whether somebody waits for bytes that the transfer brings next, or on its way.
     package func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0, by: .preload) } ?? false }
 
+    /// The same of players alone; also of a transfer that is over.
+    package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
+        transfers[id].map { isAwaited($0, by: .playback) } ?? true
+    }
+
     /// Whether what has landed, or was handed to a reader, or what the origin is sending by its own word, ends exactly at
     /// `offset`.
     package func reaches(_ offset: Int64) -> Bool {

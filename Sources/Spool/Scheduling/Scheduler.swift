@@ -49,6 +49,8 @@ package final class Scheduler: Sendable {
         fileprivate var handlers: Handlers?
         fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]
         fileprivate var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
+        /// Transfers that somebody preloads with, and who is to be told when a player waits for them.
+        fileprivate var hurries: [TransferID: CheckedContinuation<Void, Never>] = [:]
         fileprivate var idleWaiters: [CheckedContinuation<Void, Never>] = []
         fileprivate var isPlaybackWaiting = false
     }
@@ -120,6 +122,11 @@ package final class Scheduler: Sendable {
                     state.failures[id] = nil
                 }
             }
+            if !state.hurries.isEmpty {
+                for id in Array(state.hurries.keys) where state.machine.isAwaitedByPlayer(id) {
+                    if let hurry = state.hurries.removeValue(forKey: id) { waiters.append(hurry) }
+                }
+            }
             if state.transfers.isEmpty, !state.idleWaiters.isEmpty {
                 waiters += state.idleWaiters
                 state.idleWaiters = []
@@ -186,6 +193,22 @@ package final class Scheduler: Sendable {
                 return false
             }
             if mayGo { continuation.resume() }
+        }
+    }
+
+    /// Waits until a player waits for what a transfer brings, or the task is cancelled.
+    func waitForHurry(_ id: TransferID) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if Task.isCancelled || state.machine.isAwaitedByPlayer(id) { return true }
+                    state.hurries[id] = continuation
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.hurries.removeValue(forKey: id) }?.resume()
         }
     }
 

@@ -107,6 +107,25 @@ struct PreloaderTests {
         }
     }
 
+    @Test("A player does not wait behind preloads for a connection, also not for what is being preloaded")
+    func hurry() async throws {
+        let hung = OriginResource(.pattern(Self.film), rules: [.always(.stall(after: 0))])
+        let stage = try MemoryStage(["/hung": hung, "/a": OriginResource(.pattern(Self.film))]) {
+            $0.connectionsPerOrigin = 2
+        }
+        try await stage.session(isFlowing: false) { cache in
+            let preloader = Preloader(cache)
+            let first = preloader.add(MediaSource(url: stage.url("/hung")))
+            try await stage.origin.log.until { $0.count >= 1 }
+            let second = preloader.add(MediaSource(url: stage.url()), .whole)
+            let origin = cache.context.conductor.origin(of: stage.url())
+            while origin.waitingCount == 0 { await Task.yield() }
+            try await cache.media(for: stage.url()).check(.bytes(0..<100_000), Self.film)
+            first.cancel()
+            second.cancel()
+        }
+    }
+
     @Test("No more than so many run at a time; the most urgent begin first, and what is given up never does")
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
