@@ -52,7 +52,14 @@ public final class FileByteStore: ByteStore {
             // Whatever else somebody put here is not ours to look into, let alone to remove.
             guard shard.utf8.count == 2, shard.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
             else { continue }
-            for name in try fileSystem.list("\(folder)/\(shard)") where name.hasSuffix(".media") {
+            let names: [String]
+            do {
+                names = try fileSystem.list("\(folder)/\(shard)")
+            } catch {
+                guard error.posixCode == .ENOTDIR else { throw error }
+                continue
+            }
+            for name in names where name.hasSuffix(".media") {
                 guard try body(String(name.dropLast(".media".count))) else { return }
             }
         }

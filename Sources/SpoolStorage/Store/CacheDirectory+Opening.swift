@@ -45,7 +45,7 @@ extension CacheDirectory {
         try fileSystem.createDirectory(path + "/media")
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
-        let isForgotten = try catalog.isNew && !fileSystem.list(path + "/media").isEmpty
+        let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
         if wasUnclean || isForgotten { try catalog.advanceTidyEpoch() }
         let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
         try self.init(
@@ -193,5 +193,18 @@ extension CacheError {
             return [.EROFS, .ENOSPC, .EDQUOT, .EIO, .EACCES, .EPERM].contains(posixCode)
         }
         return isDatabaseRefusal
+    }
+}
+
+extension ByteStore {
+    fileprivate var hasNames: Bool {
+        get throws {
+            var hasNames = false
+            try forEachName { _ in
+                hasNames = true
+                return false
+            }
+            return hasNames
+        }
     }
 }
