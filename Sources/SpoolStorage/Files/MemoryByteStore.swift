@@ -11,7 +11,7 @@ public final class MemoryByteStore: ByteStore {
     public init() {}
 
     /// Bytes of memory that the files take.
-    public var byteCount: Int64 { files.withLock { files in files.values.reduce(0) { $0 + $1.byteCount } } }
+    public var byteCount: Int64 { files.withLock { files in files.values.reduce(0) { $0 + $1.allocatedByteCount } } }
 
     /// Opens a file, always to read and write.
     public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {

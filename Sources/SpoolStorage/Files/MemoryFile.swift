@@ -1,7 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// Stands in for a file where the disk takes nothing: bytes in memory, in pages of 64 KiB.
+/// Stands in for a file where the disk takes nothing: bytes in memory, in pages of 64 KiB, each as long as it has been
+/// written, up to twice that.
 ///
 /// It grows by what is written and shrinks only by ``punchHole(_:)``: its user bounds it.
 package final class MemoryFile: StoredFile {
@@ -18,8 +19,11 @@ package final class MemoryFile: StoredFile {
     /// Creates an empty file.
     package init() {}
 
-    /// Bytes of memory that the pages take.
+    /// Bytes of memory that the pages take at most: what their user counts by.
     package var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
+
+    /// Bytes of memory that the pages take.
+    var allocatedByteCount: Int64 { state.withLock { $0.pages.values.reduce(0) { $0 + Int64($1.count) } } }
 
     /// How many pages `range` needs that are not there yet.
     package func missingPageCount(in range: Range<Int64>) -> Int {
@@ -54,7 +58,11 @@ package final class MemoryFile: StoredFile {
                     continue
                 }
                 let start = Int(part.lowerBound - index * Self.pageSize)
-                page.withUnsafeBytes { target.copyMemory(from: .init(rebasing: $0[start..<start + target.count])) }
+                let count = min(max(page.count - start, 0), target.count)
+                page.withUnsafeBytes {
+                    target.copyMemory(from: .init(rebasing: $0[min(start, $0.count)...].prefix(count)))
+                }
+                UnsafeMutableRawBufferPointer(rebasing: target[count...]).initializeMemory(as: UInt8.self, repeating: 0)
             }
             return Int(range.upperBound - range.lowerBound)
         }
@@ -74,11 +82,21 @@ package final class MemoryFile: StoredFile {
                 let source = UnsafeRawBufferPointer(
                     rebasing: bytes[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
                 let start = Int(part.lowerBound - index * Self.pageSize)
-                state.pages[index, default: [UInt8](repeating: 0, count: Int(Self.pageSize))].withUnsafeMutableBytes {
-                    UnsafeMutableRawBufferPointer(rebasing: $0[start..<start + source.count]).copyMemory(from: source)
-                }
+                Self.write(source, at: start, to: &state.pages[index, default: []])
             }
             state.size = max(state.size, end)
+        }
+    }
+
+    private static func write(_ source: UnsafeRawBufferPointer, at start: Int, to page: inout [UInt8]) {
+        let end = start + source.count
+        if page.count < end {
+            let count = min(max(end, 2 * page.count), Int(pageSize))
+            page.reserveCapacity(count)
+            page.append(contentsOf: repeatElement(0, count: count - page.count))
+        }
+        page.withUnsafeMutableBytes {
+            UnsafeMutableRawBufferPointer(rebasing: $0[start..<end]).copyMemory(from: source)
         }
     }
 
@@ -104,8 +122,10 @@ package final class MemoryFile: StoredFile {
                     state.pages[index] = nil
                 } else {
                     let start = Int(part.lowerBound - index * Self.pageSize)
-                    state.pages[index]?.replaceSubrange(
-                        start..<start + part.count, with: repeatElement(0, count: part.count))
+                    let end = min(start + part.count, state.pages[index]?.count ?? 0)
+                    if start < end {
+                        state.pages[index]?.replaceSubrange(start..<end, with: repeatElement(0, count: end - start))
+                    }
                 }
             }
             if shortens { state.size = range.lowerBound }
