@@ -88,7 +88,7 @@ struct HeaderSourceTests {
             let number = link.withLock { $0 }
             if request.url.path == "/v1/disk/resources/download" {
                 guard request.headerFields[.authorization] == "OAuth t",
-                    request.url.query == "path=/Music/a%20b.mp3" || request.url.query == "path=%2FMusic%2Fa%20b.mp3"
+                    request.url.query == "path=/Music/a%20b%2B.mp3"
                 else { return .init(status: 401) }
                 let body =
                     "{\"href\":\"https://downloader.example/disk/\(number)\",\"method\":\"GET\",\"templated\":false}"
@@ -101,7 +101,7 @@ struct HeaderSourceTests {
         }
         let disk = YandexDisk(token: { _ in "t" }, upstream: upstream)
         let cache = try TestCache(upstream)
-        let song = disk.media(at: "/Music/a b.mp3")
+        let song = disk.media(at: "/Music/a b+.mp3")
         #expect(try await cache.read(song, 0..<100) == bytes[..<100])
         link.withLock { $0 = 2 }
         #expect(try await cache.read(song, 0..<400_000) == bytes)

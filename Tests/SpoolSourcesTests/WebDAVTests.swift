@@ -78,17 +78,17 @@ struct WebDAVTests {
         """
     }
 
-    @Test("Nothing outside of the root is listed: the account's password would go there")
+    @Test("Nothing outside of the root is listed; another scheme or port is that of a server behind it")
     func outside() async throws {
         let references = [
             "/dav/me/", "/dav/me/song.mp3", "https://cloud.example/dav/me/b", "https://evil.example/dav/me/c",
             "/dav/other/d",
             "/dav/me/../other/e", "/dav/me/%2e%2e/other/f", "/dav/me/g%2fh", "http://cloud.example/dav/me/i",
-            "https://cloud.example:444/dav/me/j", "//evil.example/dav/me/k", "", "::",
+            "https://CLOUD.example:444/dav/me/j", "//evil.example/dav/me/k", "", "::",
         ]
         let body = references.map { response($0) }.joined()
         let items = try await contents("<d:multistatus xmlns:d=\"DAV:\">\(body)</d:multistatus>")
-        #expect(items.map(\.path) == ["song.mp3", "b"])
+        #expect(items.map(\.path) == ["song.mp3", "b", "i", "j"])
     }
 
     @Test("What is told with another status than success does not count; the rest does")

@@ -10,20 +10,28 @@ struct OriginHead: Sendable {
     /// The whole's length in bytes, if the origin tells it.
     var length: Int64?
 
-    /// Asks for it by `HEAD`; an origin that does not take that, as for many a signed URL, for the first byte.
+    /// Asks for it by `HEAD`; an origin that does not take that, as for many a signed URL, for the first byte, and once more
+    /// with fresh credentials where it refuses them.
     ///
     /// - Throws: `CacheError`: `.originUnavailable`, `.originRefused`.
     init(of source: MediaSource, in cache: MediaCache) async throws {
         do {
-            let resolved = try await cache.credentials(of: source).resolved().request
-            var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
-            request.headerFields[.acceptEncoding] = "identity"
-            request.method = .head
-            var head = try await cache.upstream.open(request).head
-            if [403, 405, 501].contains(head.status.code) {
-                request.method = .get
-                request.headerFields[.range] = RangeHeader.text(for: 0..<1)
-                head = try await cache.upstream.open(request).head
+            let credentials = cache.credentials(of: source)
+            func ask(_ method: HTTPRequest.Method) async throws -> (head: HTTPResponse, number: Int) {
+                let resolved = try await credentials.resolved()
+                var request = UpstreamRequest(
+                    url: resolved.request.url, headerFields: resolved.request.headerFields)
+                request.headerFields[.acceptEncoding] = "identity"
+                request.method = method
+                if method == .get { request.headerFields[.range] = RangeHeader.text(for: 0..<1) }
+                return (try await cache.upstream.open(request).head, resolved.number)
+            }
+            var (head, number) = try await ask(.head)
+            // Credentials may be for GET alone.
+            if [401, 403, 405, 407, 501].contains(head.status.code) { (head, number) = try await ask(.get) }
+            let status = head.status.code
+            if [401, 403, 407, 410].contains(status), try await credentials.refresh(number, status: status) {
+                head = try await ask(.get).head
             }
             fields = head.headerFields
             switch head.status.code {

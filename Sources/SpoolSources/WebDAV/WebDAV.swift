@@ -95,10 +95,13 @@ public struct WebDAV: Sendable {
         }
     }
 
-    /// Where below the root a reference leads; nil: elsewhere, where the account's credentials must not go.
+    /// Where below the root a reference leads; nil: elsewhere.
+    ///
+    /// By its path alone, which is asked for at the root's own origin: a server behind another may know neither its scheme
+    /// nor its port.
     private func path(of reference: String, from url: URL) -> String? {
         guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
-            found.scheme == root.scheme, found.host() == root.host(), found.port == root.port
+            found.host()?.lowercased() == root.host()?.lowercased()
         else { return nil }
         let (parts, above) = (Self.parts(of: found), Self.parts(of: root.standardized))
         guard parts.starts(with: above), !parts.contains(where: { $0 == ".." || $0.contains("/") }) else { return nil }

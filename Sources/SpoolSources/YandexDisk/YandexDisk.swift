@@ -29,8 +29,10 @@ public struct YandexDisk: Sendable {
     ///
     /// - Parameter path: From the root, such as `/Music/song.mp3`; `app:/…` for the app's own folder.
     public func media(at path: String) -> MediaSource {
-        let address = service.appending(path: "v1/disk/resources/download")
-            .appending(queryItems: [URLQueryItem(name: "path", value: path)])
+        // A plus sign, which is a space to whoever reads a query as a form, is left as it is by query items.
+        let value = path.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? path
+        let download = service.appending(path: "v1/disk/resources/download")
+        let address = URL(string: "\(download.absoluteString)?path=\(value)") ?? download
         let key = CacheKey("yandex-disk \(service.absoluteString) \(path)")
         return account.media(named: address, key: key) { [upstream] requester in
             let data = try await requester.data(for: UpstreamRequest(url: address), over: upstream)
@@ -40,6 +42,10 @@ public struct YandexDisk: Sendable {
             return ResolvedRequest(url: url)
         }
     }
+
+    /// Unreserved characters (RFC 3986 §2.3), and the slash, which a query may hold.
+    private static let plain = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
     private struct Link: Decodable { var href: String }
 }
