@@ -94,6 +94,7 @@ extension StallRecovery {
                 if state == .paused { state = .playing }
                 return look(now, isTick: false)
             }
+            if reason == .system { isPauseDoubtful = false }
             guard state != .paused else { return [] }
             // Without a reason, a player that has nothing to play has stalled.
             if reason == .unknown, now.isDry, !now.isAtEnd { return stall() }
