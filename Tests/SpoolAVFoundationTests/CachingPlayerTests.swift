@@ -157,5 +157,40 @@ struct CachingPlayerTests {
         #expect(await player.seek(to: 30) && player.status == .paused)
         await cache.close()
     }
+
+    @Test("I4: an interruption pauses, and its end plays on if the system says so and nobody has paused before")
+    func interruptions() async throws {
+        let (_, _, cache, player) = try await stage(speed: 1)
+        player.play(address())
+        await observed { player.status == .playing }
+        player.interruptionBegan()
+        #expect(player.status == .paused)
+        player.interruptionEnded(mayResume: false)
+        #expect(player.status == .paused)
+        for isPausedBefore in [false, true] {
+            player.play()
+            await observed { player.status == .playing }
+            if isPausedBefore { player.pause() }
+            player.interruptionBegan()
+            player.interruptionEnded(mayResume: true)
+            #expect(player.isMeantToPlay == !isPausedBefore)
+        }
+        await cache.close()
+    }
+
+    @Test("I4: another device gets the origin's own URL, at the same time, and the cache has it back afterwards")
+    func externalPlayback() async throws {
+        let (_, _, cache, player) = try await stage(speed: 1)
+        player.play(address())
+        await observed { player.status == .playing }
+        #expect(await player.seek(to: 20))
+        player.externalPlayback(true)
+        #expect((player.avPlayer.currentItem?.asset as? AVURLAsset)?.url == address())
+        #expect(player.time >= 20 && player.isMeantToPlay)
+        player.externalPlayback(false)
+        await observed { player.status == .playing }
+        #expect(player.avPlayer.currentItem?.cachingAsset != nil && player.time >= 20)
+        await cache.close()
+    }
 }
 #endif

@@ -38,6 +38,30 @@ extension CachingPlayer {
         avPlayer.rate = isMeantToPlay && !seeking.holdsPlayback ? wantedRate : 0
     }
 
+    // MARK: The system
+
+    /// A call, an alarm, another app: the system has paused the player, or is about to.
+    func interruptionBegan() {
+        let wasPausedNow = pausedByOthersAt.map { elapsed() - $0 < .seconds(1) } ?? false
+        wasInterrupted = isMeantToPlay || wasPausedNow
+        pause()
+    }
+
+    /// It is over; the system says whether the app may go on by itself.
+    func interruptionEnded(mayResume: Bool) {
+        defer { wasInterrupted = false }
+        if wasInterrupted, mayResume { play() }
+    }
+
+    /// Another device fetches the media itself and can ask no loader: while it plays, it gets the origin's own URL.
+    func externalPlayback(_ isActive: Bool) {
+        guard isPlain != isActive, queue.current != nil else { return }
+        isPlain = isActive
+        recovery.begin()
+        renewItem()
+        look()
+    }
+
     private func networkReturned() {
         recovery.networkReturned()
         look()

@@ -13,6 +13,10 @@ extension CachingPlayer {
                 Task { @MainActor in self?.itemEnded(id) }
             }
         ]
+        tokens += listenToAudioSession()
+        external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
+            self?.externalPlayback(isActive)
+        }
         playState = PlayStateObservation(of: avPlayer) { [weak self] in self?.look() }
     }
 
@@ -42,6 +46,7 @@ extension CachingPlayer {
         seekIfReady()
         recover(item)
         if let item = queue.item { tell(item) }
+        display?.update(self)
         watchOn()
     }
 
@@ -51,6 +56,7 @@ extension CachingPlayer {
         stored = nil
         (status, error, time, duration) = (.idle, nil, 0, nil)
         (bufferedRanges, storedRanges) = ([], [])
+        display?.update(self)
     }
 
     /// Another entry plays, or the same from its beginning, or nothing.
@@ -78,6 +84,7 @@ extension CachingPlayer {
         } else if isMeantToPlay, !hasEnded {
             // A cached item's rate is 0 for a moment when it has run dry; who minds the stall knows which it is.
             isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
+            if !isMeantToPlay { pausedByOthersAt = elapsed() }
         }
     }
 

@@ -67,7 +67,13 @@ public import Spool
     @ObservationIgnored var stored: Task<Void, Never>?
     @ObservationIgnored var tokens: [NotificationToken] = []
     @ObservationIgnored var playState: PlayStateObservation?
+    @ObservationIgnored var display: (any NowPlayingDisplay)?
+    @ObservationIgnored var external: ExternalPlaybackObservation?
     @ObservationIgnored var path: NetworkPath?
+    /// When somebody else made it pause last.
+    @ObservationIgnored var pausedByOthersAt: Duration?
+    /// Whether an interruption that has begun stopped it.
+    @ObservationIgnored var wasInterrupted = false
 
     /// A player through a cache.
     ///

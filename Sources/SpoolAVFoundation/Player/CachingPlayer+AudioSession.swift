@@ -1,0 +1,37 @@
+#if canImport(AVFoundation) && (os(iOS) || os(tvOS) || os(visionOS))
+import AVFoundation
+import Foundation
+
+/// Interruptions, headphones that are pulled, and a media server that was reset, as Apple's "Handling audio interruptions"
+/// and "Responding to audio route changes" ask for.
+extension CachingPlayer {
+    /// Listens as long as what it returns is kept.
+    func listenToAudioSession() -> [NotificationToken] {
+        [
+            NotificationToken(AVAudioSession.interruptionNotification) { [weak self] notification in
+                let type = (notification.userInfo?[AVAudioSessionInterruptionTypeKey] as? UInt)
+                    .flatMap(AVAudioSession.InterruptionType.init)
+                let options = AVAudioSession.InterruptionOptions(
+                    rawValue: notification.userInfo?[AVAudioSessionInterruptionOptionKey] as? UInt ?? 0)
+                Task { @MainActor in
+                    if type == .began {
+                        self?.interruptionBegan()
+                    } else if type == .ended {
+                        self?.interruptionEnded(mayResume: options.contains(.shouldResume))
+                    }
+                }
+            },
+            NotificationToken(AVAudioSession.routeChangeNotification) { [weak self] notification in
+                let reason = (notification.userInfo?[AVAudioSessionRouteChangeReasonKey] as? UInt)
+                    .flatMap(AVAudioSession.RouteChangeReason.init)
+                guard reason == .oldDeviceUnavailable else { return }
+                // What was heard in headphones is not to be heard by all.
+                Task { @MainActor in self?.pause() }
+            },
+            NotificationToken(AVAudioSession.mediaServicesWereResetNotification) { [weak self] _ in
+                Task { @MainActor in self?.renewItem() }
+            },
+        ]
+    }
+}
+#endif

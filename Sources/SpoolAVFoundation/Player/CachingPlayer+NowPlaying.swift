@@ -1,0 +1,97 @@
+#if canImport(AVFoundation) && canImport(MediaPlayer) && !os(watchOS)
+import Foundation
+import MediaPlayer
+
+extension CachingPlayer {
+    /// Shows what plays on the lock screen and in Control Center, and heeds what is pressed there, on headphones and in cars:
+    /// play, pause, next, previous, and a new position.
+    ///
+    /// ```swift
+    /// player.publishNowPlaying { entry in
+    ///     [MPMediaItemPropertyTitle: library.title(of: entry.source)]
+    /// }
+    /// ```
+    ///
+    /// For one player of an app at a time; on iOS the audio session's category has to be one that plays alone, such as
+    /// `.playback`. Never run by its makers: they have no machine of Apple's.
+    ///
+    /// - Parameter describe: What is known of an entry, by `MPMediaItemProperty…` names; duration, time and rate are added.
+    public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
+        display = SystemNowPlaying(self, describe)
+        display?.update(self)
+    }
+
+    /// Shows nothing any more, and heeds nothing.
+    public func stopPublishingNowPlaying() { display = nil }
+}
+
+/// The system's now-playing information, and its commands.
+@MainActor private final class SystemNowPlaying: NowPlayingDisplay {
+    private let describe: @MainActor (CachingQueue.Entry) -> [String: Any]
+    private var shown: NowPlayingMoment?
+    private let commands: Commands
+
+    init(_ player: CachingPlayer, _ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
+        self.describe = describe
+        commands = Commands(of: player)
+    }
+
+    func update(_ player: CachingPlayer) {
+        let center = MPNowPlayingInfoCenter.default()
+        guard let entry = player.queue.current else {
+            if shown != nil { center.nowPlayingInfo = nil }
+            shown = nil
+            return
+        }
+        let moment = NowPlayingMoment(
+            entry: entry.id, duration: player.duration, rate: player.status == .playing ? Double(player.rate) : 0,
+            time: player.time, at: player.elapsed())
+        if let shown, moment.follows(shown) { return }
+        shown = moment
+        var info = describe(entry)
+        info[MPMediaItemPropertyPlaybackDuration] = moment.duration
+        info[MPNowPlayingInfoPropertyElapsedPlaybackTime] = moment.time
+        info[MPNowPlayingInfoPropertyPlaybackRate] = moment.rate
+        info[MPNowPlayingInfoPropertyDefaultPlaybackRate] = Double(player.rate)
+        center.nowPlayingInfo = info
+    }
+
+    /// What the system's commands do, as long as it lives.
+    ///
+    /// `@unchecked Sendable`: what it holds are constants that only go back to the command center.
+    private final class Commands: @unchecked Sendable {
+        private var targets: [(command: MPRemoteCommand, target: Any)] = []
+
+        @MainActor init(of player: CachingPlayer) {
+            let center = MPRemoteCommandCenter.shared()
+            add(center.playCommand, player) { player, _ in player.play() }
+            add(center.pauseCommand, player) { player, _ in player.pause() }
+            add(center.togglePlayPauseCommand, player) { player, _ in player.togglePlaying() }
+            add(center.nextTrackCommand, player) { player, _ in player.queue.next() }
+            add(center.previousTrackCommand, player) { player, _ in player.queue.previous() }
+            add(center.changePlaybackPositionCommand, player) { player, position in
+                guard let position else { return }
+                Task { await player.seek(to: position) }
+            }
+        }
+
+        deinit {
+            for (command, target) in targets { command.removeTarget(target) }
+        }
+
+        private func add(
+            _ command: MPRemoteCommand, _ player: CachingPlayer,
+            _ act: @escaping @MainActor @Sendable (CachingPlayer, Double?) -> Void
+        ) {
+            let target = command.addTarget { [weak player] event in
+                let position = (event as? MPChangePlaybackPositionCommandEvent)?.positionTime
+                Task { @MainActor in
+                    if let player { act(player, position) }
+                }
+                return .success
+            }
+            targets.append((command, target))
+        }
+    }
+}
+#endif

@@ -1,0 +1,21 @@
+import Testing
+
+@testable import SpoolAVFoundation
+
+@Suite("What a now-playing display is told")
+struct NowPlayingMomentTests {
+    private func moment(_ at: Double, _ time: Double, rate: Double = 1, entry: Int = 1) -> NowPlayingMoment {
+        NowPlayingMoment(
+            entry: .init(number: entry), duration: 60, rate: rate, time: time, at: .seconds(at))
+    }
+
+    @Test("It is told anew after a jump, another rate or other media, and not while it goes on by itself")
+    func follows() {
+        let former = moment(100, 10)
+        #expect(moment(105, 15).follows(former) && moment(105, 15.5).follows(former))
+        #expect(!moment(105, 30).follows(former) && !moment(105, 10).follows(former), "a jump, or it stood still")
+        #expect(!moment(105, 15, rate: 0).follows(former) && !moment(105, 15, entry: 2).follows(former))
+        #expect(moment(500, 10, rate: 0).follows(moment(100, 10, rate: 0)), "paused for as long as one likes")
+        #expect(moment(110, 25, rate: 1.5).follows(moment(100, 10, rate: 1.5)))
+    }
+}
