@@ -1,0 +1,95 @@
+#if canImport(AVFoundation) && canImport(SwiftUI) && !os(watchOS)
+public import SwiftUI
+
+/// A scrubber that shows what of the current media is stored, what the player holds ready, and what has been played.
+///
+/// ```swift
+/// StoredRangesView(player)
+///     .frame(height: 28)
+/// ```
+///
+/// Dragging shows the time under the finger and seeks there when it is let go, exactly; on the way to a near picture. What is
+/// stored is known in bytes, so it lies about where it plays: exactly so for media of a constant bit rate. Colours follow the
+/// tint and the foreground style. VoiceOver reads the time, and moves it by ten seconds.
+public struct StoredRangesView: View {
+    private let player: CachingPlayer
+    @State private var dragged: Double?
+
+    /// A scrubber for a player.
+    public init(_ player: CachingPlayer) { self.player = player }
+
+    /// The bar.
+    public var body: some View {
+        GeometryReader { geometry in
+            bar.contentShape(Rectangle()).modifier(Dragging(changed: { drag(to: $0, in: geometry.size) }, ended: drop))
+        }
+        .accessibilityElement()
+        .accessibilityLabel(Text("Position"))
+        .accessibilityValue(Text("\(Int(player.time)) of \(Int(player.duration ?? 0)) seconds"))
+        .accessibilityAdjustableAction { direction in
+            let step = direction == .increment ? 10.0 : -10.0
+            Task { await player.seek(to: player.time + step) }
+        }
+    }
+
+    private var bar: some View {
+        let (stored, buffered, played) = (player.storedRanges, player.bufferedRanges, played)
+        return Canvas { context, size in
+            let track = CGRect(x: 0, y: size.height / 2 - 2, width: size.width, height: 4)
+            func fill(_ range: ClosedRange<Double>, _ opacity: Double) {
+                let part = CGRect(
+                    x: range.lowerBound * size.width, y: track.minY,
+                    width: max((range.upperBound - range.lowerBound) * size.width, 1), height: track.height)
+                context.fill(Path(roundedRect: part, cornerRadius: 2), with: .style(.foreground.opacity(opacity)))
+            }
+            fill(0...1, 0.12)
+            for range in stored { fill(range, 0.2) }
+            for range in buffered { fill(range, 0.3) }
+            let head = played * size.width
+            context.fill(
+                Path(roundedRect: CGRect(x: 0, y: track.minY, width: head, height: 4), cornerRadius: 2),
+                with: .style(.tint))
+            context.fill(
+                Path(ellipseIn: CGRect(x: head - 6, y: size.height / 2 - 6, width: 12, height: 12)), with: .style(.tint)
+            )
+        }
+    }
+
+    /// Where it plays, from 0 to 1.
+    private var played: Double {
+        if let dragged { return dragged }
+        guard let duration = player.duration, duration > 0 else { return 0 }
+        return min(max(player.time / duration, 0), 1)
+    }
+
+    private func drag(to point: CGPoint, in size: CGSize) {
+        guard let duration = player.duration, size.width > 0 else { return }
+        let fraction = min(max(point.x / size.width, 0), 1)
+        dragged = fraction
+        Task { await player.seek(to: fraction * duration, isExact: false) }
+    }
+
+    private func drop() {
+        guard let fraction = dragged, let duration = player.duration else { return }
+        Task {
+            await player.seek(to: fraction * duration)
+            dragged = nil
+        }
+    }
+}
+
+/// A drag, where there is something to drag with.
+private struct Dragging: ViewModifier {
+    let changed: (CGPoint) -> Void
+    let ended: () -> Void
+
+    func body(content: Content) -> some View {
+        #if os(tvOS)
+        content
+        #else
+        content.gesture(
+            DragGesture(minimumDistance: 0).onChanged { changed($0.location) }.onEnded { _ in ended() })
+        #endif
+    }
+}
+#endif
