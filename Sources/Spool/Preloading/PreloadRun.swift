@@ -43,13 +43,26 @@ final class PreloadRun {
             // A reader that was cancelled ends without an error.
             try Task.checkCancellation()
             let count = brought.intersection(try await media.keptRanges()).byteCount
-            if count == brought.byteCount { return }
+            if count == brought.byteCount {
+                if amount == .whole { try await checkWhole() }
+                return
+            }
             guard attempt >= Self.attempts else { continue }
             throw CacheError(
                 .incomplete,
                 "\(media.source.displayAddress): \(brought.byteCount.counted("byte")) came, and only \(count.grouped) could be kept",
                 key: media.key)
         }
+    }
+
+    /// An origin may have had less than it had told.
+    private func checkWhole() async throws {
+        guard let stored = try await media.storedResource(), let length = stored.length else { return }
+        guard stored.storedByteCount < length, !brought.isEmpty else { return }
+        throw CacheError(
+            .incomplete,
+            "\(media.source.displayAddress): the origin sent \(brought.byteCount.counted("byte")) of \(length.grouped)",
+            key: media.key)
     }
 
     private func bring(_ amount: PreloadAmount) async throws {

@@ -92,6 +92,17 @@ struct PreloaderTests {
         }
     }
 
+    @Test("A file of which the origin sends less than it told is not whole")
+    func less() async throws {
+        let resource = OriginResource(
+            .pattern(Self.film), rules: [.from(1, .refusesRanges()), .request(0, .rangeLimit(1_048_576))])
+        let stage = try MemoryStage(["/a": resource])
+        try await stage.session { cache in
+            let state = await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished()
+            #expect(state.phase == .failed)
+        }
+    }
+
     @Test("A version that changes on the way is brought anew, and counts as brought only then", arguments: [1, 2])
     func changes(request: Int) async throws {
         let other = PatternBytes(seed: 2, length: 3_000_000)
