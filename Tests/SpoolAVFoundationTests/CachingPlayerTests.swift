@@ -192,5 +192,56 @@ struct CachingPlayerTests {
         #expect(player.avPlayer.currentItem?.cachingAsset != nil && player.time >= 20)
         await cache.close()
     }
+
+    @Test("I4: a failed item that the player throws away, as Apple's does, is not taken for one that has ended")
+    func thrownAway() async throws {
+        let (line, upstream, cache, player) = try await stage()
+        upstream.hold(from: 800_000)
+        player.load([MediaSource(url: address()), MediaSource(url: address("none.mp3"))])
+        player.play()
+        await observed { player.status == .playing && player.time > 5 }
+        await upstream.isHeld()
+        line.refusals = 3
+        upstream.hold(from: .max)
+        await observed { player.status == .retrying && player.queue.item?.status == .failed }
+        let entry = player.queue.current?.id
+        player.avPlayer.advanceToNextItem()
+        #expect(player.queue.current?.id == entry)
+        await observed { player.status == .playing }
+        #expect(player.queue.current?.id == entry && player.time > 5 && player.avPlayer.items().count <= 2)
+        player.load([])
+        await cache.close()
+    }
+
+    @Test("I4: who seeks in what can't be played is told so, and who cancels waits no longer")
+    func seeksInVain() async throws {
+        let (line, _, cache, player) = try await stage()
+        line.refusals = 99
+        player.play(address())
+        let cancelled = Task { await player.seek(to: 20) }
+        await Task.yield()
+        cancelled.cancel()
+        #expect(await cancelled.value == false)
+        #expect(await player.seek(to: 30) == false)
+        #expect(player.status == .failed)
+        #expect(await player.seek(to: 30) == false)
+        await cache.close()
+    }
+
+    @Test("I4: after the end comes what was listed meanwhile; without that, the beginning, or where one seeks to")
+    func afterTheEnd() async throws {
+        let (_, _, cache, player) = try await stage()
+        player.play(address())
+        await observed { player.status == .ended }
+        player.play()
+        #expect(await player.seek(to: 50))
+        #expect(player.time > 49)
+        await observed { player.status == .ended }
+        let next = player.queue.append(MediaSource(url: address()))
+        player.play()
+        #expect(player.queue.current?.id == next.id)
+        await observed { player.status == .ended }
+        await cache.close()
+    }
 }
 #endif

@@ -69,7 +69,7 @@ struct CachingQueueTests {
 
     @Test("Z14: the next ones are brought before they play, and given up when they are not next any more")
     func preloads() async throws {
-        let upstream = try await upstream(8)
+        let upstream = try await upstream(7)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let player = player(cache)
         let entries = player.queue.append(contentsOf: sources(0..<7))
@@ -78,15 +78,15 @@ struct CachingQueueTests {
         }
         for entry in entries[0...3] { await bring(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
-        upstream.hold("/5.mp3", from: 0)
+        // Not the very next: that one the player loads a little ahead by itself.
+        upstream.hold("/6.mp3", from: 0)
         player.queue.jump(to: entries[4].id)
-        await bring(entries[6])
-        await upstream.isHeld("/5.mp3")
-        // What was to come next gives up its place.
+        await bring(entries[5])
+        await upstream.isHeld("/6.mp3")
+        // What was to come gives up its place.
         player.queue.jump(to: entries[0].id)
-        await upstream.isQuiet("/5.mp3", butFor: 1)
-        player.load(sources(7..<8))
-        await upstream.isQuiet("/5.mp3")
+        await upstream.isQuiet("/6.mp3")
+        player.load([])
         await cache.close()
     }
 

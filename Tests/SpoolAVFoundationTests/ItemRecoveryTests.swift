@@ -85,7 +85,7 @@ struct ItemRecoveryTests {
     @Test("Nothing is done while bytes come, the network is waited for, or nobody wants it to play")
     func leftAlone() {
         var recovery = ItemRecovery()
-        for second in 0..<100 {
+        for second in 0..<60 {
             let now = Double(second)
             #expect(recovery.look(at(now, .loading, delivered: Int64(second))) == nil)
         }
@@ -96,5 +96,41 @@ struct ItemRecoveryTests {
             #expect(recovery.look(at(Double(second), .ready, plays: false)) == nil && recovery.waiting == .nothing)
         }
         for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
+    }
+
+    @Test("Bytes that each seek in place brings, and a time that is none, don't keep a fresh item from coming")
+    func parked() {
+        for time in [7, Double.nan] {
+            var recovery = ItemRecovery()
+            var delivered: Int64 = 0
+            var actions: [ItemRecovery.Action] = []
+            for second in 0..<90 {
+                // As another's seeks in place bring them, too.
+                if second % 10 == 1 { delivered += 1000 }
+                guard let action = recovery.look(at(Double(second), .ready, time: time, delivered: delivered)) else {
+                    continue
+                }
+                actions.append(action)
+                delivered += 1000
+            }
+            #expect(actions.contains(.freshItem), "\(actions)")
+        }
+    }
+
+    @Test("A long loss of the network uses up no tries for other failures; bytes without play are no proof")
+    func counts() {
+        var recovery = ItemRecovery()
+        for second in 0..<300 { _ = recovery.look(at(Double(second), .failed(.network))) }
+        var actions: [ItemRecovery.Action] = []
+        for second in 300..<600 {
+            let now = Double(second)
+            // Each item gets bytes for some seconds, and fails.
+            let item: Snapshot.Item = second % 40 < 7 ? .ready : .failed(.other)
+            let isPlain = actions.contains(.plainItem)
+            let action = recovery.look(
+                at(now, item, time: second % 40 > 0 ? 7 : 0, delivered: Int64(second), isPlain: isPlain))
+            if let action { actions.append(action) }
+        }
+        #expect(actions == Array(repeating: .freshItem, count: 4) + [.plainItem, .giveUp])
     }
 }

@@ -55,7 +55,10 @@ struct PlayOrderTests {
         #expect(order.current == 5)
         order.remove([5, 77])
         #expect(order.current == 2 && order.listed == [1, 2])
-        order.remove([1, 2])
+        order.repetition = .all
+        order.remove([2])
+        #expect(order.current == 1, "the list begins anew")
+        order.remove([1])
         #expect(order.current == nil && order.following == nil)
     }
 

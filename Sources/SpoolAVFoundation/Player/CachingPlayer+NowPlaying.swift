@@ -22,7 +22,11 @@ extension CachingPlayer {
     }
 
     /// Shows nothing any more, and heeds nothing.
-    public func stopPublishingNowPlaying() { display = nil }
+    public func stopPublishingNowPlaying() {
+        guard display != nil else { return }
+        display = nil
+        MPNowPlayingInfoCenter.default().nowPlayingInfo = nil
+    }
 }
 
 /// The system's now-playing information, and its commands.

@@ -9,7 +9,7 @@ extension CachingPlayer {
         let progress = item.cachingAsset?.loader?.progressNow
         let action = recovery.look(
             ItemRecovery.Snapshot(
-                now: elapsed(), item: Self.state(of: item), isMeantToPlay: isMeantToPlay,
+                now: elapsed(), item: Self.state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
                 waitsForNetwork: progress?.waitsForNetwork ?? false, isPlain: isPlain))
         if recovery.waiting == .network, path == nil {
@@ -20,16 +20,32 @@ extension CachingPlayer {
         switch action {
         case nil: break
         case .seekInPlace:
-            guard seeking.target == nil else { break }
             let time = avPlayer.currentTime()
+            guard seeking.target == nil, time.isNumeric else { break }
             avPlayer.seek(to: time, toleranceBefore: .zero, toleranceAfter: .zero)
         case .freshItem: renewItem()
         case .plainItem:
-            isPlain = true
+            hasFailed = true
             renewItem()
-        case .giveUp: isMeantToPlay = false
+        case .giveUp:
+            isMeantToPlay = false
+            forgetSeeks()
         }
     }
+
+    /// Whether it plays without the cache.
+    private var isPlain: Bool { hasFailed || isExternal }
+
+    /// Whether the system has it wait for something else than media: an advertisement, others who watch along.
+    private var isHeldBySystem: Bool {
+        guard let reason = avPlayer.reasonForWaitingToPlay else { return false }
+        return !Self.reasonsOfMedia.contains(reason.rawValue)
+    }
+
+    private static let reasonsOfMedia: Set<String> = [
+        "AVPlayerWaitingToMinimizeStallsReason", "AVPlayerWaitingWhileEvaluatingBufferingRateReason",
+        "AVPlayerWaitingWithNoItemToPlayReason",
+    ]
 
     /// Puts an item in the present one's place that stands, or will stand, where that stood.
     func renewItem() {
@@ -42,21 +58,23 @@ extension CachingPlayer {
 
     /// A call, an alarm, another app: the system has paused the player, or is about to.
     func interruptionBegan() {
-        let wasPausedNow = pausedByOthersAt.map { elapsed() - $0 < .seconds(1) } ?? false
-        wasInterrupted = isMeantToPlay || wasPausedNow
+        let isInterrupted = wasInterrupted || isMeantToPlay
         pause()
+        wasInterrupted = isInterrupted
     }
 
-    /// It is over; the system says whether the app may go on by itself.
+    /// It is over; the system says whether the app may go on by itself. A person who paused meanwhile is heeded.
     func interruptionEnded(mayResume: Bool) {
-        defer { wasInterrupted = false }
-        if wasInterrupted, mayResume { play() }
+        let isToPlay = wasInterrupted && mayResume
+        wasInterrupted = false
+        if isToPlay { play() }
     }
 
-    /// Another device fetches the media itself and can ask no loader: while it plays, it gets the origin's own URL.
+    /// Another device fetches the media itself and can ask no loader: while it plays, it gets the origin's own URLs.
     func externalPlayback(_ isActive: Bool) {
-        guard isPlain != isActive, queue.current != nil else { return }
-        isPlain = isActive
+        guard isExternal != isActive else { return }
+        (isExternal, queue.makesPlainItems) = (isActive, isActive)
+        guard queue.current != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
         look()
@@ -81,9 +99,8 @@ extension CachingPlayer {
         while let error = next {
             if let error = error as? CacheError { return LoadingFailure.isLossOfNetwork(error) }
             let bridged = error as NSError
+            if bridged.domain == NSURLErrorDomain, networkCodes.contains(bridged.code) { return true }
             next = bridged.userInfo[NSUnderlyingErrorKey] as? any Error
-            guard next == nil, bridged.domain == NSURLErrorDomain else { continue }
-            return networkCodes.contains(bridged.code)
         }
         return false
     }

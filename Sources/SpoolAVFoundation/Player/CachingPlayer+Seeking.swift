@@ -28,34 +28,43 @@ extension CachingPlayer {
     ///   - seconds: The time; below 0 is 0.
     ///   - isExact: Whether it has to be that very time. If not, it may be a near one that is found faster: for a scrubber
     ///     that is being dragged.
-    /// - Returns: Whether it got there: not if another seek came, or other media.
+    /// - Returns: Whether it got there: not if another seek came, or other media, or it can't be played, or the task was
+    ///   cancelled; the seek goes on then.
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
-        guard seconds.isFinite, queue.current != nil else { return false }
-        seeking.lastNumber += 1
-        let number = seeking.lastNumber
-        answer(false)
-        setTarget(.init(seconds: max(seconds, 0), isExact: isExact, number: number))
-        return await withCheckedContinuation { continuation in
-            seeking.waiters[number] = continuation
-            seekIfReady()
+        guard seconds.isFinite, queue.current != nil, !recovery.hasGivenUp else { return false }
+        let number = setTarget(max(seconds, 0), isExact: isExact)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard seeking.target?.number == number, !Task.isCancelled else {
+                    return continuation.resume(returning: false)
+                }
+                seeking.waiters[number] = continuation
+                seekIfReady()
+            }
+        } onCancel: {
+            // The seek goes on; nobody waits for it any more.
+            Task { @MainActor in self.seeking.waiters.removeValue(forKey: number)?.resume(returning: false) }
         }
     }
 
-    private func setTarget(_ target: Seeking.Target) {
-        seeking.target = target
+    /// From now on it is to be there; the number of the seek. Who waits for a former one hears that it is over.
+    @discardableResult
+    func setTarget(_ seconds: Double, isExact: Bool = true) -> Int {
+        answer(false)
+        seeking.lastNumber += 1
+        seeking.target = Seeking.Target(seconds: seconds, isExact: isExact, number: seeking.lastNumber)
         hasEnded = false
-        time = target.seconds
+        time = seconds
+        return seeking.lastNumber
     }
 
-    /// Puts the next item where the present one stands, or is to stand.
+    /// Puts the next item where the present one stands, or is to stand. A live stream's goes where the stream is.
     func keepPosition() {
-        guard seeking.target != nil || time > 0 else { return }
+        guard seeking.target != nil || (time > 0 && hasLength) else { return }
         seeking.flight = nil
         seeking.holdsPlayback = true
-        if seeking.target != nil { return }
-        seeking.lastNumber += 1
-        setTarget(.init(seconds: time, isExact: true, number: seeking.lastNumber))
+        if seeking.target == nil { setTarget(time) }
     }
 
     /// Other media plays: what was sought in the former is over.
@@ -91,6 +100,7 @@ extension CachingPlayer {
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }
+        // Of an item that has failed the successor is sent there. Else somebody else's seek came between, a view's perhaps.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
         if isMeantToPlay, avPlayer.rate == 0 { avPlayer.rate = wantedRate }

@@ -4,16 +4,30 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
+    /// `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, by its value: macOS has none.
+    nonisolated private static let interruptionReason = "AVPlayerRateDidChangeReasonAudioSessionInterrupted"
+
     /// Looks whenever something may have changed, and now and then without a reason.
     func listen() {
+        let reasonKey = AVPlayer.rateDidChangeReasonKey
         tokens = [
             NotificationToken(.AVPlayerItemDidPlayToEndTime) { [weak self] notification in
                 guard let item = notification.object as? AVPlayerItem else { return }
                 let id = ObjectIdentifier(item)
                 Task { @MainActor in self?.itemEnded(id) }
-            }
+            },
+            NotificationToken(AVPlayer.rateDidChangeNotification) {
+                [weak self, id = ObjectIdentifier(avPlayer)] change in
+                guard let sender = change.object as? AVPlayer, ObjectIdentifier(sender) == id else { return }
+                let value = change.userInfo?[reasonKey]
+                let reason = StallRecovery.reason(value)
+                let isInterruption =
+                    (value as? AVPlayer.RateDidChangeReason)?.rawValue == Self.interruptionReason
+                Task { @MainActor in self?.rateChanged(reason, isInterruption: isInterruption) }
+            },
         ]
         tokens += listenToAudioSession()
+        StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
         external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)
         }
@@ -41,6 +55,7 @@ extension CachingPlayer {
 
     /// Goes by what the player says of itself now.
     func look() {
+        queue.catchUp()
         guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
         heedRate(item)
         seekIfReady()
@@ -63,7 +78,7 @@ extension CachingPlayer {
     func playBegan() {
         forgetSeeks()
         recovery.begin()
-        (isPlain, hasEnded, error) = (false, false, nil)
+        (hasFailed, hasEnded, hasLength, error) = (false, false, false, nil)
         (time, duration, bufferedRanges, storedRanges) = (0, nil, [], [])
         watchStored()
         if isMeantToPlay, queue.current != nil { avPlayer.rate = wantedRate }
@@ -71,21 +86,33 @@ extension CachingPlayer {
     }
 
     private func itemEnded(_ id: ObjectIdentifier) {
-        guard let item = queue.item, ObjectIdentifier(item) == id, queue.following == nil else { return }
+        queue.catchUp()
+        // Somebody may have sought back, or listed more, since it ended.
+        guard let item = queue.item, ObjectIdentifier(item) == id, seeking.target == nil else { return }
+        guard queue.following == nil else {
+            isMeantToPlay = true
+            _ = queue.next()
+            return
+        }
         (hasEnded, isMeantToPlay) = (true, false)
         look()
     }
 
-    /// What others have done to the rate is what they want.
+    /// What others have done to the rate is what they want: a view's controls, a headset, the system.
     private func heedRate(_ item: AVPlayerItem) {
-        guard item.status == .readyToPlay, !seeking.holdsPlayback else { return }
-        if avPlayer.rate > 0 {
-            (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
-        } else if isMeantToPlay, !hasEnded {
-            // A cached item's rate is 0 for a moment when it has run dry; who minds the stall knows which it is.
-            isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
-            if !isMeantToPlay { pausedByOthersAt = elapsed() }
-        }
+        guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
+        (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
+    }
+
+    /// Without a reason, a player has run dry, or its item has ended or failed: nobody wants it to pause.
+    private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
+        guard reason != .unknown, avPlayer.rate == 0, isMeantToPlay, !hasEnded, !seeking.holdsPlayback,
+            let item = queue.item, item.status == .readyToPlay
+        else { return look() }
+        // A cached item that has run dry may look as if the app had paused it; who minds the stall knows.
+        isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
+        if isInterruption, !isMeantToPlay { wasInterrupted = true }
+        look()
     }
 
     // MARK: Telling
@@ -93,6 +120,7 @@ extension CachingPlayer {
     private func tell(_ item: AVPlayerItem) {
         let seconds = item.duration.isNumeric ? item.duration.seconds : nil
         if duration != seconds { duration = seconds }
+        if seconds != nil { hasLength = true }
         if seeking.target == nil, item.status == .readyToPlay {
             let now = item.currentTime()
             if now.isNumeric, time != now.seconds { time = now.seconds }

@@ -60,8 +60,13 @@ public import Spool
     @ObservationIgnored let clock: any Clock<Duration>
     @ObservationIgnored let elapsed: () -> Duration
     @ObservationIgnored var recovery = ItemRecovery()
-    @ObservationIgnored var isPlain = false
+    /// Whether the cache could not play the current entry, and it is tried without.
+    @ObservationIgnored var hasFailed = false
+    /// Whether another device plays.
+    @ObservationIgnored var isExternal = false
     @ObservationIgnored var hasEnded = false
+    /// Whether the current media has had a duration, which a live stream has not.
+    @ObservationIgnored var hasLength = false
     @ObservationIgnored var seeking = Seeking()
     @ObservationIgnored var watch: Task<Void, Never>?
     @ObservationIgnored var stored: Task<Void, Never>?
@@ -70,8 +75,6 @@ public import Spool
     @ObservationIgnored var display: (any NowPlayingDisplay)?
     @ObservationIgnored var external: ExternalPlaybackObservation?
     @ObservationIgnored var path: NetworkPath?
-    /// When somebody else made it pause last.
-    @ObservationIgnored var pausedByOthersAt: Duration?
     /// Whether an interruption that has begun stopped it.
     @ObservationIgnored var wasInterrupted = false
 
@@ -94,6 +97,7 @@ public import Spool
         let start = clock.now
         elapsed = { start.duration(to: clock.now) }
         queue = CachingQueue(avPlayer, in: cache, server: server)
+        queue.mendsFailures = true
         queue.playBegan = { [weak self] in self?.playBegan() }
         listen()
     }
@@ -122,12 +126,16 @@ public import Spool
 
     // MARK: Playing
 
-    /// Plays, from where it stands; after the end, from the beginning; after a failure, once more.
+    /// Plays, from where it stands; after the end, what was listed behind it meanwhile, else from the beginning; after a
+    /// failure, once more.
     public func play() {
         isMeantToPlay = true
-        if hasEnded { Task { await seek(to: 0) } }
+        if hasEnded, !queue.next() {
+            setTarget(0)
+            seeking.holdsPlayback = true
+        }
         if recovery.hasGivenUp {
-            (isPlain, error) = (false, nil)
+            (hasFailed, error) = (false, nil)
             recovery.begin()
             renewItem()
         }
@@ -137,8 +145,9 @@ public import Spool
 
     /// Stops where it is.
     public func pause() {
-        isMeantToPlay = false
-        avPlayer.pause()
+        (isMeantToPlay, wasInterrupted) = (false, false)
+        // A stall that is being waited out is not followed by playing.
+        StallRecovery.of(avPlayer).cancel()
         look()
     }
 

@@ -55,27 +55,35 @@ struct ItemRecovery: Hashable, Sendable {
         case network
     }
 
-    /// How long an item may stand still before each step, measured from when it last moved.
-    static let patience = (seek: Duration.seconds(10), fresh: Duration.seconds(20))
+    /// How long an item may stand still before each step, measured from when it last moved; and for how long bytes that come
+    /// count as moving while its time stands.
+    static let patience = (seek: Duration.seconds(10), fresh: Duration.seconds(20), bytes: Duration.seconds(60))
     /// Fresh items for failures that are not the network's, before the origin's own URL is tried.
     static let freshItems = 4
     /// The longest wait between two items.
     static let longestWait = Duration.seconds(30)
     /// How long playback has to go on before what failed is forgotten.
     private static let proof = Duration.seconds(5)
+    /// How long what moves after a seek in place may be of the seek.
+    private static let settling = Duration.seconds(5)
     /// How long the time stands still between two looks at a player that plays well.
     private static let shortestStall = Duration.seconds(2)
 
     private(set) var waiting = Waiting.nothing
     /// Whether nothing more is tried.
     private(set) var hasGivenUp = false
-    /// Items that were put in since playback last went well.
-    private var attempts = 0
+    /// Items that were put in since playback last went well: for want of the network, and for other failures.
+    private var losses = 0
+    private var failures = 0
     private var retryAt: Duration?
     private var last: Mark?
+    /// When it last moved, by its time or by bytes.
     private var movedAt = Duration.zero
+    /// When its time last moved.
+    private var playedAt = Duration.zero
     private var playingSince: Duration?
-    private var hasSought = false
+    /// When it was last sought in its place; what moves soon after shows nothing.
+    private var soughtAt: Duration?
 
     /// How far an item had come when it was last looked at.
     private struct Mark: Hashable {
@@ -100,7 +108,8 @@ struct ItemRecovery: Hashable, Sendable {
     mutating func begin() { self = ItemRecovery() }
 
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {
-        (playingSince, last, hasSought) = (nil, nil, false)
+        (playingSince, last, soughtAt) = (nil, nil, nil)
+        let attempts = losses + failures
         guard let retryAt else {
             // The first is replaced at once; the more have failed, the longer it takes.
             let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.longestWait)
@@ -110,34 +119,47 @@ struct ItemRecovery: Hashable, Sendable {
         }
         guard now.now >= retryAt else { return nil }
         self.retryAt = nil
-        attempts += 1
-        if failure == .network || attempts <= Self.freshItems { return .freshItem }
+        if failure == .network {
+            losses += 1
+            return .freshItem
+        }
+        failures += 1
+        if failures <= Self.freshItems { return .freshItem }
         guard now.isPlain else { return .plainItem }
         (hasGivenUp, waiting) = (true, .nothing)
         return .giveUp
     }
 
     private mutating func stands(_ now: Snapshot) -> Action? {
-        let mark = Mark(time: now.time, delivered: now.delivered)
+        let mark = Mark(time: now.time.isFinite ? now.time : 0, delivered: now.delivered)
         let former = last
         last = mark
-        if let former, former.time != mark.time, now.isMeantToPlay { playingSince = playingSince ?? now.now }
-        if former != mark || !now.isMeantToPlay || now.waitsForNetwork {
-            (movedAt, hasSought) = (now.now, false)
+        let isFirst = former == nil
+        if isFirst || !now.isMeantToPlay || now.waitsForNetwork {
+            (movedAt, playedAt, soughtAt, playingSince) = (now.now, now.now, nil, nil)
             if now.waitsForNetwork { waiting = .network }
-            if let playingSince, now.now - playingSince >= Self.proof { attempts = 0 }
             return nil
         }
+        // What comes of a seek in place shows nothing, until it lasts.
+        let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
+        if let former, former.time != mark.time, !isOfSeek {
+            (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)
+            playingSince = playingSince ?? now.now
+            if let playingSince, now.now - playingSince >= Self.proof { (losses, failures) = (0, 0) }
+            return nil
+        }
+        if now.now - playedAt >= Self.shortestStall { playingSince = nil }
+        // Bytes are a reason to wait, but not for ever.
+        if former != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
-        if rest >= Self.shortestStall { playingSince = nil }
         if rest >= Self.patience.fresh {
             // It has not failed, so this never ends with an error.
-            (last, hasSought) = (nil, false)
-            attempts += 1
-            return attempts > Self.freshItems && !now.isPlain ? .plainItem : .freshItem
+            (last, soughtAt) = (nil, nil)
+            failures = min(failures + 1, Self.freshItems + 1)
+            return failures > Self.freshItems && !now.isPlain ? .plainItem : .freshItem
         }
-        guard rest >= Self.patience.seek, !hasSought else { return nil }
-        hasSought = true
+        guard rest >= Self.patience.seek, soughtAt == nil else { return nil }
+        soughtAt = now.now
         return .seekInPlace
     }
 }

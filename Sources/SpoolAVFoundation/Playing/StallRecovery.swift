@@ -29,6 +29,8 @@ import Foundation
     private var ticks: Task<Void, Never>?
     private var isActing = false
     private var lastItem: ObjectIdentifier?
+    /// Whether a person's seek is under way, which one in place would call off.
+    var hasSeekUnderWay: @MainActor () -> Bool = { false }
 
     /// Whether the player has stalled and will be played on.
     package var isWaiting: Bool { machine.state == .stalled }
@@ -114,7 +116,7 @@ import Foundation
         ]
     }
 
-    nonisolated private static func reason(_ value: Any?) -> StateMachine.Reason {
+    nonisolated static func reason(_ value: Any?) -> StateMachine.Reason {
         switch value as? AVPlayer.RateDidChangeReason {
         case .setRateCalled?: .app
         case nil, .setRateFailed?: .unknown
@@ -183,6 +185,7 @@ import Foundation
                 player.rate = rate
             case .play(let rate): player.playImmediately(atRate: rate)
             case .seekInPlace:
+                guard !hasSeekUnderWay() else { break }
                 player.seek(to: player.currentTime(), toleranceBefore: .zero, toleranceAfter: .zero)
             case .stopWaiting:
                 player.automaticallyWaitsToMinimizeStalling =

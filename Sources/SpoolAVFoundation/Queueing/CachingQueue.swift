@@ -53,6 +53,11 @@ public import Spool
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
+    /// Whether somebody sees to items that fail: then a player that throws one away, as AVQueuePlayer does since iOS 18.4, has
+    /// not moved on.
+    @ObservationIgnored var mendsFailures = false
+    /// Whether items play without the cache, from where their source was last found.
+    @ObservationIgnored var makesPlainItems = false
     /// Called when a play of an entry begins, be it the same entry's again, and when there is nothing to play any more.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
 
@@ -69,7 +74,7 @@ public import Spool
         preloads = QueuePreloads(Preloader(cache, jobs: 2))
         player.removeAllItems()
         player.enableCaching()
-        currentItem = CurrentItemObservation(of: player) { [weak self] in self?.itemMayHaveChanged() }
+        currentItem = CurrentItemObservation(of: player) { [weak self] in self?.catchUp() }
     }
 
     // MARK: The list
@@ -130,6 +135,7 @@ public import Spool
 
     /// Plays an entry from its beginning in place of the current one; nothing if it is not listed. The rate stays.
     public func jump(to id: Entry.ID) {
+        catchUp()
         guard known[id.number] != nil else { return }
         begin(id.number)
     }
@@ -143,6 +149,7 @@ public import Spool
     public func previous() -> Bool { step(-1) }
 
     private func step(_ distance: Int) -> Bool {
+        catchUp()
         guard let target = order.neighbour(distance) else { return false }
         begin(target)
         return true
@@ -153,18 +160,23 @@ public import Spool
     /// The item that plays the current entry.
     var item: AVPlayerItem? { slots.first?.item }
 
-    /// Puts another item of the current entry in the place of the present one.
+    /// Puts another item of the current entry in the place of the present one, whatever the player has made of that.
     ///
     /// - Parameter isPlain: Whether it is to play without the cache, from where the source was last found.
     func renewCurrent(isPlain: Bool) {
-        guard let slot = slots.first, let entry = known[slot.entry] else { return }
+        guard let id = slots.first?.entry, let entry = known[id] else { return }
         let item = item(of: entry, isPlain: isPlain)
-        replace(slot.item, by: item)
-        slots[0].item = item
-        player.enableCaching()
+        // All of them: after an item that has failed, what replaces it one by one may play without sound.
+        player.removeAllItems()
+        slots = []
+        guard player.canInsert(item, after: nil) else { return }
+        player.insert(item, after: nil)
+        slots = [Slot(entry: id, item: item)]
+        prepareFollowing()
     }
 
     private func change(_ body: (inout PlayOrder) -> Void) {
+        catchUp()
         body(&order)
         update()
     }
@@ -188,7 +200,7 @@ public import Spool
             player.advanceToNextItem()
             slots.removeFirst()
         } else {
-            let item = item(of: entry, isPlain: false)
+            let item = item(of: entry, isPlain: makesPlainItems)
             let former = player.items()
             replace(former.first, by: item)
             for old in former.dropFirst() { player.remove(old) }
@@ -209,7 +221,7 @@ public import Spool
         let following = order.following
         if slots.count > 1, slots[1].entry != following { player.remove(slots.removeLast().item) }
         if slots.count == 1, let following, let entry = known[following] {
-            let item = item(of: entry, isPlain: false)
+            let item = item(of: entry, isPlain: makesPlainItems)
             if player.canInsert(item, after: nil) {
                 player.insert(item, after: nil)
                 slots.append(Slot(entry: following, item: item))
@@ -229,9 +241,10 @@ public import Spool
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }
 
-    /// The player may have moved on by itself.
-    private func itemMayHaveChanged() {
-        guard let last = slots.last, player.currentItem !== slots.first?.item else { return }
+    /// Takes over what the player has done by itself: it may have moved on, and its word of that come later.
+    func catchUp() {
+        guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
+        if mendsFailures, first.status == .failed { return }
         if let item = player.currentItem {
             guard slots.count > 1, item === last.item else { return }
             order.jump(to: last.entry)

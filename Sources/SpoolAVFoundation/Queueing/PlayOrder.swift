@@ -69,10 +69,12 @@ struct PlayOrder: Hashable, Sendable {
         current = current ?? played.first
     }
 
-    /// Takes entries off the list. When the current one is among them, the next that stays becomes it, else the last.
+    /// Takes entries off the list. When the current one is among them, the next that stays becomes it; at the end of the
+    /// list the first where all is repeated, else the last.
     mutating func remove(_ ids: Set<ID>) {
         if let id = current, ids.contains(id), let place {
-            current = played[place...].first { !ids.contains($0) } ?? played[..<place].last { !ids.contains($0) }
+            let before = played[..<place].filter { !ids.contains($0) }
+            current = played[place...].first { !ids.contains($0) } ?? (repetition == .all ? before.first : before.last)
         }
         listed.removeAll(where: ids.contains)
         played.removeAll(where: ids.contains)
