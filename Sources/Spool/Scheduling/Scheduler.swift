@@ -144,9 +144,10 @@ package final class Scheduler: Sendable {
                 handlers?.cancelled(position)
                 task.cancel()
             }
+            // Before a player wakes: what it does next must not find that it waits still, and hold a preload for that.
+            if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }
-            if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
         }
     }
 
