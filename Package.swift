@@ -11,6 +11,9 @@ let linuxTargets: [Target] = [
     .target(name: "CMPV"),
     .target(name: "AVFoundation", dependencies: ["CMPV"]),
     .testTarget(name: "AVFoundationTests", dependencies: ["AVFoundation"]),
+    .executableTarget(
+        name: "TerminalPlayer", dependencies: ["AVFoundation", "SpoolAVFoundation", "SpoolProxy"],
+        path: "Examples/TerminalPlayer", packageAccess: false),
 ]
 let standInAVFoundation: [Target.Dependency] = ["AVFoundation"]
 #else
@@ -174,8 +177,10 @@ let package = Package(
         ),
         // What an app would write: it sees what an app sees.
         .target(
-            name: "Examples", dependencies: ["SpoolAVFoundation", "SpoolProxy", "SpoolTesting"] + standInAVFoundation,
+            name: "Examples",
+            dependencies: ["SpoolAVFoundation", "SpoolProxy", "SpoolSources", "SpoolTesting"] + standInAVFoundation,
             path: "Examples",
+            exclude: ["SpoolPlayer", "TerminalPlayer"],
             packageAccess: false),
         .testTarget(
             name: "ExampleTests",

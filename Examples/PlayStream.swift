@@ -1,24 +1,21 @@
 import SpoolAVFoundation
 import SpoolProxy
 
-/// A server inside the app, by which HLS plays through the cache; one for all players, kept as long as they.
-func server(over cache: MediaCache) async throws -> ProxyServer {
-    var configuration = ProxyConfiguration()
-    configuration.port = 0
-    let server = try ProxyServer(cache: cache, configuration: configuration)
-    try await server.start()
-    return server
+/// A player for HLS and any other media: HLS goes through a server in the app, the rest needs none. One server is enough.
+@MainActor
+func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> CachingPlayer {
+    let player = CachingPlayer(in: cache, server: server)
+    player.play(url)
+    return player
 }
 
-/// Plays HLS or any other media through the cache: HLS by the server, the rest without it.
-@MainActor
-func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> AVPlayer {
-    let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache, server: server))
-    player.enableCaching()
-    return player
+/// The server, which listens when it is first needed. Of variants that need more than 4 Mbit/s the player hears nothing.
+func server(over cache: MediaCache) -> ProxyServer {
+    ProxyServer.inApp(cache, maximumBitRate: 4_000_000)
 }
 
 /// Brings a whole stream, so that it plays without a network.
 func download(_ stream: URL, to cache: MediaCache, show: @escaping @Sendable (Double) -> Void) async throws {
-    try await HLSDownloader(MediaSource(url: stream), in: cache).run { show($0.fractionCompleted) }
+    let variant = HLSVariantSelection.bandwidth(atMost: 4_000_000)
+    try await HLSDownloader(MediaSource(url: stream), in: cache, variant: variant).run { show($0.fractionCompleted) }
 }

@@ -6,6 +6,11 @@ extension MediaCache {
     /// falls behind loses the oldest of a kind of which more than a thousand wait, never those of another kind.
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
+    /// Tells listeners that a player goes past the cache.
+    package func noteBypass(of source: MediaSource, reason: String) {
+        context.events.send(.bypassed(reason: reason), key: key(for: source), address: source.displayAddress)
+    }
+
     /// What readers were handed and origins sent since the cache was made, over all resources.
     ///
     /// It is added up when it is asked for; from any thread.

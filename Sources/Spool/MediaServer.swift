@@ -19,6 +19,20 @@ public protocol MediaServer: AnyObject, Sendable {
     ///
     /// - Returns: Nil while the server is not running, and for a source that is not at `http` or `https`.
     func url(for source: MediaSource) -> URL?
+
+    /// Brings the beginning of a stream, so that it starts at once: of its first variant that players are offered.
+    ///
+    /// Bytes that players wait for go first. Cancelled with its task, it keeps what has landed. A server that can't do this
+    /// need not: then nothing is brought.
+    ///
+    /// - Parameter seconds: How much: the segments that begin before then, at least one. Nil: all of it.
+    /// - Throws: Why it can't be had: `CacheError`, `CancellationError`.
+    func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws
+}
+
+extension MediaServer {
+    /// Brings nothing.
+    public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {}
 }
 
 /// Whether a ``MediaServer`` can be asked.

@@ -84,6 +84,9 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
             loader = nil
             cacheKey = nil
             super.init(url: source.url, options: options)
+            if CachingURL.isHLS(source.url, mimeType: mimeType) {
+                cache.noteBypass(of: source, reason: CachingURL.reason(withoutServer: server))
+            }
         }
     }
 
@@ -96,7 +99,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
     @available(
-        *, deprecated, message: "plays without a cache; use init(caching:in:options:)"
+        *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
     public override init(url URL: URL, options: [String: Any]? = nil) {
         originalURL = CachingURL.original(URL) ?? URL
@@ -111,7 +114,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 
     /// As ``init(url:options:)``.
     @available(
-        *, deprecated, message: "plays without a cache; use init(caching:in:options:)"
+        *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 

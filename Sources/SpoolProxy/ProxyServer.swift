@@ -13,10 +13,12 @@ import Synchronization
 /// an ``ProxyConfiguration/origin`` it stands for that origin instead, and its paths are the origin's.
 ///
 /// ```swift
-/// let server = ProxyServer(cache: cache)
+/// let server = try ProxyServer(cache: cache)
 /// try await server.start()
 /// player.play(server.url(for: episode))
 /// ```
+///
+/// In an app, ``inApp(_:)`` needs no start.
 ///
 /// Speaks HTTP/1.1. All methods may be called from any task. In a program of services it is one: ``run()`` serves until it is
 /// told to stop.
@@ -27,7 +29,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         var control: SocketAddress?
     }
 
-    private let cache: MediaCache
+    let cache: MediaCache
     let configuration: ProxyConfiguration
     /// What the server stands for; nil in forward form.
     private let origin: OriginURL?
@@ -36,11 +38,11 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     private let controlService: ProxyService?
     private let log: AccessLog?
     private let group: MultiThreadedEventLoopGroup
-    private let tables: ConnectionTables
+    let tables: ConnectionTables
     private let exchanges = RunningExchanges()
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
-    private let isStopped = Atomic<Bool>(false)
+    let isStopped = Atomic<Bool>(false)
     /// Held while the server is made to listen anew, so that it is once.
     let restarting = Mutex(())
 
@@ -58,10 +60,16 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// As ``init(cache:configuration:)``.
     ///
     /// - Parameter clock: What responses are waited for by.
-    init(
+    convenience init(
         cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>
     ) throws(ProxyError) {
         try configuration.validate()
+        let log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
+        self.init(cache: cache, valid: configuration, log: log, clock: clock)
+    }
+
+    /// - Parameter configuration: One that was validated.
+    init(cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>) {
         self.cache = cache
         self.configuration = configuration
         let count = configuration.threads > 0 ? configuration.threads : UsableCores.count
@@ -69,13 +77,13 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         var limits = configuration.limits
         limits.connections = min(limits.connections, DescriptorLimit.forClients)
         tables = ConnectionTables(group, limits: limits)
-        log = try configuration.accessLog.map { url throws(ProxyError) in try AccessLog(url) }
+        self.log = log
         let factory = PrometheusMetrics()
         let date = DateText()
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
         let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It was checked.
         self.origin = origin
-        let (log, kinds, exchanges) = (log, ManifestKinds(), exchanges)
+        let (kinds, exchanges) = (ManifestKinds(), exchanges)
         let sources = SourceRegistry(cache)
         self.sources = sources
         let passing = PassingResponder(cache: cache, configuration: configuration)
@@ -83,7 +91,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             cache: cache, configuration: configuration, date: date, clock: clock, passing: passing,
             manifests: ManifestResponder(
                 cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
-                offline: OfflineVariants(cache: cache, clock: clock), date: date))
+                offline: OfflineVariants(cache: cache, clock: clock), date: date,
+                maximumBitRate: configuration.maximumBitRate))
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
         }

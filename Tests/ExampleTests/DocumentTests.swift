@@ -1,35 +1,51 @@
 import Foundation
 import Testing
 
-@Suite("docs/examples.md")
+@Suite("Documents")
 struct DocumentTests {
-    @Test("It shows each program as it is, and each has at most 25 lines")
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The files of a folder, and of those in it, whose names end so.
+    private static func files(_ folder: String, _ ending: String) throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
+            .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
+    }
+
+    @Test("docs/examples.md shows each program as it is, and each has at most 25 lines")
     func shows() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let document = try String(contentsOf: root.appending(path: "docs/examples.md"), encoding: .utf8)
-        let folder = root.appending(path: "Examples").path
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".swift") }
-        #expect(names.count == 19)
-        for name in names.sorted() {
-            let program = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+        let document = try Self.text("docs/examples.md")
+        let programs = try Self.files("Examples", ".swift").filter { $0.split(separator: "/").count == 2 }
+        #expect(programs.count == 19)
+        for name in programs {
+            let program = try Self.text(name)
             #expect(document.contains("```swift\n\(program)```\n"), "\(name) is not shown as it is")
             #expect(program.split(separator: "\n", omittingEmptySubsequences: false).count - 1 <= 25, "\(name)")
         }
     }
 
-    @Test("Other documents show them, too", arguments: ["offline", "observation", "encryption"])
-    func others(_ name: String) throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let document = try String(contentsOf: root.appending(path: "docs/\(name).md"), encoding: .utf8)
-        let folder = root.appending(path: "Examples").path
-        let programs = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".swift") }
-            .map { try String(contentsOfFile: "\(folder)/\($0)", encoding: .utf8) }
-        let snippets = document.components(separatedBy: "```swift\n").dropFirst().compactMap {
-            $0.components(separatedBy: "```").first
+    @Test("Whatever Swift the documents show is compiled, letter for letter")
+    func compiles() throws {
+        let sources = try Self.files("Examples", ".swift") + ["Tests/SpoolSourcesTests/Recipes.swift"]
+        let programs = try sources.map { Self.withoutIndentation(try Self.text($0)) }
+        var count = 0
+        for document in try Self.files("docs", ".md") {
+            for snippet in try Self.text(document).components(separatedBy: "```swift\n").dropFirst() {
+                let lines = Self.withoutIndentation(snippet.components(separatedBy: "```").first ?? "")
+                #expect(programs.contains { $0.contains(lines) }, "\(document): \(lines)")
+                count += 1
+            }
         }
-        #expect(!snippets.isEmpty)
-        for snippet in snippets { #expect(programs.contains { $0.hasSuffix(snippet) }, "\(snippet)") }
+        #expect(count > 19)
+    }
+
+    /// Lines without the spaces before them: how deep a piece stands in its program does not matter.
+    private static func withoutIndentation(_ text: String) -> String {
+        "\n" + text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
+            + "\n"
     }
 }

@@ -66,14 +66,15 @@ struct PlayerExampleTests {
         let segment = OriginResource(.data(try await SampleMedia.ts.bytes(seconds: 2)), contentType: "video/mp2t")
         let list = OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
         let cache = MediaCache(directory: URL(fileURLWithPath: scratch.path).appending(path: "media"))
-        let server = try await server(over: cache)
+        let server = server(over: cache)
         let url = try await OriginServer.run(["/list.m3u8": list, "/1.ts": segment]) { origin in
             let url = origin.url("/list.m3u8")
             try await download(url, to: cache) { #expect((0...1).contains($0)) }
             return url
         }
         let player = player(for: url, in: cache, by: server)
-        try await play(player, player.currentItem)
+        await observed { player.status == .ended || player.error != nil }
+        #expect(player.status == .ended)
         await server.stop()
         await cache.close()
     }

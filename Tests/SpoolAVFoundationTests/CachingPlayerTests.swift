@@ -1,8 +1,10 @@
 #if os(Linux)
 import AVFoundation
 import Foundation
+
 import Spool
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import SpoolAVFoundation
@@ -118,6 +120,47 @@ struct CachingPlayerTests {
         await observed { player.status == .ended || player.status == .failed }
         #expect(player.status == .ended)
         try await expectOnce(upstream, player)
+        await cache.close()
+    }
+
+    @Test("I4: a token that expires while it plays is renewed, and nobody notices", arguments: Pattern.allCases)
+    func tokenExpires(pattern: Pattern) async throws {
+        let bytes = try await SampleMedia.mp3.bytes(seconds: 60)
+        let origin = GuardedUpstream(["/song.mp3": .init(bytes)])
+        origin.upstream.hold(from: 800_000)
+        let cache = try await folder.cache(origin) { configuration in
+            cuttingAtOnce(&configuration)
+            configuration.readAhead.firstRequest = 64 << 10
+            configuration.readAhead.largestRequest = 64 << 10
+            configuration.readAhead.window = 64 << 10
+        }
+        let renewals = Mutex(0)
+        let source = MediaSource(url: address()) { reason in
+            let token = renewals.withLock { renewals in
+                if reason != .first { renewals += 1 }
+                return renewals
+            }
+            return ResolvedRequest(url: address(), headerFields: [.authorization: "Bearer \(token)"])
+        }
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = AVPlayer.HeadlessMode(speed: 50)
+        let player = CachingPlayer(in: cache, avPlayer: avPlayer)
+        player.queue.makeItem = { asset in
+            asset.resourceLoader.playerPattern = pattern
+            return AVPlayerItem(asset: asset)
+        }
+        player.rate = 1.25
+        player.play(source)
+        await observed { player.status == .playing && player.time > 5 }
+        let item = try #require(avPlayer.currentItem)
+        await origin.upstream.isHeld()
+        origin.accept(1)
+        origin.upstream.hold(from: .max)
+        await observed { player.status == .ended || player.error != nil }
+        #expect(player.status == .ended && player.error == nil && player.rate == 1.25)
+        #expect(avPlayer.currentItem === item, "the same item, to the end")
+        #expect(renewals.withLock { $0 } == 1)
+        #expect(origin.upstream.sent() == Int64(bytes.count), "each byte once")
         await cache.close()
     }
 

@@ -17,28 +17,6 @@ struct RenewalTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// An origin that takes one token at a time.
-    private final class Guarded: Upstream {
-        let upstream = MemoryUpstream(["/song.mp3": .pattern(RenewalTests.length)])
-        private let state = Mutex((valid: "0", refused: 0))
-
-        var refusals: Int { state.withLock { $0.refused } }
-
-        func accept(_ token: Int) { state.withLock { $0.valid = "\(token)" } }
-
-        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            let isRefused = state.withLock { state in
-                let isRefused = request.headerFields[.authorization] != "Bearer " + state.valid
-                if isRefused { state.refused += 1 }
-                return isRefused
-            }
-            guard isRefused else { return try await upstream.open(request) }
-            let none = AsyncStream<Data> { $0.finish() }
-            return UpstreamResponse(
-                head: HTTPResponse(status: .unauthorized), url: request.url, body: UpstreamBody(none))
-        }
-    }
-
     /// Stands before a caching loader, and looks at what AVFoundation would get.
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
@@ -131,7 +109,7 @@ struct RenewalTests {
 
     @Test("N11: credentials that expire under an open request are renewed once, and the player notices nothing")
     func credentials() async throws {
-        let origin = Guarded()
+        let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(origin) { configuration in
             cuttingAtOnce(&configuration)
             configuration.readAhead.firstRequest = 64 << 10
@@ -169,7 +147,7 @@ struct RenewalTests {
 
     @Test("N11: credentials that are refused again are the player's error, as one that wants a person")
     func refused() async throws {
-        let origin = Guarded()
+        let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         origin.accept(99)
         let cache = try await folder.cache(origin, cuttingAtOnce)
         let source = MediaSource(url: address()) { _ in ResolvedRequest(url: address()) }

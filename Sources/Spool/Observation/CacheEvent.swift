@@ -30,6 +30,8 @@ public struct CacheEvent: Sendable {
         case completed
         /// Readers were given this error.
         case failed(CacheError)
+        /// A player was handed the origin's own URL, and why: what it plays is not looked for in the cache, and not kept.
+        case bypassed(reason: String)
         /// The cache's directory can't be used, and why: everything plays, nothing is kept. What is stored is found only
         /// where another process has the directory.
         case unusable(cause: CacheError)

@@ -102,6 +102,8 @@ final class EventHub: Sendable {
             logger.debug("complete", metadata: ["resource": "\(event.address)"])
         case .failed(let error):
             logger.error("\(error)", metadata: ["resource": "\(event.address)"])
+        case .bypassed(let reason):
+            logger.notice("plays without the cache: \(reason)", metadata: ["resource": "\(event.address)"])
         case .unusable(let cause): logger.error("nothing is kept: \(cause)")
         case .notice(let text): logger.warning("\(text)")
         }

@@ -107,6 +107,7 @@ extension CacheEvent.Kind {
         case .failed: 10
         case .unusable: 11
         case .notice: 12
+        case .bypassed: 13
         }
     }
 }

@@ -22,6 +22,15 @@ public struct PreloadAmount: Sendable, Hashable {
     /// tells none. At most 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
+    /// How many seconds are meant; 0 for what is not told in seconds, nil for all.
+    package var firstSeconds: Double? {
+        switch kind {
+        case .start, .bytes: 0
+        case .seconds(let seconds): seconds
+        case .whole: nil
+        }
+    }
+
     /// The first `count` bytes.
     public static func bytes(_ count: Int64) -> PreloadAmount { PreloadAmount(kind: .bytes(max(count, 0))) }
 }

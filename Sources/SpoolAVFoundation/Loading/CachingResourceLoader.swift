@@ -36,6 +36,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// The most bytes handed over at once.
     private static let chunkSize = 128 << 10
 
+    private let cache: MediaCache
     private let unknownLength: UnknownLengthPolicy
     private var requests: [LoadingRequest.ID: LoadingRequest] = [:]
     private var lastID = 0
@@ -75,6 +76,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         clock: LoadingClock = LoadingClock(ContinuousClock())
     ) {
         media = cache.media(for: source)
+        self.cache = cache
         self.unknownLength = unknownLength
         self.server = server
         self.mimeType = mimeType
@@ -328,7 +330,16 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
             case .finish:
                 request.request.finishLoading()
             case .redirect:
-                let served = resource?.isPlaylist == true ? server?.url(for: media.source) : nil
+                let isPlaylist = resource?.isPlaylist == true
+                let served = isPlaylist ? server?.url(for: media.source) : nil
+                if served == nil {
+                    cache.noteBypass(
+                        of: media.source,
+                        reason: isPlaylist
+                            ? CachingURL.reason(withoutServer: server)
+                            : "its origin does not tell its length, and AVPlayer plays nothing without one from a cache"
+                    )
+                }
                 request.redirect(to: served ?? media.resolvedURL, resource)
             case .fail:
                 request.request.finishLoading(with: LoadingFailure.error(for: cause, url: media.source.url))

@@ -26,7 +26,7 @@ extension CachingPlayer {
                 Task { @MainActor in self?.rateChanged(reason, isInterruption: isInterruption) }
             },
         ]
-        tokens += listenToAudioSession()
+        tokens += listenToAudioSession() + listenToAppLifecycle()
         StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
         external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)

@@ -78,6 +78,9 @@ public import Spool
     /// Whether an interruption that has begun stopped it.
     @ObservationIgnored var wasInterrupted = false
 
+    /// Whether nothing is loaded, since the app is in the background and does not play.
+    @ObservationIgnored var isDormant = false
+
     /// A player through a cache.
     ///
     /// - Parameters:
@@ -130,6 +133,7 @@ public import Spool
     /// failure, once more.
     public func play() {
         isMeantToPlay = true
+        wake()
         if hasEnded, !queue.next() {
             setTarget(0)
             seeking.holdsPlayback = true

@@ -14,7 +14,7 @@ public import Spool
 /// The player holds two items at most, the current one and the next, whatever the length of the list: lists of ten thousand
 /// cost no more than short ones, and items follow each other without a gap where `AVQueuePlayer` can. Of the entries that
 /// play next, a little is brought beforehand (``preloadedEntryCount``), of the very next more (``nextAmount``); what is not
-/// among them any more is given up. Preloads hold still while the player waits for bytes. Playlists (HLS) are not preloaded.
+/// among them any more is given up. Preloads hold still while the player waits for bytes. HLS is preloaded by the ``server``.
 ///
 /// The queue has to be kept as long as its player is to move on. Put items in by the queue alone; the player's rate, volume
 /// and time are the app's. On the main actor.
@@ -71,7 +71,7 @@ public import Spool
         self.player = player
         self.cache = cache
         self.server = server
-        preloads = QueuePreloads(Preloader(cache, jobs: 2))
+        preloads = QueuePreloads(Preloader(cache, jobs: 2), server)
         player.removeAllItems()
         player.enableCaching()
         currentItem = CurrentItemObservation(of: player) { [weak self] in self?.catchUp() }
@@ -238,7 +238,26 @@ public import Spool
     private func item(of entry: Entry, isPlain: Bool) -> AVPlayerItem {
         let source = entry.source
         guard isPlain else { return makeItem(CachingURLAsset(caching: source, in: cache, server: server)) }
+        cache.noteBypass(
+            of: source,
+            reason: makesPlainItems
+                ? "another device plays it, which can't ask this one" : "through the cache it failed again and again")
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
+    }
+
+    /// Has nothing loaded any more, or goes on: for an app that may be suspended at any moment, and does not play.
+    func holdLoading(_ isHeld: Bool) {
+        for slot in slots {
+            if isHeld { slot.item.cachingAsset?.loader?.suspend() } else { slot.item.cachingAsset?.loader?.resume() }
+        }
+        preloads.bring(isHeld ? [] : upcoming, nextAmount)
+    }
+
+    /// Whether the current item's URL is not good any more, since its server has had to take another port.
+    var hasLostServer: Bool {
+        guard let asset = item?.asset as? CachingURLAsset, let server = asset.server, let current else { return false }
+        // Asked, a server that the system has cut off listens again.
+        return server.url(for: current.source) != asset.url
     }
 
     /// Takes over what the player has done by itself: it may have moved on, and its word of that come later.

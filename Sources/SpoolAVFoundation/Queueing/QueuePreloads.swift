@@ -4,28 +4,63 @@ import Spool
 /// Brings what a queue plays next, and gives up what it does not.
 @MainActor final class QueuePreloads {
     private let preloader: Preloader
+    private let server: (any MediaServer)?
     /// The beginnings that were asked for, by entry.
-    private var starts: [CachingQueue.Entry.ID: Preload] = [:]
-    private var next: (entry: CachingQueue.Entry.ID, preload: Preload)?
+    private var starts: [CachingQueue.Entry.ID: Bringing] = [:]
+    private var next: (entry: CachingQueue.Entry.ID, amount: PreloadAmount, bringing: Bringing)?
 
-    init(_ preloader: Preloader) { self.preloader = preloader }
+    /// A preload that can be given up.
+    private enum Bringing: Sendable {
+        case media(Preload)
+        case stream(Task<Void, Never>)
 
-    deinit { preloader.cancelAll() }
+        func cancel() {
+            switch self {
+            case .media(let preload): preload.cancel()
+            case .stream(let task): task.cancel()
+            }
+        }
+    }
+
+    /// - Parameter server: What brings streams; without one, they are not brought.
+    init(_ preloader: Preloader, _ server: (any MediaServer)? = nil) {
+        self.preloader = preloader
+        self.server = server
+    }
+
+    deinit {
+        for start in starts.values { start.cancel() }
+        next?.bringing.cancel()
+        preloader.cancelAll()
+    }
 
     /// Brings the beginnings of entries, the first first, and then so much of the first; of nothing else.
     func bring(_ upcoming: [CachingQueue.Entry], _ nextAmount: PreloadAmount) {
-        let entries = upcoming.filter { CachingURLAsset.canCache($0.source) }
+        let entries = upcoming.filter { CachingURLAsset.canCache($0.source) || isStream($0.source) }
         let wanted = Set(entries.map(\.id))
-        for (id, preload) in starts where !wanted.contains(id) {
-            preload.cancel()
+        for (id, start) in starts where !wanted.contains(id) {
+            start.cancel()
             starts[id] = nil
         }
         for entry in entries where starts[entry.id] == nil {
-            starts[entry.id] = preloader.add(entry.source)
+            starts[entry.id] = begin(entry.source, .start, .normal)
         }
-        guard next?.entry != entries.first?.id || next?.preload.amount != nextAmount else { return }
-        next?.preload.cancel()
-        next = entries.first.map { ($0.id, preloader.add($0.source, nextAmount, priority: .low)) }
+        guard next?.entry != entries.first?.id || next?.amount != nextAmount else { return }
+        next?.bringing.cancel()
+        next = entries.first.map { ($0.id, nextAmount, begin($0.source, nextAmount, .low)) }
+    }
+
+    private func isStream(_ source: MediaSource) -> Bool {
+        server != nil && CachingURL.isHLS(source.url, mimeType: nil)
+    }
+
+    private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> Bringing {
+        guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
+        return .stream(
+            Task {
+                // What is not there when it plays is fetched then, and its failure told.
+                try? await server.preload(source, firstSeconds: amount.firstSeconds)
+            })
     }
 }
 #endif

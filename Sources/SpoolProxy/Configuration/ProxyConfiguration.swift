@@ -39,6 +39,16 @@ public struct ProxyConfiguration: Sendable {
     public var limits = ProxyLimits()
     /// Threads that serve connections; 0: one for each core.
     public var threads = 0
+    /// Whether the server begins to listen by itself when a URL is first asked of it, so that nobody has to start it.
+    public var startsWhenAsked = false
+    /// The most bits per second that a variant of an HLS stream may need, by its peak: variants that need more are not listed
+    /// to players, unless all do; then the one that needs least is. Nil: all are listed.
+    ///
+    /// A player measures how fast bytes come from this machine, not from the origin, and would choose too high.
+    public var maximumBitRate: Int64?
+    /// Whether keys of encrypted HLS streams are kept like other files. If not, each play asks their origin for them;
+    /// what an ``HLSDownloader`` has brought is used all the same.
+    public var keepsKeys = true
     /// What runs commands for this machine's owner, and the secret that opens the way to it: an address of its own on
     /// 127.0.0.1, beside ``host``. Nil: there is none.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?

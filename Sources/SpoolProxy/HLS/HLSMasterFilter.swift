@@ -1,6 +1,14 @@
 #if Proxy
 /// Leaves out of a master playlist what can't be played for now; everything else stays byte for byte.
 enum HLSMasterFilter {
+    /// Without the variants that need more bits per second, by their peak; where all do, with the one that needs least.
+    static func capped(_ bytes: [UInt8], _ playlist: HLSPlaylist, at limit: Int64) -> [UInt8] {
+        guard let least = playlist.variants.map(\.bandwidth).min() else { return bytes }
+        let wanted = Set(playlist.variants.filter { $0.bandwidth <= max(limit, least) }.map(\.uri))
+        let others = Set(playlist.variants.map(\.uri)).subtracting(wanted)
+        return others.isEmpty ? bytes : filtered(bytes, playlist) { !others.contains($0) }
+    }
+
     /// - Parameters:
     ///   - bytes: The playlist.
     ///   - playlist: The same, parsed: it has the references with their variables substituted.

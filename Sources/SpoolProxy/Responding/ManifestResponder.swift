@@ -23,6 +23,10 @@ struct ManifestResponder: Sendable {
     let presentations: Presentations
     let offline: OfflineVariants
     let date: DateText
+    /// The keys that playlists have named.
+    let keys = KeyAddresses()
+    /// See ``ProxyConfiguration/maximumBitRate``.
+    let maximumBitRate: Int64?
 
     /// The manifest that a media file is; nil if it is none.
     ///
@@ -132,13 +136,18 @@ struct ManifestResponder: Sendable {
         let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
         switch kind {
         case .hls:
+            // With faults in it, nobody knows how long it is right.
+            let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
+            var listed = bytes
+            if let playlist, let maximumBitRate {
+                listed = HLSMasterFilter.capped(bytes, playlist, at: maximumBitRate)
+            }
             let text =
                 call.isForOwner
                 ? bytes
-                : try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
-            // With faults in it, nobody knows how long it is right.
-            let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
+                : try HLSRewriting.rewrite(listed, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             if let playlist {
+                keys.note(playlist, found: found)
                 holds.note(playlist, requested: call.url, found: found)
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
             }

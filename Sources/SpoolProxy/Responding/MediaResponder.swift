@@ -32,6 +32,7 @@ struct MediaResponder: Sendable {
         if call.isReverse, passed.contains(call.url.description, at: date.second) {
             return try await passing.respond(to: request, call, body: nil)
         }
+        if try await isUnkeptKey(source, call) { return try await passing.respond(to: request, call, body: nil) }
         let demand = demand(of: request)
         let priority = Self.priority(of: request, call)
         if request.method == .head, let response = try await head(request, call, cache.media(for: source), demand) {
@@ -80,6 +81,12 @@ struct MediaResponder: Sendable {
             return response(to: request, plan, media, reader, opened)
         }
         throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
+    }
+
+    /// Whether it is a key that is not to be kept, and is not there by a download.
+    private func isUnkeptKey(_ source: MediaSource, _ call: OriginCall) async throws -> Bool {
+        guard !configuration.keepsKeys, !call.isForOwner, manifests.keys.contains(call.url) else { return false }
+        return try await cache.media(for: source).storedResource()?.isComplete != true
     }
 
     /// Whether a response that may be used once is another client's, as far as can be told.

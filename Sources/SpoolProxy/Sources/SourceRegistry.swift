@@ -45,7 +45,7 @@ final class SourceRegistry: Sendable {
             {
                 state.entries[oldest.key] = nil
             }
-            let secret = Self.secret()
+            let secret = Secret.drawn()
             let presentation = PresentationSource(source, now: cache.now)
             state.entries[secret] = Entry(presentation: presentation, lastUse: state.uses)
             return secret
@@ -78,10 +78,6 @@ final class SourceRegistry: Sendable {
     /// A path without the secret in it.
     static func shown(_ path: Substring) -> Substring {
         path.hasPrefix(prefix) ? path.dropFirst(prefix.count).drop { $0 != "/" } : path
-    }
-
-    private static func secret() -> String {
-        (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     }
 }
 #endif

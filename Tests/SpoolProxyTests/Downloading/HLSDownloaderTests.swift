@@ -106,7 +106,30 @@ import Testing
                     #expect(summary.progress.segmentCount == 4)
                     let wanted = folders.flatMap { ["/\($0)/l.m3u8", "/\($0)/one.ts", "/\($0)/two.ts"] }
                     #expect(Set(origin.log.exchanges.map(\.path)) == Set(wanted + ["/m.m3u8", "/session.key"]))
+                    let asked = origin.log.exchanges.count
+                    let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
+                    let isHigh = folders[0] == "high"
+                    #expect(stored.map(\.url) == [summary.variant])
+                    #expect(stored.map(\.bitRate) == [isHigh ? 900_000 : 500_000])
+                    #expect(stored.map(\.resolution?.height) == [isHigh ? 720 : 360])
+                    #expect(stored.allSatisfy { $0.isComplete && $0.segmentCount == 2 && $0.storedSegments == 2 })
+                    #expect(origin.log.exchanges.count == asked)
                 }
+            }
+        }
+    }
+
+    @Test func `What is stored of a stream is told: of its start a part, of an unknown one nothing`() async throws {
+        let sample = try await HLSSample(.byteRanges)
+        try await OriginServer.run(try sample.resources()) { origin in
+            try await Self.withCache { cache in
+                let source = MediaSource(url: origin.url("/media.m3u8"))
+                #expect(try await HLSDownloader.storedVariants(of: source, in: cache).isEmpty)
+                try await HLSDownloader(source, in: cache, firstSeconds: 3).run()
+                let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
+                #expect(stored.map(\.url) == [source.url] && stored.map(\.bitRate) == [nil])
+                #expect(stored.map(\.segmentCount) == [6] && stored.map(\.storedSegments) == [2])
+                #expect(stored.map(\.isComplete) == [false])
             }
         }
     }

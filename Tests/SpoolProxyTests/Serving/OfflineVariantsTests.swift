@@ -1,5 +1,6 @@
 import Foundation
 import Spool
+import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 import Testing
@@ -64,6 +65,28 @@ import Testing
                 #expect(String(decoding: response.body, as: UTF8.self) == Self.left)
                 #expect(response.field("content-length") == "\(Self.left.utf8.count)")
             }
+        }
+    }
+
+    @Test(arguments: [(0, ["low"]), (500_000, ["low"]), (899_999, ["low", "mid"]), (900_000, ["low", "mid", "high"])])
+    func `Variants that need more than the most that is set are not listed; one always is`(
+        limit: Int, names: [String]
+    ) async throws {
+        let rates = ["mid": 700_000, "low": 500_000, "high": 900_000]
+        let variants = ["mid", "low", "high"].map { "#EXT-X-STREAM-INF:BANDWIDTH=\(rates[$0] ?? 0)\n\($0).m3u8\n" }
+        let master = "#EXTM3U\n#EXT-X-INDEPENDENT-SEGMENTS\n" + variants.joined()
+        try await OriginServer.run([
+            "/m.m3u8": OriginResource(.data(Data(master.utf8)), contentType: "application/vnd.apple.mpegurl")
+        ]) { origin in
+            let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+            let server = ProxyServer.inApp(cache, maximumBitRate: Int64(limit))
+            let url = try #require(server.url(for: MediaSource(url: origin.url("/m.m3u8"))))
+            let body = try await server.get(url.path).body
+            let listed = String(decoding: body, as: UTF8.self).split(separator: "\n")
+                .filter { $0.hasSuffix(".m3u8") }.compactMap { $0.split(separator: "/").last.map(String.init) }
+            #expect(Set(listed) == Set(names.map { $0 + ".m3u8" }))
+            await server.stop()
+            await cache.close()
         }
     }
 

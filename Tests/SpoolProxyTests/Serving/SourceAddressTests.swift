@@ -124,7 +124,7 @@ import Testing
                 let port = try #require(server.port)
                 #expect(server.state == .running(port: port))
                 #expect(server.url(for: source)?.port == port)
-                Self.takeAway(port)
+                #expect(ListeningSockets.takeAway(port: port) == 1)
                 let handed = try #require(server.url(for: source))
                 #expect(server.state == .running(port: try #require(handed.port)))
                 #expect(try await server.get(Self.target(handed)).status == 200)
@@ -132,23 +132,6 @@ import Testing
                 #expect(server.state == .stopped)
                 #expect(server.url(for: source) == nil)
             }
-        }
-    }
-
-    /// Does to the listening socket at a port what a system does to a suspended app's.
-    private static func takeAway(_ port: Int) {
-        for descriptor in Int32(0)..<4096 {
-            var address = sockaddr_in()
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isSocket = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
-            }
-            var listens: Int32 = 0
-            var length = socklen_t(MemoryLayout<Int32>.size)
-            guard isSocket, Int(UInt16(bigEndian: address.sin_port)) == port,
-                getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0, listens != 0
-            else { continue }
-            #expect(shutdown(descriptor, Int32(SHUT_RDWR)) == 0)
         }
     }
 }

@@ -77,6 +77,7 @@ struct CacheEventTests {
         case .failed(let error): "failed \(error.code) \(error.httpStatus ?? 0)"
         case .unusable(let cause): "unusable \(cause.code)"
         case .notice: "notice"
+        case .bypassed: "bypassed"
         }
     }
 

@@ -1,54 +1,7 @@
 import Foundation
-import SpoolOrigin
 import SpoolTesting
-import Testing
 
-/// A stream of twelve seconds, made by ffmpeg, in a folder that goes when the last reference does.
-final class HLSSample: Sendable {
-    /// How it is cut.
-    enum Form: String, CaseIterable, Sendable {
-        /// A file for each segment.
-        case ts
-        /// An initialization section, and a file for each segment.
-        case fmp4
-        /// All in one file.
-        case byteRanges
-        /// Encrypted by AES-128.
-        case encrypted
-    }
-
-    private let folder: ScratchDirectory
-    let form: Form
-
-    init(_ form: Form) async throws {
-        folder = try ScratchDirectory()
-        self.form = form
-        let film = try await SampleMedia.mp4.file(seconds: 12)
-        try Data((0..<16).map { UInt8($0) }).write(to: file("key"))
-        try Data("key\n\(file("key").path)\n".utf8).write(to: file("keyinfo"))
-        let options =
-            switch form {
-            case .ts: [String]()
-            case .fmp4: ["-hls_segment_type", "fmp4"]
-            case .byteRanges: ["-hls_segment_type", "fmp4", "-hls_flags", "single_file"]
-            case .encrypted: ["-hls_key_info_file", file("keyinfo").path]
-            }
-        let recipe = ["-y", "-i", film.path, "-c", "copy", "-f", "hls", "-hls_time", "2", "-hls_playlist_type", "vod"]
-        try await FFmpegProcess.run(recipe + options + [file("media.m3u8").path])
-    }
-
-    private func file(_ name: String) -> URL { URL(fileURLWithPath: folder.path).appending(path: name) }
-
-    /// The stream at an origin, its playlist at `/media.m3u8`.
-    func resources() throws -> [String: OriginResource] {
-        var resources: [String: OriginResource] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name != "keyinfo" {
-            let type = name.hasSuffix("m3u8") ? "application/vnd.apple.mpegurl" : "application/octet-stream"
-            resources["/" + name] = OriginResource(.file(file(name)), contentType: type)
-        }
-        return resources
-    }
-
+extension HLSSample {
     /// What a player shows of it where nothing lies between.
     func frames(before seconds: Double? = nil) async throws -> String {
         try await FFmpegProcess.frames(of: file("media.m3u8").path, before: seconds)

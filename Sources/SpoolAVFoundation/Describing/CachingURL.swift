@@ -57,6 +57,14 @@ enum CachingURL {
         return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())
     }
 
+    /// Why HLS plays plainly.
+    ///
+    /// - Parameter server: The one that gave no URL, if there is one.
+    static func reason(withoutServer server: (any MediaServer)?) -> String {
+        "HLS plays through the cache by a server in the app only, and "
+            + (server == nil ? "there is none" : "that can't be reached")
+    }
+
     private static func isHTTP(_ url: URL) -> Bool {
         ["http", "https"].contains(url.scheme?.lowercased())
     }

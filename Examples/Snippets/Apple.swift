@@ -1,0 +1,16 @@
+import SpoolAVFoundation
+import SpoolProxy
+
+// Pieces of docs/apple.md.
+
+@MainActor
+private func playOn(_ player: AVPlayer) async {
+    if player.currentItem?.status == .failed { await player.replaceCurrentItemWithFresh() }
+}
+
+@MainActor
+private func streamPlayer(_ cache: MediaCache) -> CachingPlayer {
+    let server = ProxyServer.inApp(cache)
+    let player = CachingPlayer(in: cache, server: server)
+    return player
+}

@@ -1,0 +1,18 @@
+import SpoolAVFoundation
+
+// Pieces of docs/preloading.md.
+
+@MainActor
+private final class ProgressBar {
+    var progress = 0.0
+}
+
+@MainActor
+private func bring(_ playlist: [URL], and url: URL, to cache: MediaCache, showing bar: ProgressBar) async {
+    cache.preload(playlist.map { MediaSource(url: $0) })
+
+    let preloader = Preloader(cache, jobs: 2)
+    let next = preloader.add(MediaSource(url: url), .seconds(30), priority: .high)
+    for await state in next.states { bar.progress = state.fractionCompleted ?? 0 }
+    next.cancel()
+}

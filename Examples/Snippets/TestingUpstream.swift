@@ -1,0 +1,18 @@
+#if Tools
+import SpoolAVFoundation
+import SpoolTesting
+
+// Pieces of docs/testing.md.
+
+func checkUpstream() async throws {
+    let abilities = UpstreamContract.Ability.all.subtracting([.encodedBodies])
+    for rule in UpstreamContract.cases(for: abilities) {
+        try await rule.run(
+            over: .sockets { settings in
+                var configuration = HTTPUpstream.Configuration()
+                configuration.clock = settings.clock
+                return URLSessionUpstream(configuration)  // yours in its place
+            })
+    }
+}
+#endif

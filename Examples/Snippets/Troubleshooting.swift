@@ -1,0 +1,34 @@
+import SpoolAVFoundation
+
+// Pieces of docs/troubleshooting.md.
+
+private func tell(of cache: MediaCache) async {
+    for await event in cache.events() {
+        switch event.kind {
+        case .bypassed(let reason): print("\(event.address) plays without the cache: \(reason)")
+        case .notKept(let cause), .unusable(let cause): print("\(event.address) is not kept: \(cause)")
+        case .evicted(let bytes): print("\(event.address): \(bytes) bytes had to go")
+        case .failed(let error): print(error)
+        case .notice(let text): print(text)
+        default: break
+        }
+    }
+}
+
+@MainActor
+private func look(at item: AVPlayerItem) async throws {
+    if let media = item.cachingAsset?.media {
+        print(media.key, media.statistics)
+        if let stored = try await media.storedResource() { print(stored.storedRanges) }
+    } else {
+        print("it plays plainly, or through a server")
+    }
+}
+
+private func causes(of error: any Error) -> [any Error] {
+    var causes = [error]
+    while let last = causes.last, let next = (last as NSError).userInfo[NSUnderlyingErrorKey] as? any Error {
+        causes.append(next)
+    }
+    return causes
+}

@@ -1,0 +1,57 @@
+#if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
+package import Foundation
+package import SpoolOrigin
+
+/// An HLS stream of twelve seconds, made by ffmpeg, in a folder that goes when the last reference does.
+package final class HLSSample: Sendable {
+    /// How it is cut.
+    package enum Form: String, CaseIterable, Sendable {
+        /// A file for each segment.
+        case ts
+        /// An initialization section, and a file for each segment.
+        case fmp4
+        /// All in one file.
+        case byteRanges
+        /// Encrypted by AES-128.
+        case encrypted
+    }
+
+    private let folder: ScratchDirectory
+    package let form: Form
+
+    /// Makes it.
+    ///
+    /// - Throws: `Tool.Failed` where ffmpeg is missing, or fails.
+    package init(_ form: Form) async throws {
+        folder = try ScratchDirectory()
+        self.form = form
+        let film = try await SampleMedia.mp4.file(seconds: 12)
+        try Data((0..<16).map { UInt8($0) }).write(to: file("key"))
+        try Data("key\n\(file("key").path)\n".utf8).write(to: file("keyinfo"))
+        let options =
+            switch form {
+            case .ts: [String]()
+            case .fmp4: ["-hls_segment_type", "fmp4"]
+            case .byteRanges: ["-hls_segment_type", "fmp4", "-hls_flags", "single_file"]
+            case .encrypted: ["-hls_key_info_file", file("keyinfo").path]
+            }
+        let recipe = ["-y", "-i", film.path, "-c", "copy", "-f", "hls", "-hls_time", "2", "-hls_playlist_type", "vod"]
+        guard let ffmpeg = Tool("ffmpeg") else { throw Tool.Failed(description: "ffmpeg is not installed") }
+        let result = try await ffmpeg.run(["-nostdin", "-v", "error"] + recipe + options + [file("media.m3u8").path])
+        guard result.status == 0 else { throw Tool.Failed(description: result.text) }
+    }
+
+    /// One of its files; `media.m3u8` is the playlist.
+    package func file(_ name: String) -> URL { URL(fileURLWithPath: folder.path).appending(path: name) }
+
+    /// The stream at an origin, its playlist at `/media.m3u8`.
+    package func resources() throws -> [String: OriginResource] {
+        var resources: [String: OriginResource] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name != "keyinfo" {
+            let type = name.hasSuffix("m3u8") ? "application/vnd.apple.mpegurl" : "application/octet-stream"
+            resources["/" + name] = OriginResource(.file(file(name)), contentType: type)
+        }
+        return resources
+    }
+}
+#endif

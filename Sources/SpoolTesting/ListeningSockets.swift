@@ -1,0 +1,23 @@
+import Foundation
+
+/// The listening sockets of this process.
+package enum ListeningSockets {
+    /// Does to those at a port what a system does to a suspended app's.
+    ///
+    /// - Returns: How many there were.
+    package static func takeAway(port: Int) -> Int {
+        (Int32(0)..<4096).count { descriptor in
+            var address = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isSocket = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
+            }
+            var listens: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            guard isSocket, Int(UInt16(bigEndian: address.sin_port)) == port,
+                getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0, listens != 0
+            else { return false }
+            return shutdown(descriptor, Int32(SHUT_RDWR)) == 0
+        }
+    }
+}

@@ -1,0 +1,194 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolHTTP
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+@testable import SpoolAVFoundation
+
+/// Each form of HLS in the stand-in's player, by a server that the app need not start.
+@Suite("HLS in an app", .timeLimit(.minutes(10)), .serialized)
+@MainActor
+struct StreamFormTests {
+    private let folder: ScratchFolder
+
+    init() throws { folder = try ScratchFolder() }
+
+    private func player(_ cache: MediaCache, _ server: ProxyServer) -> CachingPlayer {
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = AVPlayer.HeadlessMode(speed: nil)
+        return CachingPlayer(in: cache, server: server, avPlayer: avPlayer)
+    }
+
+    @Test(
+        "Z16: each form of HLS plays twice by the line that plays a file, each byte once, then without its origin",
+        arguments: HLSSample.Form.allCases)
+    func twice(form: HLSSample.Form) async throws {
+        let sample = try await HLSSample(form)
+        let origin = try await OriginServer.start(try sample.resources())
+        for isFirst in [true, false] {
+            let cache = try await folder.cache(HTTPUpstream.standard())
+            let server = ProxyServer.inApp(cache, keepsKeys: true)
+            let play = HeadlessPlay(
+                AVPlayerItem(caching: origin.url("/media.m3u8"), in: cache, server: server))
+            await play.load()
+            #expect(await play.playToEnd())
+            #expect(abs(play.item.duration.seconds - 12) < 0.5)
+            if isFirst {
+                for path in Set(origin.log.exchanges.map(\.path)) {
+                    #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(path)")
+                }
+                await origin.stop()
+            } else {
+                #expect(cache.statistics.bytesFromOrigin == 0)
+            }
+            await server.stop()
+            await cache.close()
+        }
+    }
+
+    @Test("Z16: the keys of an encrypted stream are kept only if the app says so, or has downloaded it")
+    func keys() async throws {
+        let sample = try await HLSSample(.encrypted)
+        let origin = try await OriginServer.start(try sample.resources())
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let url = origin.url("/media.m3u8")
+        for times in 1...2 {
+            #expect(await plays(url, cache, server))
+            #expect(origin.log.exchanges("/key").count == times)
+        }
+        #expect(try await cache.storedResources().allSatisfy { !$0.address.hasSuffix("/key") })
+        try await HLSDownloader(MediaSource(url: url), in: cache).run()
+        await origin.stop()
+        #expect(await plays(url, cache, server))
+        await server.stop()
+        await cache.close()
+    }
+
+    private func plays(_ url: URL, _ cache: MediaCache, _ server: ProxyServer) async -> Bool {
+        let play = HeadlessPlay(AVPlayerItem(caching: url, in: cache, server: server))
+        await play.load()
+        return await play.playToEnd()
+    }
+
+    /// The playlist of a live stream, from its first segment to the last before `end`.
+    private static func live(_ whole: String, upTo end: Int) -> Data {
+        let lines = whole.split(separator: "\n").filter {
+            !$0.hasPrefix("#EXT-X-PLAYLIST-TYPE") && $0 != "#EXT-X-ENDLIST"
+        }
+        let head = lines.prefix { !$0.hasPrefix("#EXTINF") }
+        let segments = lines.dropFirst(head.count).prefix(2 * end)
+        let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
+        return Data(((head + segments + tail).joined(separator: "\n") + "\n").utf8)
+    }
+
+    @Test("Z16: a live stream plays on while it grows; its playlist is asked for anew, its segments once")
+    func live() async throws {
+        let sample = try await HLSSample(.ts)
+        let whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
+        var resources = try sample.resources()
+        let type = "application/vnd.apple.mpegurl"
+        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 3)), contentType: type)
+        let origin = try await OriginServer.start(resources)
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .playing }
+        for end in 4...6 {
+            let asked = origin.log.exchanges("/media.m3u8").count
+            origin.set("/media.m3u8", OriginResource(.data(Self.live(whole, upTo: end)), contentType: type))
+            try await origin.log.until { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
+        }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil)
+        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
+            #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(path)")
+        }
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("I4: a stream's port that was taken away while the app was away: the item is made anew where it stood")
+    func lostPort() async throws {
+        let sample = try await HLSSample(.ts)
+        let origin = try await OriginServer.start(try sample.resources())
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.avPlayer.headless = AVPlayer.HeadlessMode(speed: 1)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .playing && player.time > 1 }
+        player.pause()
+        NotificationCenter.default.post(name: CachingPlayer.backgroundNotification, object: nil)
+        let item = try #require(player.avPlayer.currentItem)
+        let port = try #require(server.port)
+        #expect(ListeningSockets.takeAway(port: port) == 1)
+        var configuration = ProxyConfiguration()
+        configuration.port = port
+        let thief = try ProxyServer(cache: cache, configuration: configuration)
+        try await thief.start()
+        _ = await Listening.first(of: [AVPlayer.currentItemDidChangeNotification], player.avPlayer) {
+            NotificationCenter.default.post(name: CachingPlayer.foregroundNotification, object: nil)
+        }
+        await observed { player.status == .paused }
+        #expect(player.avPlayer.currentItem !== item)
+        #expect(server.port != port && player.status != .failed)
+        let stopped = player.time
+        player.play()
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && stopped > 0.9)
+        await thief.stop()
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("N5: why something plays without the cache is an event")
+    func reasons() async throws {
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+        var events = cache.events().makeAsyncIterator()
+        let list = address("list.m3u8")
+        _ = AVPlayerItem(caching: list, in: cache)
+        let server = ProxyServer.inApp(cache)
+        await server.stop()
+        _ = AVPlayerItem(caching: list, in: cache, server: server)
+        for word in ["there is none", "can't be reached"] {
+            guard case .bypassed(let reason)? = await events.next()?.kind else {
+                Issue.record("no event that says why")
+                return
+            }
+            #expect(reason.hasSuffix(word))
+        }
+        await cache.close()
+    }
+
+    @Test("Z14: the next entry of a queue is brought beforehand where it is a stream, too")
+    func preloaded() async throws {
+        let sample = try await HLSSample(.ts)
+        let origin = try await OriginServer.start(try sample.resources())
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.queue.nextAmount = .seconds(3)
+        let song = try await SampleMedia.mp3.file(seconds: 12)
+        origin.set("/song.mp3", OriginResource(.file(song), contentType: "audio/mpeg"))
+        player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: origin.url("/media.m3u8"))])
+        // Nothing plays yet: what comes is a preload.
+        try await origin.log.until { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
+        #expect(origin.log.exchanges("/media3.ts").isEmpty)
+        player.play()
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.queue.current?.source.url == origin.url("/media.m3u8"))
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+}
+#endif
