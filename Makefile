@@ -8,18 +8,22 @@
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
 #   make lint              format, warnings, public symbols, and what an app resolves
 #   make api               list the public symbols anew, in docs/api.txt
+#   make docs              the documentation as a web site, in .build/docs/site
+#   make manual            man pages and shell completions, in .build/manual
+#   make install PREFIX=…  a release, its man pages and completions, into /usr/local unless told
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test test-players soak sanitize lint api build release clean setup setup-media setup-tests setup-players
+.PHONY: demo test test-players soak sanitize lint api docs manual install build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
 export MEDIA ?=
+PREFIX ?= /usr/local
 # The order of a package's traits among the compiler's flags is that of a hashed collection: another order builds all anew.
 export SWIFT_DETERMINISTIC_HASHING := 1
 # Tests that run at once: more than there are processors only makes those wait that are timed.
@@ -64,6 +68,18 @@ api: setup
 	@echo "— listing the public symbols"
 	@swift build
 	@scripts/api
+
+docs: setup
+	@echo "— building the documentation"
+	@swift build
+	@scripts/docs
+
+manual: release
+	@scripts/manual .build/release/spool
+
+install: manual
+	@echo "— installing into $(PREFIX)"
+	@scripts/install "$(PREFIX)"
 
 build: setup
 	@echo "— building .build/debug/spool"

@@ -44,7 +44,7 @@ extension ByteRangeSet {
     /// All holes in `window`, ascending; the first and the last are clipped to it. Empty if the window is wholly held,
     /// or empty.
     ///
-    /// For the next thing to fetch, ``firstHole(in:)`` does not visit the rest.
+    /// For the next thing to fetch, `firstHole(in:)` does not visit the rest.
     public func holes(in window: Range<Int64>) -> [Range<Int64>] {
         var holes: [Range<Int64>] = []
         var start = window.lowerBound

@@ -14,7 +14,7 @@
 ///
 /// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can hold the offsets
 /// `0 ..< Int64.max`, and no others: a byte before the start of a file does not exist. No call traps on an offset.
-/// ``insert(_:)`` leaves out the part of a range below 0; a query that reaches below 0 finds nothing there (so
+/// `insert(_:)` leaves out the part of a range below 0; a query that reaches below 0 finds nothing there (so
 /// `contains(-1)` is `false`, and a window that begins at -5 has a hole at `-5 ..< 0`).
 ///
 /// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. So two sets

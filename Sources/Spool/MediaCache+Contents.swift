@@ -30,6 +30,7 @@ extension MediaCache {
     /// What a cache directory holds, without opening it: also while another process has it open.
     ///
     /// - Parameters:
+    ///   - directory: The cache's directory.
     ///   - key: One resource only.
     ///   - encryptionKey: The key of an encrypted cache.
     /// - Throws: `CacheError`: `.notStored` when there is no cache in the directory, `.catalogTooNew`,

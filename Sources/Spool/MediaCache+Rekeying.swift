@@ -14,6 +14,7 @@ extension MediaCache {
     /// until something else takes the place.
     ///
     /// - Parameters:
+    ///   - directory: The cache's directory.
     ///   - former: The key that it has; nil for a plain one.
     ///   - key: The key that it is to have; nil: none.
     ///   - byteStore: Where its media is, if that is not in files of the directory: a change of keys that is under way is

@@ -9,7 +9,7 @@ import Synchronization
 /// One process at a time has a directory; within it, share one `MediaCache`. A second one plays what is stored and keeps
 /// nothing; one that is meant to, as an app's extension is, says so by ``MediaCacheConfiguration/isReadOnly``.
 ///
-/// Opening a media file through it (``media(for:)``) costs nothing, and reading one that is complete asks the origin
+/// Opening a media file through it (``media(for:)-(MediaSource)``) costs nothing, and reading one that is complete asks the origin
 /// nothing. All methods may be called from any task.
 public final class MediaCache: Sendable {
     /// How a cache works.

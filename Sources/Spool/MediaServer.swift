@@ -25,7 +25,9 @@ public protocol MediaServer: AnyObject, Sendable {
     /// Bytes that players wait for go first. Cancelled with its task, it keeps what has landed. A server that can't do this
     /// need not: then nothing is brought.
     ///
-    /// - Parameter seconds: How much: the segments that begin before then, at least one. Nil: all of it.
+    /// - Parameters:
+    ///   - source: The playlist.
+    ///   - seconds: How much: the segments that begin before then, at least one. Nil: all of it.
     /// - Throws: Why it can't be had: `CacheError`, `CancellationError`.
     func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws
 }

@@ -16,6 +16,8 @@ enum Verbs {
     /// What to type instead of a word that stands where a verb should, also after `help`, and is none; nil if there is
     /// no such word.
     static func correction(of arguments: [String]) -> String? {
+        // The one option that has a word behind it without a verb: swift-argument-parser's own.
+        if arguments.first == "--generate-completion-script" { return nil }
         let words = CommandWords.all(in: arguments).prefix(2)
         return (words.first == "help" ? words.last : words.first).flatMap { correction(of: $0) }
     }

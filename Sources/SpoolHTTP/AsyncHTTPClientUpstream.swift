@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// Bodies have back-pressure down to the socket and are handed on in the buffers that they were received into.
 /// Certificates are verified, TLS is 1.2 at least; nothing is decompressed. Connections are kept for reuse as long as the
-/// upstream lives. Proxies are those of ``HTTPUpstream.Configuration/proxyEnvironment``.
+/// upstream lives. Proxies are those of ``HTTPUpstream/Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration

@@ -19,6 +19,7 @@ extension ProxyServer {
     /// Where it can't listen, HLS plays plainly, and the cache's events say so.
     ///
     /// - Parameters:
+    ///   - cache: What it serves from; close it after ``stop(within:)``.
     ///   - maximumBitRate: As ``ProxyConfiguration/maximumBitRate``.
     ///   - keepsKeys: As ``ProxyConfiguration/keepsKeys``.
     public static func inApp(

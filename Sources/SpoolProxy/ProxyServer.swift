@@ -9,7 +9,7 @@ import Synchronization
 
 /// A server on this machine that gives what a ``Spool/MediaCache`` does to any player: mpv, VLC, a browser, AVPlayer with HLS.
 ///
-/// A player is handed the address that ``url(for:)`` makes of a media file's, and asks the server, which asks the cache. With
+/// A player is handed the address that ``url(for:)-(URL)`` makes of a media file's, and asks the server, which asks the cache. With
 /// an ``ProxyConfiguration/origin`` it stands for that origin instead, and its paths are the origin's.
 ///
 /// ```swift
@@ -18,7 +18,7 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// In an app, ``inApp(_:)`` needs no start.
+/// In an app, ``inApp(_:maximumBitRate:keepsKeys:)`` needs no start.
 ///
 /// Speaks HTTP/1.1. All methods may be called from any task. In a program of services it is one: ``run()`` serves until it is
 /// told to stop.
@@ -48,7 +48,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// A server that does not listen yet.
     ///
-    /// - Parameter cache: What it serves from; it stays the caller's, to be closed after ``stop(within:)``.
+    /// - Parameters:
+    ///   - cache: What it serves from; it stays the caller's, to be closed after ``stop(within:)``.
+    ///   - configuration: How it listens, and what it may be asked.
     /// - Throws: ``ProxyError`` with code `configuration`: a token is missing, a value is not possible, the log can't be
     ///   written.
     public convenience init(

@@ -4,9 +4,9 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An upstream in memory: responds as an ``OriginServer`` would, without sockets, and as slowly as a test wants.
+/// An upstream in memory: responds as an `OriginServer` would, without sockets, and as slowly as a test wants.
 ///
-/// It takes the same ``OriginResource``s with the same behaviours and keeps the same ``OriginLog``, where a byte counts
+/// It takes the same ``/SpoolOrigin/OriginResource``s with the same behaviours and keeps the same ``/SpoolOrigin/OriginLog``, where a byte counts
 /// as sent when it was handed out. Bodies are handed out in pieces when they are asked for; with ``Delivery/byHand`` only
 /// as many bytes as the test has allowed. It follows no redirects, has no timeouts and no limit per host, and looks at the
 /// path of a URL only, not at its host. Safe to use from any task.

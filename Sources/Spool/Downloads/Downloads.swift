@@ -32,6 +32,7 @@ public struct Downloads: Sendable {
     /// What the set has already is gone on with, by this source.
     ///
     /// - Parameters:
+    ///   - source: The media file.
     ///   - set: The set's name.
     ///   - remembersQuery: Whether a query of its URL is written down, to go on after a restart: for one that holds no
     ///     secret.

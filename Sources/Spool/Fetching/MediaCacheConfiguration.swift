@@ -14,7 +14,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// What the files and the catalog are enciphered with; nil: with nothing.
     ///
     /// A directory in which there is no cache yet is begun with it. One that has another key, or none, is not opened: media
-    /// plays without being kept. ``MediaCache/rekey(_:from:to:)`` changes it.
+    /// plays without being kept. ``MediaCache/rekey(_:from:to:byteStore:)`` changes it.
     public var encryptionKey: EncryptionKey?
     /// Where the bytes of media are kept; nil: in files of the directory, or in memory for a cache in memory. One that has
     /// been closed may be given to the next cache of the same directory, and to no other.

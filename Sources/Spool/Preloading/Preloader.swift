@@ -16,8 +16,10 @@ public final class Preloader: Sendable {
 
     /// A preloader for a cache.
     ///
-    /// - Parameter jobs: How many files are brought at a time; at least 1. An origin is sent no more requests at once than
-    ///   the cache's configuration allows.
+    /// - Parameters:
+    ///   - cache: Where what it brings is kept.
+    ///   - jobs: How many files are brought at a time; at least 1. An origin is sent no more requests at once than the
+    ///     cache's configuration allows.
     public init(_ cache: MediaCache, jobs: Int = 4) { work = PreloadWork(cache, jobs: max(1, jobs)) }
 
     /// Whether preloads are put off: what runs ends at once and waits, to go on where it left off.

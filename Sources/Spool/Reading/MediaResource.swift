@@ -137,7 +137,9 @@ public final class MediaResource: Sendable {
 
     /// A reader of `range`; it opens when its first chunk is pulled.
     ///
-    /// - Parameter chunkSize: The most bytes in one chunk.
+    /// - Parameters:
+    ///   - range: Which bytes to read.
+    ///   - chunkSize: The most bytes in one chunk.
     public func reader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
     }

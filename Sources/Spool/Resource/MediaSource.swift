@@ -36,9 +36,9 @@ public struct MediaSource: Sendable {
     /// The name under which the app wants it kept; nil: the one that the cache's key policy makes of ``url``.
     public package(set) var key: CacheKey?
     /// Whether it is not played again once it was heard to its end, as an episode of a podcast is by most: then it goes
-    /// first when room is needed, under ``EvictionPolicy/standard``. For a cache that one person uses.
+    /// first when room is needed, under ``/SpoolStorage/EvictionPolicy/standard``. For a cache that one person uses.
     public var isPlayedOnce = false
-    /// What the app calls it, such as `podcasts`, for an ``EvictionQuota``; nil: what it was called before.
+    /// What the app calls it, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; nil: what it was called before.
     public var tag: String?
     /// What is sent along from the first request on, where that is known beforehand.
     let headerFields: HTTPFields
@@ -63,8 +63,11 @@ public struct MediaSource: Sendable {
     /// User and password in `url` are sent as a Basic `Authorization`, unless `headerFields` has one, and are not part of
     /// ``url``.
     ///
-    /// - Parameter key: The name to keep it under, in place of the one that the cache's key policy makes of `url`. Two
-    ///   sources with one key share their bytes, so they must be the same file.
+    /// - Parameters:
+    ///   - url: Where it is.
+    ///   - key: The name to keep it under, in place of the one that the cache's key policy makes of `url`. Two sources with
+    ///     one key share their bytes, so they must be the same file.
+    ///   - headerFields: What is sent along.
     public init(url: URL, key: CacheKey? = nil, headerFields: HTTPFields = [:]) {
         let request = ResolvedRequest(url: url, headerFields: headerFields)
         self.url = request.url

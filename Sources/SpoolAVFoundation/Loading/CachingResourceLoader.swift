@@ -62,6 +62,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     /// A loader of a media file in a cache. Costs nothing until the player asks.
     ///
     /// - Parameters:
+    ///   - source: where the bytes come from.
+    ///   - cache: where they are kept.
     ///   - server: where the player is sent if the media turns out to be an HLS playlist; nil: to the origin.
     ///   - mimeType: the media type to go by, whatever the origin says and the first bytes look like.
     public convenience init(

@@ -84,6 +84,7 @@ public import Spool
     /// A player through a cache.
     ///
     /// - Parameters:
+    ///   - cache: Where bytes are kept.
     ///   - server: What HLS plays through, over the same cache: a `ProxyServer` of `SpoolProxy`. Nil: HLS plays plainly.
     ///   - avPlayer: The player to play with; its items are taken out.
     public convenience init(

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The bytes behind a URL of an ``OriginServer``: a pattern, bytes in memory, or a file.
+/// The bytes behind a URL of an `OriginServer`: a pattern, bytes in memory, or a file.
 ///
 /// Does not know about HTTP. Bytes past the end exist only for responses that are longer than they should be: a pattern
 /// goes on, memory and files are followed by zeros.

@@ -65,7 +65,7 @@ public struct PatternBytes: Sendable, Hashable {
 
     /// Throws unless `bytes` are what stands at `offset` and after.
     ///
-    /// - Throws: ``PatternMismatch`` with the first offset that is wrong.
+    /// - Throws: `PatternMismatch` with the first offset that is wrong.
     public func verify(_ bytes: some ContiguousBytes, at offset: Int64) throws {
         try bytes.withUnsafeBytes { bytes in
             guard let wrong = firstMismatch(in: bytes, at: offset) else { return }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The requests that an ``OriginServer`` received and the bytes that it sent: the witness for "each byte once".
+/// The requests that an `OriginServer` received and the bytes that it sent: the witness for "each byte once".
 ///
 /// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. The socket
 /// reports a little after the bytes: a client may be done before the log is, so a test that counts waits with
@@ -25,7 +25,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Reading
 
-    /// All requests so far (or since ``clear()``), in order.
+    /// All requests so far (or since `clear()`), in order.
     public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
 
     /// The requests to `path`, in order.

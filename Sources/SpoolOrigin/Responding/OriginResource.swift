@@ -1,10 +1,10 @@
 public import Foundation
 public import HTTPTypes
 
-/// One URL of an ``OriginServer``: its bytes and what the server says of them.
+/// One URL of an `OriginServer`: its bytes and what the server says of them.
 ///
 /// A well-kept static file: ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` as RFC 9110 has them. ``rules`` are the
-/// seam for anything else. Change it while the server runs with ``OriginServer/update(_:_:)``; a response that has begun
+/// seam for anything else. Change it while the server runs with `OriginServer/update(_:_:)`; a response that has begun
 /// goes on as it began.
 public struct OriginResource: Sendable {
     /// The bytes.

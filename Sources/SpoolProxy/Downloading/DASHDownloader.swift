@@ -17,6 +17,7 @@ public struct DASHDownloader: Sendable {
     ///
     /// - Parameters:
     ///   - source: The MPD.
+    ///   - cache: Where it is kept.
     ///   - firstSeconds: How much of it: of the first picture and the first sound, in the best quality of at most 1 Mbit/s,
     ///     else in the least, the segments that begin before then, at least the first one. Nil: all of the stream, in the best
     ///     quality of every picture, sound and text.

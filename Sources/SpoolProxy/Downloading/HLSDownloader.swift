@@ -35,6 +35,7 @@ public struct HLSDownloader: Sendable {
     ///
     /// - Parameters:
     ///   - source: The playlist, of variants or of segments.
+    ///   - cache: Where it is kept.
     ///   - variant: Which variant to bring, where there are several.
     ///   - firstSeconds: How much of it: the segments that begin before then, at least the first one, of the variant and of
     ///     the sound, the picture and the subtitles that a player takes where nobody chose. Nil: all of the stream, and all

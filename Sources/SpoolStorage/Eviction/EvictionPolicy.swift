@@ -1,4 +1,4 @@
-/// What goes first when room is needed: chosen by ``MediaCacheConfiguration/eviction``.
+/// What goes first when room is needed: chosen by ``/Spool/MediaCacheConfiguration/eviction``.
 ///
 /// What is pinned, and what a player is near to, stays under every policy.
 public struct EvictionPolicy: Sendable {
@@ -28,7 +28,7 @@ public struct EvictionPolicy: Sendable {
 
     /// Nothing goes to make room: once the cache is full, what is not stored is played without being kept.
     ///
-    /// What is asked for still goes, least recently used first: by ``MediaCache/evict(to:)``, a smaller capacity, or
-    /// ``MediaCacheConfiguration/maximumAge``.
+    /// What is asked for still goes, least recently used first: by ``/Spool/MediaCache/evict(to:)``, a smaller capacity, or
+    /// ``/Spool/MediaCacheConfiguration/maximumAge``.
     public static let never = EvictionPolicy(makesRoom: false) { LeastRecentlyUsed() }
 }

@@ -19,7 +19,7 @@ public struct EvictionQuota: Sendable, Hashable {
         EvictionQuota(subject: .host(host.lowercased()), byteCount: byteCount)
     }
 
-    /// Of all media whose source had this ``MediaSource/tag`` when it was played or preloaded last.
+    /// Of all media whose source had this ``/Spool/MediaSource/tag`` when it was played or preloaded last.
     public static func tag(_ tag: String, _ byteCount: Int64) -> EvictionQuota {
         EvictionQuota(subject: .tag(tag), byteCount: byteCount)
     }

@@ -1,6 +1,6 @@
 /// Where a cache keeps the bytes of media: a seam, so that another place can be theirs than files.
 ///
-/// A ``FileByteStore`` is used unless ``MediaCacheConfiguration/byteStore`` says otherwise; a ``MemoryByteStore`` is the
+/// A ``FileByteStore`` is used unless ``/Spool/MediaCacheConfiguration/byteStore`` says otherwise; a ``MemoryByteStore`` is the
 /// other one that comes with the package. What is known of the bytes — addresses, validators, seals, times of use — is in
 /// the cache's catalog, not here: each block is checked against its seal when it is first read, so that a store that loses
 /// or changes bytes costs a fetch and never plays wrong ones.

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Keeps media in memory, in pages of 64 KiB: as much as the cache's capacity allows, and until it is released.
 ///
-/// For a ``MediaCache/inMemory(upstream:configuration:clock:now:)``, which has its catalog there, too; in a cache with a
+/// For a ``/Spool/MediaCache/inMemory(upstream:configuration:clock:now:)``, which has its catalog there, too; in a cache with a
 /// directory, what was stored is fetched anew after each start.
 public final class MemoryByteStore: ByteStore {
     private let files = Mutex<[String: MemoryFile]>([:])

@@ -1,7 +1,7 @@
 import Foundation
 public import Spool
 
-/// The contract of every ``ByteStore``, as cases that any implementation runs: the package's own two, and yours.
+/// The contract of every ``/SpoolStorage/ByteStore``, as cases that any implementation runs: the package's own two, and yours.
 ///
 /// Independent of a test framework: a case throws what it found wrong. Each wants an empty store of its own.
 ///

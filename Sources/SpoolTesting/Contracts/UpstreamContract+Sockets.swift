@@ -5,7 +5,7 @@ public import Spool
 import SpoolOrigin
 
 extension UpstreamContract.Maker {
-    /// An upstream before an ``OriginServer`` on real sockets. Needs the package's trait `Tools`.
+    /// An upstream before an `OriginServer` on real sockets. Needs the package's trait `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {

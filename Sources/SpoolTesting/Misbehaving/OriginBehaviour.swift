@@ -70,7 +70,7 @@ public enum OriginBehaviour: Sendable {
     /// Resets the connection after so many body bytes; nil: before the head. What the kernel had not yet passed on when
     /// the reset goes out is lost, as in life.
     case reset(after: Int64?)
-    /// Falls silent after so many body bytes (nil: before the head) until ``OriginServer/release(_:)`` or until the client
+    /// Falls silent after so many body bytes (nil: before the head) until `OriginServer/release(_:)` or until the client
     /// closes.
     case stall(after: Int64?)
     /// Sends so many bytes at once, then waits on the server's clock.
@@ -78,7 +78,7 @@ public enum OriginBehaviour: Sendable {
     /// Closes the connection after a complete response, and says so.
     case closes
     /// Sends these bytes in place of a response, head and all, and then closes the connection, or keeps it open and
-    /// silent. Only an ``OriginServer`` can; in memory there is no wire.
+    /// silent. Only an `OriginServer` can; in memory there is no wire.
     case raw(String, closes: Bool = true)
 
     /// How the end of a body without length is marked.

@@ -26,6 +26,14 @@ struct EnvironmentTests {
         }
     }
 
+    @Test("Completions are made for each shell", arguments: ["bash", "zsh", "fish"])
+    func completions(_ shell: String) async throws {
+        let spool = try SpoolProcess()
+        defer { spool.remove() }
+        let result = try await spool.run("--generate-completion-script", shell)
+        #expect(result.status == 0 && result.text.contains("preload"))
+    }
+
     @Test("spool --version says a version")
     func version() async throws {
         let spool = try SpoolProcess()
