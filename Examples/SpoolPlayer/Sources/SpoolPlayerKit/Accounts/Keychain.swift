@@ -1,0 +1,37 @@
+import Foundation
+import Security
+
+/// Keeps one value in the Keychain, on this device only.
+struct Keychain<Value: Codable> {
+    /// Tells the value from others of the app.
+    let account: String
+
+    /// The value; nil if there is none.
+    func load() throws -> Value? {
+        var found: CFTypeRef?
+        let status = SecItemCopyMatching(item.merging([kSecReturnData: true]) { $1 } as CFDictionary, &found)
+        if status == errSecItemNotFound { return nil }
+        guard status == errSecSuccess, let data = found as? Data else { throw error(status) }
+        return try JSONDecoder().decode(Value.self, from: data)
+    }
+
+    /// Puts a value in the place of the one that there is, or nothing.
+    func save(_ value: Value?) throws {
+        let deleted = SecItemDelete(item as CFDictionary)
+        guard deleted == errSecSuccess || deleted == errSecItemNotFound else { throw error(deleted) }
+        guard let value else { return }
+        let content: [CFString: Any] = [
+            kSecValueData: try JSONEncoder().encode(value),
+            // Media plays on while the screen is locked.
+            kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+        ]
+        let added = SecItemAdd(item.merging(content) { $1 } as CFDictionary, nil)
+        guard added == errSecSuccess else { throw error(added) }
+    }
+
+    private var item: [CFString: Any] {
+        [kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account]
+    }
+
+    private func error(_ status: OSStatus) -> NSError { NSError(domain: NSOSStatusErrorDomain, code: Int(status)) }
+}

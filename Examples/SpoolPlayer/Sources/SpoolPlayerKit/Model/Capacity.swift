@@ -1,0 +1,20 @@
+import SpoolAVFoundation
+
+/// How much the cache may keep, as the person has chosen: in gigabytes, 0 for no limit.
+///
+/// A cache is told its capacity whenever it is made, so the app remembers it.
+enum Capacity {
+    static let key = "capacity"
+    static let standard = 2
+    static let choices = [1, 2, 5, 10, 50, 0]
+
+    static var saved: CacheCapacity {
+        of(gigabytes: UserDefaults.standard.object(forKey: key) as? Int ?? standard)
+    }
+
+    static func of(gigabytes: Int) -> CacheCapacity {
+        gigabytes > 0 ? .bytes(Int64(gigabytes) * 1_000_000_000) : .unlimited
+    }
+
+    static func name(ofGigabytes gigabytes: Int) -> String { gigabytes > 0 ? "\(gigabytes) GB" : "No limit" }
+}

@@ -1,0 +1,44 @@
+import SwiftUI
+
+/// What can be played without an account.
+struct LibraryView: View {
+    var body: some View {
+        NavigationStack {
+            List {
+                Section("Films") {
+                    ForEach(Samples.films) { TitleRow(title: $0, titles: Samples.films) }
+                }
+                Section("Readings") {
+                    ForEach(Samples.readings) { TitleRow(title: $0, titles: Samples.readings) }
+                }
+            }
+            .navigationTitle("Library")
+        }
+    }
+}
+
+/// A title that is played by a tap, with those beside it in the queue.
+struct TitleRow: View {
+    let title: Title
+    let titles: [Title]
+    @Environment(AppModel.self) private var app
+
+    var body: some View {
+        HStack {
+            Button {
+                app.play(title, of: titles)
+            } label: {
+                VStack(alignment: .leading) {
+                    Text(title.name)
+                    if let state = app.preloads.states[title.id] {
+                        Text(state).font(.footnote).foregroundStyle(.secondary)
+                    }
+                }
+                .frame(maxWidth: .infinity, alignment: .leading)
+                .contentShape(Rectangle())
+            }
+            .buttonStyle(.plain)
+            TitleMenu(title: title)
+        }
+    }
+}

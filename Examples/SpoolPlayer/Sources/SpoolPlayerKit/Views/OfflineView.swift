@@ -1,0 +1,84 @@
+import SpoolAVFoundation
+import SwiftUI
+
+/// What is kept for play without a network, and how far that has come.
+struct OfflineView: View {
+    @Environment(AppModel.self) private var app
+
+    var body: some View {
+        @Bindable var model = app.offline
+        NavigationStack {
+            List {
+                Section {
+                    OfflineSwitch()
+                    TextField("Set", text: $model.name)
+                    if let message = model.message { Text(message).foregroundStyle(.red) }
+                } footer: {
+                    Text("“Keep offline” in a title's menu adds it to this set.")
+                }
+                ForEach(model.sets, id: \.self) { SetSection(name: $0) }
+                StreamSection(streams: model.streams)
+            }
+            .navigationTitle("Offline")
+        }
+        .task { await model.refresh() }
+    }
+}
+
+/// One set: its progress, and its files.
+struct SetSection: View {
+    let name: String
+    @Environment(AppModel.self) private var app
+    @State private var set: DownloadSet?
+
+    var body: some View {
+        Section(name) {
+            ProgressView(value: set?.fractionCompleted ?? 0) {
+                Text((set?.storedByteCount ?? 0).formatted(.byteCount(style: .file)))
+            }
+            .task(id: name) {
+                for await state in app.cache.downloads.states(of: name) { set = state }
+            }
+            ForEach(set?.items ?? []) { ItemRow(item: $0) }
+            Button("Let go of this set", role: .destructive) { Task { await app.offline.release(name) } }
+        }
+    }
+}
+
+/// One file of a set.
+struct ItemRow: View {
+    let item: DownloadSet.Item
+
+    var body: some View {
+        VStack(alignment: .leading) {
+            Text(item.address).lineLimit(1).truncationMode(.head)
+            Text(state).font(.footnote).foregroundStyle(item.error == nil ? Color.secondary : Color.red)
+        }
+    }
+
+    private var state: String {
+        if item.isComplete { return "Complete" }
+        if let error = item.error { return error.localizedDescription }
+        if item.isRunning { return "\(item.storedByteCount.formatted(.byteCount(style: .file))) so far" }
+        // Credentials are not written down: an account has to hand it out again.
+        return item.url == nil ? "Add it again from its account to go on" : "Not complete"
+    }
+}
+
+/// The streams that were brought since the app was started. What is stored of them is on the storage screen.
+struct StreamSection: View {
+    let streams: [Title.ID: OfflineModel.StreamState]
+
+    var body: some View {
+        if !streams.isEmpty {
+            Section("Streams") {
+                ForEach(streams.sorted { $0.value.name < $1.value.name }, id: \.key) { _, stream in
+                    ProgressView(value: stream.fraction) {
+                        Text(stream.name)
+                        if let error = stream.error { Text(error).foregroundStyle(.red) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import SpoolAVFoundation
+import SwiftUI
+
+/// Previous, play or pause, next, speed, and what else to do with the title.
+struct PlayerButtons: View {
+    @Bindable var player: CachingPlayer
+    let title: Title?
+
+    var body: some View {
+        HStack(spacing: 24) {
+            Button("Previous", systemImage: "backward.end.fill") { player.queue.previous() }
+            if player.isMeantToPlay {
+                Button("Pause", systemImage: "pause.fill") { player.pause() }
+            } else {
+                Button("Play", systemImage: "play.fill") { player.play() }
+            }
+            Button("Next", systemImage: "forward.end.fill") { player.queue.next() }
+                .disabled(player.queue.following == nil)
+            Picker("Speed", selection: $player.rate) {
+                ForEach([Float(0.5), 1, 1.25, 1.5, 2], id: \.self) { rate in
+                    Text("\(rate.formatted())×").tag(rate)
+                }
+            }
+            .labelsHidden()
+            .fixedSize()
+            if let title { TitleMenu(title: title) }
+        }
+        .labelStyle(.iconOnly)
+        .disabled(player.queue.current == nil)
+    }
+}

@@ -1,0 +1,63 @@
+import AVKit
+import SpoolAVFoundation
+import SwiftUI
+
+/// What plays: the picture, where it is, and what the player and the cache say of it.
+struct PlayerView: View {
+    @Environment(AppModel.self) private var app
+
+    var body: some View {
+        VStack(spacing: 12) {
+            VideoPlayer(player: app.player.avPlayer).frame(minHeight: 180)
+            Text(app.currentTitle?.name ?? "Choose something in the library").font(.headline)
+            StoredRangesView(app.player).frame(height: 28)
+            PlayerTimes(player: app.player)
+            PlayerButtons(player: app.player, title: app.currentTitle)
+            PlayerState(player: app.player, notice: app.notices.last)
+            OfflineSwitch()
+        }
+        .padding()
+    }
+}
+
+/// How far it is, of how much, and which part is stored.
+struct PlayerTimes: View {
+    let player: CachingPlayer
+
+    var body: some View {
+        HStack {
+            Text(clock(player.time))
+            Spacer()
+            // Of a stream the player has no such numbers: the storage screen has its files.
+            if stored > 0 { Text("\(stored.formatted(.percent.precision(.fractionLength(0)))) stored") }
+            Spacer()
+            Text(player.duration.map(clock) ?? "–")
+        }
+        .font(.footnote.monospacedDigit())
+        .foregroundStyle(.secondary)
+    }
+
+    private var stored: Double { player.storedRanges.reduce(0) { $0 + $1.upperBound - $1.lowerBound } }
+
+    private func clock(_ seconds: Double) -> String {
+        Duration.seconds(seconds).formatted(.time(pattern: .minuteSecond))
+    }
+}
+
+/// The status, why it can't be played if it can't, and the cache's last notice.
+struct PlayerState: View {
+    let player: CachingPlayer
+    let notice: String?
+
+    var body: some View {
+        VStack(spacing: 4) {
+            HStack {
+                if player.status.isWaiting { ProgressView().controlSize(.small) }
+                Text(player.status.description)
+            }
+            if let error = player.error { Text(error.localizedDescription).foregroundStyle(.red) }
+            if let notice { Text(notice).foregroundStyle(.secondary) }
+        }
+        .font(.footnote)
+    }
+}

@@ -1,0 +1,23 @@
+import SpoolAVFoundation
+import SwiftUI
+
+/// What to bring of a title before it plays, and whether to keep it.
+struct TitleMenu: View {
+    let title: Title
+    @Environment(AppModel.self) private var app
+
+    var body: some View {
+        Menu("Preload", systemImage: "arrow.down.circle") {
+            Button("Preload the start") { bring(.start) }
+            Button("Preload a minute") { bring(.seconds(60)) }
+            Button("Preload all of it") { bring(.whole) }
+            Button("Keep offline") { Task { await app.offline.add(title) } }
+        }
+        .labelStyle(.iconOnly)
+        .fixedSize()
+    }
+
+    private func bring(_ amount: PreloadAmount) {
+        Task { await app.preloads.bring(title, amount) }
+    }
+}
