@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+@Suite("docs/features.md and docs/questions.md")
+struct FeatureTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The cells of each row of the tables whose first cell matches.
+    private static func rows(_ path: String, _ first: Regex<Substring>) throws -> [[String]] {
+        try text(path).split(separator: "\n").map { line in
+            line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
+                .map { $0.trimmingCharacters(in: .whitespaces) }
+        }.filter { $0.first?.wholeMatch(of: first) != nil }
+    }
+
+    @Test("Every row of what was asked for stands there once, with what it is, where it is and what shows it")
+    func features() throws {
+        let rows = try Self.rows("docs/features.md", /[ZSIEN]\d+/)
+        let counts = [("Z", 16), ("S", 6), ("I", 6), ("E", 3), ("N", 12)]
+        let wanted = counts.flatMap { letter, count in (1...count).map { "\(letter)\($0)" } }
+        #expect(rows.compactMap(\.first) == wanted)
+        for row in rows {
+            #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
+            for place in row.last?.matches(of: /\[[^\]]*\]\(([^)#]*)(?:#[^)]*)?\)(?: “([^”]*)”)?/) ?? [] {
+                let path = Self.root.appending(path: "docs").appending(path: String(place.output.1)).standardized.path
+                #expect(FileManager.default.fileExists(atPath: path), "\(row[0]): \(path)")
+                guard let title = place.output.2 else { continue }
+                let source = try String(contentsOfFile: path, encoding: .utf8)
+                #expect(source.contains("\"\(title)\"") || source.contains("`\(title)`"), "\(row[0]): \(title)")
+            }
+        }
+    }
+
+    @Test("Each of the twenty things that people ask for has an answer and a page")
+    func questions() throws {
+        let rows = try Self.rows("docs/questions.md", /\d+/)
+        #expect(rows.compactMap(\.first) == (1...20).map { "\($0)" })
+        #expect(rows.allSatisfy { $0.count == 4 && !$0[1].isEmpty && !$0[2].isEmpty && $0[3].contains("](") })
+    }
+
+    @Test("What documents link to is there, headings too")
+    func links() throws {
+        let folder = Self.root.appending(path: "docs")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
+        for name in names {
+            let document = try Self.text("docs/\(name)")
+            for link in document.matches(of: /\]\(([a-z-]+\.md)?(?:#([^)]*))?\)/) {
+                let target = link.output.1.map(String.init) ?? name
+                let headings = try Self.headings(target)
+                #expect(!headings.isEmpty, "\(name): \(target)")
+                if let heading = link.output.2 { #expect(headings.contains(String(heading)), "\(name): \(heading)") }
+            }
+        }
+    }
+
+    /// The names by which a document's headings are linked to, as GitHub makes them.
+    private static func headings(_ name: String) throws -> Set<String> {
+        let lines = try text("docs/\(name)").split(separator: "\n").filter { $0.hasPrefix("#") }
+        return Set(
+            lines.map { line in
+                let title = line.drop { $0 == "#" }.dropFirst().lowercased()
+                return String(
+                    title.unicodeScalars.filter {
+                        $0.properties.isAlphabetic || "0123456789 -_".unicodeScalars.contains($0)
+                    }.map { $0 == " " ? "-" : Character($0) })
+            })
+    }
+}
