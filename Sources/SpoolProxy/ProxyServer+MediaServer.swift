@@ -52,8 +52,9 @@ extension ProxyServer {
     public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
         let variant: HLSVariantSelection =
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
-        let download = HLSDownloader(
+        var download = HLSDownloader(
             source, in: cache, variant: variant, firstSeconds: seconds, concurrency: 2)
+        download.bringsKeys = configuration.keepsKeys
         try await download.run()
     }
 

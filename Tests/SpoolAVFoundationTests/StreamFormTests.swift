@@ -62,6 +62,8 @@ struct StreamFormTests {
             #expect(await plays(url, cache, server))
             #expect(origin.log.exchanges("/key").count == times)
         }
+        try await server.preload(MediaSource(url: url), firstSeconds: nil)
+        #expect(origin.log.exchanges("/key").count == 2)
         #expect(try await cache.storedResources().allSatisfy { !$0.address.hasSuffix("/key") })
         try await HLSDownloader(MediaSource(url: url), in: cache).run()
         await origin.stop()

@@ -30,6 +30,8 @@ public struct HLSDownloader: Sendable {
     private let download: StreamDownload
     private let selection: HLSVariantSelection
     private let seconds: Double?
+    /// Whether keys of encrypted streams are brought, too.
+    var bringsKeys = true
 
     /// A download that has not begun.
     ///
@@ -107,7 +109,8 @@ public struct HLSDownloader: Sendable {
         let response = try await media.response().response
         do throws(ManifestError) {
             let found = try StreamDownload.address(of: media, response)
-            let playlist = try HLSPlaylist(parsing: bytes, at: found, importing: variables)
+            var playlist = try HLSPlaylist(parsing: bytes, at: found, importing: variables)
+            if !bringsKeys { playlist.removeKeys() }
             tally.add(Int64(bytes.count))
             return (playlist, found)
         } catch {

@@ -55,6 +55,12 @@ extension HLSPlaylist {
         }
         return list.downloads
     }
+
+    /// Has it name no keys.
+    mutating func removeKeys() {
+        sessionKeys = []
+        for index in segments.indices { segments[index].keys = [] }
+    }
 }
 
 /// Things to bring, each once.
