@@ -72,9 +72,20 @@ extension DownloadSet {
 }
 
 extension DownloadSet.Item {
-    init(_ record: DownloadRecord) {
+    /// - Parameters:
+    ///   - record: What the catalog says.
+    ///   - failure: How it failed the last time in this process.
+    ///   - state: How far it has come that is being brought, or has just ended.
+    init(_ record: DownloadRecord, _ failure: CacheError? = nil, _ state: PreloadState? = nil) {
         self.init(
             key: CacheKey(hash: record.key), address: record.url, url: record.source.flatMap { URL(string: $0) },
-            storedByteCount: record.storedBytes, length: record.length, isRunning: false)
+            storedByteCount: record.storedBytes, length: record.length, isRunning: false, error: failure)
+        guard let state else { return }
+        isRunning = !state.phase.isEnd
+        // Whoever waited for the end may ask before it is noted with the failures.
+        if let cause = state.error as? CacheError { error = cause }
+        length = length ?? state.wantedByteCount
+        // What has ended counts by the catalog alone: it may have been removed since.
+        if isRunning { storedByteCount = max(storedByteCount, state.landedByteCount) }
     }
 }

@@ -66,17 +66,11 @@ final class DownloadWork: Sendable {
 
     /// What is known of one: what the catalog says, and what has come since.
     func item(_ record: DownloadRecord) -> DownloadSet.Item {
-        var item = DownloadSet.Item(record)
-        let (preload, failure) = state.withLock { ($0.running[item.key], $0.failures[item.key]) }
-        item.error = failure
-        guard let preload else { return item }
-        let state = preload.state
-        item.isRunning = !state.phase.isEnd
-        // Whoever waited for the end may ask before it is noted here.
-        if let error = state.error as? CacheError { item.error = error }
-        item.storedByteCount = max(item.storedByteCount, state.landedByteCount)
-        item.length = item.length ?? state.wantedByteCount
-        return item
+        let (preload, failure) = state.withLock { state in
+            let key = CacheKey(hash: record.key)
+            return (state.running[key], state.failures[key])
+        }
+        return DownloadSet.Item(record, failure, preload?.state)
     }
 
     /// No set has it any more.

@@ -208,4 +208,18 @@ struct DownloadsTests {
             #expect(try await cache.storedResource(for: source)?.isPinned == true)
         }
     }
+
+    @Test("What has just ended counts by the catalog: it may have been removed before its end was noted")
+    func ended() {
+        var record = DownloadRecord(set: "Flight", key: "0", url: "http://origin.test/0", source: nil)
+        record.length = 1_000_000
+        var state = PreloadState()
+        (state.landedByteCount, state.wantedByteCount) = (1_000_000, 1_000_000)
+        state.phase = .running
+        let running = DownloadSet.Item(record, nil, state)
+        #expect(running.isRunning && running.storedByteCount == 1_000_000)
+        state.phase = .finished
+        let ended = DownloadSet.Item(record, nil, state)
+        #expect(!ended.isRunning && ended.missingByteCount == 1_000_000)
+    }
 }
