@@ -49,7 +49,9 @@ extension ProxyServer {
 
     /// Brings the beginning of an HLS stream into the cache: of the variant that its playlist names first, or where there is a
     /// ``ProxyConfiguration/maximumBitRate``, of the highest within that.
-    public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
+    ///
+    /// Its playlists are read away from the caller's actor.
+    @concurrent public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
         let variant: HLSVariantSelection =
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
         var download = HLSDownloader(
@@ -62,44 +64,37 @@ extension ProxyServer {
     /// port if the former is not free.
     private func listenIfNeeded() {
         restarting.withLock { _ in
-            let former = running.withLock { $0 }
-            if let former {
-                // Somebody else may have the port by now, so that it can be reached all the same.
-                if let channel = former.channels.first, channel.isListening,
-                    ListenerProbe.isReachable(former.address)
-                {
-                    return
-                }
-                // What can't be closed is closed already.
-                try? former.channels.first?.close().wait()
-            } else if !configuration.startsWhenAsked || isStopped.load(ordering: .relaxed) {
+            guard !isStopped.load(ordering: .relaxed) else { return }
+            guard let former = running.withLock({ $0 }) else {
+                guard configuration.startsWhenAsked, let channel = bind(configuration.port) else { return }
+                listen(on: channel)
+                return tables.begin()
+            }
+            // Somebody else may have the port by now, so that it can be reached all the same.
+            if let channel = former.channels.first, channel.isListening, ListenerProbe.isReachable(former.address) {
                 return
             }
-            guard let channel = bind(former?.address.port ?? configuration.port) else { return }
-            guard let address = channel.localAddress, become(channel, address, after: former) else {
-                try? channel.close().wait()  // As above.
-                return
-            }
-            configuration.ownPort.set(address.port ?? 0)
-            if former == nil { tables.begin() }
+            // What can't be closed is closed already.
+            try? former.channels.first?.close().wait()
+            // Without any port players fail as they would have.
+            guard let channel = bind(former.address.port ?? configuration.port) ?? bind(0) else { return }
+            listen(on: channel, after: former)
         }
     }
 
-    /// The port, or another where somebody else has it. Without any, players fail as they would have.
     private func bind(_ port: Int) -> (any Channel)? {
-        let host = configuration.host.trimmingBrackets
-        let bootstrap = bootstrap(service)
-        return (try? bootstrap.bind(host: host, port: port).wait()) ?? (try? bootstrap.bind(host: host, port: 0).wait())
+        // Who asks for a URL gets none then, and says what comes of that.
+        try? bootstrap(service).bind(host: configuration.host.trimmingBrackets, port: port).wait()
     }
 
-    /// False if the server was stopped meanwhile.
-    private func become(_ channel: any Channel, _ address: SocketAddress, after former: Running?) -> Bool {
-        running.withLock { running in
-            guard !isStopped.load(ordering: .relaxed), (running == nil) == (former == nil) else { return false }
-            running = Running(
-                channels: [channel] + (former?.channels.dropFirst() ?? []), address: address, control: former?.control)
-            return true
+    private func listen(on channel: any Channel, after former: Running? = nil) {
+        guard let address = channel.localAddress else {
+            try? channel.close().wait()  // It is closed already, then.
+            return
         }
+        become(
+            Running(
+                channels: [channel] + (former?.channels.dropFirst() ?? []), address: address, control: former?.control))
     }
 }
 

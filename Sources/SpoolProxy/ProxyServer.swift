@@ -43,7 +43,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// Held while the server is made to listen anew, so that it is once.
+    /// Held while what is listened on changes: of several who begin to listen one does, and none after the stop.
     let restarting = Mutex(())
 
     /// A server that does not listen yet.
@@ -147,11 +147,27 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         // Without it commands wait for the directory, as for any process that has it.
         let control = controlService == nil ? nil : try? await listen("127.0.0.1", 0, controlService ?? service)
         if let control { channels.append(control) }
-        configuration.ownPort.set(address.port ?? 0)
-        running.withLock { [channels, control] in
-            $0 = Running(channels: channels, address: address, control: control?.localAddress)
+        guard begin(Running(channels: channels, address: address, control: control?.localAddress)) else {
+            // Somebody else began meanwhile, or it was stopped.
+            for channel in channels { try? await channel.close() }  // One that is closed already is.
+            return
         }
-        tables.begin()
+    }
+
+    /// False if the server listens already, or is stopped.
+    private func begin(_ fresh: Running) -> Bool {
+        restarting.withLock { _ in
+            guard !isStopped.load(ordering: .relaxed), running.withLock({ $0 == nil }) else { return false }
+            become(fresh)
+            tables.begin()
+            return true
+        }
+    }
+
+    /// While ``restarting`` is held.
+    func become(_ fresh: Running) {
+        configuration.ownPort.set(fresh.address.port ?? 0)
+        running.withLock { $0 = fresh }
     }
 
     private func listen(_ host: String, _ port: Int, _ service: ProxyService) async throws(ProxyError) -> any Channel {
@@ -223,24 +239,28 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         return URL(string: address.absoluteString.dropLast() + token + prefix + path)
     }
 
-    /// Stops listening, lets the responses that are under way end, and closes what is left; for good. Once is enough.
+    /// Stops listening, lets the responses that are under way end, and closes what is left; for good. Once is enough. A
+    /// server that nobody holds any more does so by itself.
     ///
     /// - Parameter limit: How long they may take.
     public func stop(within limit: Duration = .seconds(10)) async {
-        guard !isStopped.exchange(true, ordering: .relaxed) else { return }
-        let channels = running.withLock { running in
-            defer { running = nil }
-            return running?.channels ?? []
+        await ending()?.end(within: limit)
+    }
+
+    deinit {
+        guard let ending = ending() else { return }
+        Task { await ending.end(within: .seconds(10)) }
+    }
+
+    /// What is left to be ended; nil where somebody else sees to it.
+    private func ending() -> ServerEnding? {
+        restarting.withLock { _ in
+            guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
+            return ServerEnding(
+                channels: running.withLock { $0.take()?.channels ?? [] },
+                services: [service, adminService, controlService].compactMap { $0 },
+                tables: tables, exchanges: exchanges, log: log, group: group)
         }
-        for channel in channels { try? await channel.close() }  // One that is closed already is.
-        service.stop()
-        adminService?.stop()
-        controlService?.stop()
-        await tables.end(within: limit)
-        // A task whose client has gone ends soon, and must find its event loop.
-        await exchanges.waitUntilNone()
-        log?.flush()
-        try? await group.shutdownGracefully()  // It fails only if it has been shut down before.
     }
 
     /// Serves until the program is told to stop, then as ``stop(within:)``.

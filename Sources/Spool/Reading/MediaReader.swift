@@ -473,7 +473,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                 .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
                 key: media.key, range: start..<Swift.max(start, end ?? .max))
         }
-        try media.check(demand, start..<Swift.max(start, end ?? .max), in: resource)
+        try media.check(demand, use, start..<Swift.max(start, end ?? .max), in: resource)
         let (id, place) = media.openReader(
             at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
         var open = Open(id: id, resource: resource, place: place, position: start)

@@ -47,11 +47,23 @@ extension MediaResource {
             demand: demand, ahead: ahead)
     }
 
+    /// A reader of what is stored, be it fresh or not, which asks no origin: it throws `CacheError` with code `.notStored`
+    /// where it is not all there.
+    package func storedReader() -> MediaReader {
+        var demand = FreshnessDemand()
+        demand.onlyIfCached = true
+        return MediaReader(
+            media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
+    }
+
     /// Checks that a range can be had without the origin, where the demand is for that alone.
     ///
     /// - Throws: `CacheError` with code `.notStored` and status 504.
-    func check(_ demand: FreshnessDemand, _ range: Range<Int64>, in resource: OpenResource) throws {
-        guard demand.onlyIfCached, resource.use(opening, demand) == .ask || !resource.holds(range) else { return }
+    func check(
+        _ demand: FreshnessDemand, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
+    ) throws {
+        guard demand.onlyIfCached else { return }
+        guard (use ?? resource.use(opening, demand)) == .ask || !resource.holds(range) else { return }
         throw CacheError(
             .notStored, "\(source.displayAddress): not to be asked for, and what is stored does not do", status: 504,
             key: key, range: range)

@@ -111,7 +111,7 @@ public struct MediaSource: Sendable {
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
     /// What a request for it is sent with, past the cache.
-    package func resolved() async throws -> ResolvedRequest { try await resolve(.first) }
+    package func resolved(_ reason: Reason = .first) async throws -> ResolvedRequest { try await resolve(reason) }
 
     /// Whether both send the same for the same URL, under the same name.
     package func isSame(as other: MediaSource) -> Bool {

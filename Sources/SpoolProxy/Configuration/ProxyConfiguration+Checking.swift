@@ -37,6 +37,9 @@ extension ProxyConfiguration {
                     + "https://example.com, without a path, or * for all")
         }
         try check((0...65535).contains(port), "\(port) is not a port")
+        try check(
+            !startsWhenAsked || admin == nil && control == nil,
+            "a server with an address for its owner has to be started: it can't begin by itself")
     }
 
     /// How an upstream asks origins for this server's clients: as `upstream` says, and by the server's doors. The server's own

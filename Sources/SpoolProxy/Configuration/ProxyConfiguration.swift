@@ -39,7 +39,8 @@ public struct ProxyConfiguration: Sendable {
     public var limits = ProxyLimits()
     /// Threads that serve connections; 0: one for each core.
     public var threads = 0
-    /// Whether the server begins to listen by itself when a URL is first asked of it, so that nobody has to start it.
+    /// Whether the server begins to listen by itself when a URL is first asked of it, so that nobody has to start it. Not with an
+    /// ``admin`` address.
     public var startsWhenAsked = false
     /// The most bits per second that a variant of an HLS stream may need, by its peak: variants that need more are not listed
     /// to players, unless all do; then the one that needs least is. Nil: all are listed.

@@ -5,7 +5,8 @@ public import Spool
 
 extension HLSDownloader {
     /// What is stored of a stream, by its variants, in the order of its playlist; those of which nothing is stored are left
-    /// out. The origin is not asked.
+    /// out. The origin is not asked, whether its playlists are fresh or not. Their reading is done away from the caller's
+    /// actor.
     ///
     /// ```swift
     /// let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
@@ -13,7 +14,7 @@ extension HLSDownloader {
     /// ```
     ///
     /// - Throws: `CacheError`: `.storage`, `.closed`; `.malformedResponse` where what is stored at its URL is no playlist.
-    public static func storedVariants(
+    @concurrent public static func storedVariants(
         of source: MediaSource, in cache: MediaCache
     ) async throws -> [HLSStoredVariant] {
         let download = StreamDownload(source, in: cache, concurrency: 1)
@@ -43,9 +44,7 @@ extension HLSDownloader {
         guard let record = try await media.storedResource(), record.isComplete, let length = record.length,
             length <= HLSPlaylist.maximumBytes
         else { return nil }
-        var demand = FreshnessDemand()
-        demand.onlyIfCached = true
-        let reader = media.reader(.all, priority: .preload, demand: demand, ahead: .full)
+        let reader = media.storedReader()
         do {
             let response = try await reader.response().response
             var bytes: [UInt8] = []
@@ -53,7 +52,7 @@ extension HLSDownloader {
             let found = try StreamDownload.address(of: media, response)
             return (try HLSPlaylist(parsing: bytes, at: found, importing: variables), found)
         } catch let error as CacheError where error.code == .notStored {
-            return nil  // It was evicted, or is too old to be used, since.
+            return nil  // It was evicted since.
         } catch let error as ManifestError {
             throw CacheError(
                 .malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")

@@ -78,7 +78,7 @@ struct HLSVariables {
 
 extension StringProtocol {
     /// The text with `%XX` as the bytes that they mean; what is no such triplet stays.
-    fileprivate var percentDecoded: String {
+    var percentDecoded: String {
         let source = Array(utf8)
         var bytes: [UInt8] = []
         var index = 0

@@ -32,6 +32,19 @@ package struct HLSVariant: Hashable, Sendable {
     package var codecs: String?
     /// The groups of renditions that go with it.
     package var groups: [HLSRendition.Kind: String]
+
+    /// Whether it says that there is nothing to see in it.
+    var isOfSound: Bool { resolution == nil && groups[.video] == nil && Self.areOfSound(codecs: codecs) }
+
+    /// Whether codecs are named, and all are of sound (RFC 6381; https://mp4ra.org).
+    static func areOfSound(codecs: String?) -> Bool {
+        let names = codecs?.split(separator: ",").map { $0.drop { $0 == " " }.lowercased() } ?? []
+        return !names.isEmpty
+            && names.allSatisfy { name in
+                ["mp4a", "ac-3", "ec-3", "ac-4", "opus", "flac", "fla", "alac", "mp3", "usac", "dts", "iamf", "apac"]
+                    .contains { name.hasPrefix($0) }
+            }
+    }
 }
 
 /// Another sound, picture or text: `EXT-X-MEDIA` (RFC 8216 §4.3.4.1).

@@ -10,7 +10,8 @@ public enum HLSVariantSelection: Hashable, Sendable {
     case highest
     /// The one of the lowest bandwidth, be it sound alone.
     case lowest
-    /// The highest of at most so many bits per second, by the peak; the lowest if none is.
+    /// The highest of at most so many bits per second, by the peak; the lowest if none is. Where some have a picture, one of
+    /// these.
     case bandwidth(atMost: Int64)
     /// The highest whose picture is at most so large, either way up; if none is, the one with the smallest picture. Where
     /// no variant states a resolution, the lowest.
@@ -26,6 +27,8 @@ public enum HLSVariantSelection: Hashable, Sendable {
         case .highest: return highest(variants)
         case .lowest: return variants.min(by: ascending)
         case .bandwidth(let limit):
+            let pictures = variants.filter { !$0.isOfSound }
+            let variants = pictures.isEmpty ? variants : pictures
             return highest(variants.filter { $0.bandwidth <= limit }) ?? variants.min(by: ascending)
         case .resolution(let limit):
             if let fitting = highest(variants.filter { $0.resolution?.fits(in: limit) ?? false }) { return fitting }

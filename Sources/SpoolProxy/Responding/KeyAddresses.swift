@@ -3,24 +3,40 @@ import Synchronization
 
 /// Where the keys of the encrypted streams are that came through the server: what is not kept unless an app says so.
 final class KeyAddresses: Sendable {
-    private let known = Mutex<Set<String>>([])
-    private static let limit = 4096
+    /// Addresses, by their hashes.
+    private struct Known {
+        var recent: Set<Int> = []
+        /// What was noted before that: it is forgotten when `recent` is full.
+        var former: Set<Int> = []
+    }
+
+    private let known = Mutex(Known())
+    private let limit: Int
+
+    /// - Parameter limit: How many of the last ones are known at least: as many as a playlist can name.
+    init(limit: Int = HLSPlaylist.maximumSegments) { self.limit = limit }
 
     /// Whether a playlist has named it as a key.
-    func contains(_ url: OriginURL) -> Bool { known.withLock { $0.contains(url.description) } }
-
-    /// Notes the keys that a playlist names.
-    ///
-    /// - Parameter found: Where it was found.
-    func note(_ playlist: HLSPlaylist, found: OriginURL) {
-        let keys = Set(playlist.sessionKeys.map(\.uri) + playlist.segments.flatMap(\.keys).map(\.uri))
-        guard !keys.isEmpty else { return }
-        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
-        let addresses = keys.prefix(Self.limit).compactMap { rewriter.url(of: $0)?.description }
+    func contains(_ url: OriginURL) -> Bool {
         known.withLock { known in
-            if known.count + addresses.count > Self.limit { known = [] }
-            known.formUnion(addresses)
+            guard !known.recent.isEmpty else { return false }
+            let hash = Self.hash(of: url)
+            return known.recent.contains(hash) || known.former.contains(hash)
         }
     }
+
+    /// Notes the keys that a playlist names.
+    func note(_ addresses: [OriginURL]) {
+        let hashes = addresses.map(Self.hash)
+        known.withLock { known in
+            for hash in hashes {
+                if known.recent.count >= limit { known = Known(former: known.recent) }
+                known.recent.insert(hash)
+            }
+        }
+    }
+
+    /// The same for all ways to percent-encode what has to be.
+    private static func hash(of url: OriginURL) -> Int { url.description.percentDecoded.hashValue }
 }
 #endif

@@ -25,6 +25,7 @@ struct ManifestResponder: Sendable {
     let date: DateText
     /// The keys that playlists have named.
     let keys = KeyAddresses()
+    let variables = MasterVariables()
     /// See ``ProxyConfiguration/maximumBitRate``.
     let maximumBitRate: Int64?
 
@@ -105,12 +106,20 @@ struct ManifestResponder: Sendable {
                 throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
             }
         }
+        let found = Self.found(call, response)
         if !isOriginThere, !call.isForOwner {
-            let found = Self.found(call, response)
             bytes =
                 kind == .hls
                 ? await offline.playable(bytes, found, call, at: date.second)
                 : await offline.playable(mpd: bytes, found, call, at: date.second)
+        }
+        // Keys are known before what names them is listed.
+        if kind == .hls {
+            keys.note(HLSKeyAddresses.addresses(in: bytes, found: found, importing: variables[call.url]))
+            if let maximumBitRate, !call.isForOwner {
+                let stored = await offline.storedVariants(of: bytes, found, call, above: maximumBitRate)
+                bytes = HLSMasterFilter.capped(bytes, at: maximumBitRate, keeping: stored)
+            }
         }
         let lifetime: ManifestLifetime
         do throws(ManifestError) {
@@ -137,17 +146,13 @@ struct ManifestResponder: Sendable {
         switch kind {
         case .hls:
             // With faults in it, nobody knows how long it is right.
-            let playlist = try? HLSPlaylist(parsing: bytes, at: found)  // Its faults are the player's to find.
-            var listed = bytes
-            if let playlist, let maximumBitRate {
-                listed = HLSMasterFilter.capped(bytes, playlist, at: maximumBitRate)
-            }
+            let playlist = try? HLSPlaylist(parsing: bytes, at: found, importing: variables[call.url])
             let text =
                 call.isForOwner
                 ? bytes
-                : try HLSRewriting.rewrite(listed, finalURL: found, requestedURL: call.url, proxied: call.proxied)
+                : try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             if let playlist {
-                keys.note(playlist, found: found)
+                variables.note(playlist, found: found)
                 holds.note(playlist, requested: call.url, found: found)
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
             }

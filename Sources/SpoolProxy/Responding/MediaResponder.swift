@@ -86,7 +86,11 @@ struct MediaResponder: Sendable {
     /// Whether it is a key that is not to be kept, and is not there by a download.
     private func isUnkeptKey(_ source: MediaSource, _ call: OriginCall) async throws -> Bool {
         guard !configuration.keepsKeys, !call.isForOwner, manifests.keys.contains(call.url) else { return false }
-        return try await cache.media(for: source).storedResource()?.isComplete != true
+        do {
+            return try await cache.media(for: source).storedResource()?.isComplete != true
+        } catch is CacheError {
+            return true  // What can't be looked up is not there.
+        }
     }
 
     /// Whether a response that may be used once is another client's, as far as can be told.

@@ -59,6 +59,24 @@ final class OfflineVariants: Sendable {
         }
     }
 
+    /// Which variants that need more bits per second, by their peak, are stored to their end: by their places in the list.
+    ///
+    /// - Parameter found: Where the master playlist was found.
+    func storedVariants(
+        of bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, above limit: Int64
+    ) async -> Set<Int> {
+        let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Of one with faults nothing is known.
+        guard let playlist = parsed, playlist.kind == .master, playlist.variants.count <= 100 else { return [] }
+        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        var stored: Set<Int> = []
+        for (index, variant) in playlist.variants.enumerated() where variant.bandwidth > limit {
+            guard let url = rewriter.url(of: variant.uri) else { continue }
+            guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
+            if await extent(of: cache.media(for: source), at: url, call, playlist) == .whole { stored.insert(index) }
+        }
+        return stored
+    }
+
     /// A stored MPD, as it may be listed now.
     ///
     /// - Parameter found: Where it was found.
@@ -110,7 +128,7 @@ final class OfflineVariants: Sendable {
     ) async -> Extent {
         do {
             var bytes: [UInt8] = []
-            for try await chunk in media.reader() { chunk.withUnsafeBytes { bytes.append(contentsOf: $0) } }
+            for try await chunk in media.storedReader() { chunk.withUnsafeBytes { bytes.append(contentsOf: $0) } }
             let playlist = try HLSPlaylist(parsing: bytes, at: url, importing: master.variables)
             for part in try playlist.downloads(at: url) {
                 let ranges = try await cache.media(for: call.source(of: part.url)).storedResource()
@@ -120,7 +138,7 @@ final class OfflineVariants: Sendable {
             }
             return .whole
         } catch {
-            // A playlist that can't be read now, or is live, can't be played without its origin.
+            // A playlist that is not stored, or is live, can't be played without its origin.
             return .none
         }
     }

@@ -23,15 +23,26 @@ struct PassingResponder: Sendable {
         return response(passed, to: request)
     }
 
-    /// Sends a request on.
+    /// Sends a request on. Where its address or credentials come from a resolver, and are refused, that is asked for others
+    /// once.
     func pass(
         _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
     ) async throws -> UpstreamResponse {
-        var (url, fields) = (try call.foundationURL, call.fields)
-        if call.presentation != nil {
-            let resolved = try await call.source.resolved()
-            (url, fields) = (resolved.url, resolved.headerFields)
+        let source = call.presentation == nil ? nil : try call.source
+        let first = try await source?.resolved()
+        let response = try await send(
+            request, call, to: first?.url ?? call.foundationURL, first?.headerFields ?? call.fields, body)
+        guard [401, 403].contains(response.head.status.code), let source, source.isResolved, body == nil else {
+            return response
         }
+        let next = try await source.resolved(.refused(status: response.head.status.code))
+        return try await send(request, call, to: next.url, next.headerFields, nil)
+    }
+
+    private func send(
+        _ request: RequestHead, _ call: OriginCall, to url: URL, _ fields: HTTPFields, _ body: RequestBodyStream.Body?
+    ) async throws -> UpstreamResponse {
+        var fields = fields
         OutgoingFields.addConditions(of: request.fields.all, to: &fields, isHead: request.method == .head)
         for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
             for value in request.fields.all[values: name] { fields.append(HTTPField(name: name, value: value)) }

@@ -1,0 +1,193 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolHTTP
+import SpoolOrigin
+import SpoolTesting
+import Synchronization
+import Testing
+
+@testable import SpoolProxy
+
+/// A server inside an app, which nobody starts.
+@Suite(.timeLimit(.minutes(5))) struct AppServerTests {
+    private static func list(_ text: String) -> OriginResource {
+        OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+    }
+
+    /// Lends a cache and a server of it to `body`.
+    private static func withServer(
+        maximumBitRate: Int64? = nil, freshness: FreshnessPolicy = .immutable,
+        _ body: (ProxyServer, MediaCache) async throws -> Void
+    ) async throws {
+        var settings = MediaCache.Configuration()
+        settings.freshness = freshness
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard(), configuration: settings)
+        let server = ProxyServer.inApp(cache, maximumBitRate: maximumBitRate)
+        do {
+            try await body(server, cache)
+            await server.stop()
+            await cache.close()
+        } catch {
+            await server.stop()
+            await cache.close()
+            throw error
+        }
+    }
+
+    private static func lines(_ response: RawResponse) -> [String] {
+        String(decoding: response.body, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    @Test(arguments: [FreshnessPolicy.immutable, .http])
+    func `A variant that a download has brought is listed and told, though it needs more than the most`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        let master = """
+            #EXTM3U
+            #EXT-X-STREAM-INF:BANDWIDTH=500000
+            low.m3u8
+            #EXT-X-STREAM-INF:BANDWIDTH=900000
+            high.m3u8
+            #EXT-X-STREAM-INF:BANDWIDTH=990000
+            highest.m3u8
+
+            """
+        var resources = ["/m.m3u8": Self.list(master)]
+        for name in ["low", "high", "highest"] {
+            resources["/\(name).m3u8"] = Self.list(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\(name).ts\n#EXT-X-ENDLIST\n")
+            resources["/\(name).ts"] = .pattern(1000)
+        }
+        // Under HTTP's rules they are stale at once, and what is stored is stored all the same.
+        for path in resources.keys { resources[path]?.headerFields[.cacheControl] = "max-age=0" }
+        try await OriginServer.run(resources) { origin in
+            try await Self.withServer(maximumBitRate: 600_000, freshness: freshness) { server, cache in
+                let source = MediaSource(url: origin.url("/m.m3u8"))
+                let url = try #require(server.url(for: source))
+                let before = try await Self.lines(server.get(url.path)).filter { $0.hasSuffix(".m3u8") }
+                #expect(before.map { $0.split(separator: "/").last } == ["low.m3u8"])
+                try await HLSDownloader(source, in: cache, variant: .bandwidth(atMost: 950_000)).run()
+                let after = try await Self.lines(server.get(url.path)).filter { $0.hasSuffix(".m3u8") }
+                #expect(after.map { $0.split(separator: "/").last } == ["low.m3u8", "high.m3u8"])
+                let asked = origin.log.exchanges.count
+                let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
+                #expect(stored.map(\.bitRate) == [900_000] && stored.map(\.isComplete) == [true])
+                #expect(origin.log.exchanges.count == asked)
+            }
+        }
+    }
+
+    @Test func `A key is not kept that a playlist names by the master's variables`() async throws {
+        let media = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-DEFINE:IMPORT="name"
+            #EXT-X-KEY:METHOD=AES-128,URI="{$name}.bin"
+            #EXTINF:2,
+            a.ts
+            #EXT-X-ENDLIST
+
+            """
+        try await OriginServer.run([
+            "/m.m3u8": Self.list(
+                "#EXTM3U\n#EXT-X-DEFINE:NAME=\"name\",VALUE=\"secret\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n"),
+            "/l.m3u8": Self.list(media), "/secret.bin": .pattern(16), "/a.ts": .pattern(1000),
+        ]) { origin in
+            try await Self.withServer { server, cache in
+                let url = try #require(server.url(for: MediaSource(url: origin.url("/m.m3u8"))))
+                let folder = url.path.dropLast("m.m3u8".count)
+                for name in ["m.m3u8", "l.m3u8", "secret.bin", "secret.bin", "a.ts"] {
+                    #expect(try await server.get(folder + name).status == 200)
+                }
+                #expect(origin.log.exchanges("/secret.bin").count == 2)
+                #expect(try await cache.storedResources().allSatisfy { !$0.address.hasSuffix(".bin") })
+            }
+        }
+    }
+
+    @Test func `A key that is refused is asked for once more with fresh credentials`() async throws {
+        let media = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-KEY:METHOD=AES-128,URI="1.key"
+            #EXTINF:2,
+            a.ts
+            #EXT-X-ENDLIST
+
+            """
+        let resources = [
+            "/l.m3u8": Self.list(media), "/a.ts": .pattern(1000),
+            "/1.key": OriginResource.pattern(16, .requiresField("Authorization", "Bearer 1", else: 401)),
+        ]
+        try await OriginServer.run(resources) { origin in
+            try await Self.withServer { server, _ in
+                let reasons = Mutex<[MediaSource.Reason]>([])
+                let list = origin.url("/l.m3u8")
+                let source = MediaSource(url: list) { reason in
+                    let count = reasons.withLock { reasons in
+                        if reason != .first { reasons.append(reason) }
+                        return reasons.count
+                    }
+                    return ResolvedRequest(url: list, headerFields: [.authorization: "Bearer \(count)"])
+                }
+                let url = try #require(server.url(for: source))
+                #expect(try await server.get(url.path).status == 200)
+                let target = url.path.dropLast("l.m3u8".count) + "1.key"
+                #expect(try await server.get(String(target)).status == 200)
+                #expect(origin.log.exchanges("/1.key").map(\.status) == [401, 200])
+                #expect(reasons.withLock { $0 } == [.refused(status: 401)])
+            }
+        }
+    }
+
+    @Test func `Asked for many URLs at once it begins once, and after its end never again`() async throws {
+        try await Self.withServer { server, _ in
+            let source = MediaSource(url: try #require(URL(string: "https://media.example/l.m3u8")))
+            #expect(server.state == .stopped)
+            let ports = await withTaskGroup(of: Int?.self) { group in
+                for _ in 0..<16 { group.addTask { server.url(for: source)?.port } }
+                return await group.reduce(into: Set<Int?>()) { $0.insert($1) }
+            }
+            #expect(ports.count == 1 && ports.first == server.port && server.port != nil)
+            try await server.start()
+            #expect(ports.first == server.port)
+            await server.stop()
+            #expect(server.url(for: source) == nil)
+        }
+    }
+
+    @Test func `A server that nobody holds any more stops listening`() async throws {
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+        var server: ProxyServer? = ProxyServer.inApp(cache)
+        let source = MediaSource(url: try #require(URL(string: "https://media.example/l.m3u8")))
+        let port = try #require(server?.url(for: source)?.port)
+        weak let former = server
+        server = nil
+        #expect(former == nil)
+        // Once it has let go of the port, another can have it.
+        var configuration = ProxyConfiguration()
+        configuration.port = port
+        while !Task.isCancelled {
+            let other = try ProxyServer(cache: cache, configuration: configuration)
+            do {
+                try await other.start()
+                await other.stop()
+                break
+            } catch {
+                await Task.yield()  // It has not got so far.
+            }
+        }
+        await cache.close()
+    }
+
+    @Test func `A server that has pages for its owner can't begin by itself`() throws {
+        let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+        var configuration = ProxyConfiguration()
+        configuration.startsWhenAsked = true
+        _ = try ProxyServer(cache: cache, configuration: configuration)
+        configuration.admin = ("127.0.0.1", 0)
+        let error = #expect(throws: ProxyError.self) { try ProxyServer(cache: cache, configuration: configuration) }
+        #expect(error?.code == .configuration)
+    }
+}
