@@ -2,7 +2,7 @@
 #
 #   make demo              play media twice through the cache and see which bytes came from where
 #   make demo MEDIA=…      the same with a file or a URL of yours
-#   make test              all tests; plays with mpv, ffmpeg and Chromium, where they can be had
+#   make test              all tests; plays with mpv, ffmpeg and Chromium, through HAProxy, where they can be had
 #   make test-players      what plays through the proxy, with VLC and GStreamer, too
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
@@ -37,7 +37,7 @@ demo: setup-media
 	@.build/debug/spool demo $${MEDIA:+"$$MEDIA"}
 
 test: setup-tests
-	@scripts/setup --optional mpv chromium chromium-driver
+	@scripts/setup --optional mpv chromium chromium-driver haproxy
 	@echo "— building and running the tests"
 	@mkdir -p .build
 	@swift test 2>&1 | tee .build/test.log || \

@@ -1,10 +1,7 @@
-import AsyncHTTPClient
 import Foundation
-import NIOCore
-import SpoolOrigin
 import SpoolTesting
 
-/// nginx, which serves a folder on this machine as it does by itself.
+/// nginx, which serves a folder on this machine as it does by itself, or spreads requests over other servers.
 struct Nginx: Sendable {
     private let tool: Tool
 
@@ -19,49 +16,51 @@ struct Nginx: Sendable {
     /// - Parameter lifetime: For how long what it serves may be used, as nginx writes it; nil: it says nothing.
     func run<R>(_ folder: URL, lifetime: String? = nil, _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
-        for _ in 0..<20 {
-            // A port that was free a moment ago. If another takes it meanwhile, nginx ends, and the next one is tried.
-            let finder = try await OriginServer.start([:])
-            let port = finder.port
-            await finder.stop()
-            let file = scratch.file("nginx.conf")
-            try Data(configuration(folder, port, scratch.path, lifetime).utf8).write(to: URL(fileURLWithPath: file))
-            let run = try tool.start(["-c", file, "-e", scratch.file("error.log")])
-            defer { run.end() }
-            guard let url = URL(string: "http://127.0.0.1:\(port)/"), await listens(url, run) else { continue }
-            return try await body(url)
-        }
-        throw Tool.Failed(description: "nginx did not start")
-    }
-
-    private func listens(_ url: URL, _ run: Tool.Run) async -> Bool {
-        while run.isRunning, !Task.isCancelled {
-            do {
-                _ = try await HTTPClient.shared.execute(
-                    HTTPClientRequest(url: url.absoluteString), timeout: .seconds(10))
-                return true
-            } catch {
-                // It does not listen yet.
-                await Task.yield()
-            }
-        }
-        return false
-    }
-
-    private func configuration(_ folder: URL, _ port: Int, _ scratch: String, _ lifetime: String?) -> String {
-        """
-        daemon off; master_process off; pid \(scratch)/pid; error_log \(scratch)/error.log;
-        events {}
-        http {
-            access_log off;
-            client_body_temp_path \(scratch); proxy_temp_path \(scratch); fastcgi_temp_path \(scratch);
-            uwsgi_temp_path \(scratch); scgi_temp_path \(scratch);
+        let types = """
             types {
                 application/vnd.apple.mpegurl m3u8; application/dash+xml mpd; video/mp2t ts; video/mp4 mp4 m4s;
                 audio/mpeg mp3; video/webm webm;
             }
-            server { listen 127.0.0.1:\(port); root \(folder.path); \(lifetime.map { "expires \($0);" } ?? "") }
-        }
-        """
+            """
+        let expires = lifetime.map { "expires \($0);" } ?? ""
+        return try await ServerProgram.run(
+            tool, arguments: { ["-c", $0, "-e", scratch.file("error.log")] }, scratch,
+            configuration: { port in
+                Self.configuration(
+                    scratch, "\(types)\nserver { listen 127.0.0.1:\(port); root \(folder.path); \(expires) }")
+            }, body)
+    }
+
+    /// Lends `body` a server that sends each URL's requests to the same one of several, by a consistent hash.
+    func run<R>(before ports: [Int], _ body: (URL) async throws -> R) async throws -> R {
+        let scratch = try ScratchDirectory()
+        let servers = ports.map { "server 127.0.0.1:\($0) max_fails=1 fail_timeout=1h;" }.joined(separator: " ")
+        return try await ServerProgram.run(
+            tool, arguments: { ["-c", $0, "-e", scratch.file("error.log")] }, scratch,
+            configuration: { port in
+                Self.configuration(
+                    scratch,
+                    """
+                    upstream nodes { hash $request_uri consistent; \(servers) }
+                    server {
+                        listen 127.0.0.1:\(port);
+                        location / { proxy_pass http://nodes; proxy_http_version 1.1; proxy_set_header Host $host; }
+                    }
+                    """)
+            }, body)
+    }
+
+    private static func configuration(_ scratch: ScratchDirectory, _ http: String) -> String {
+        let path = scratch.path
+        return """
+            daemon off; master_process off; pid \(path)/pid; error_log \(path)/error.log;
+            events {}
+            http {
+                access_log off;
+                client_body_temp_path \(path); proxy_temp_path \(path); fastcgi_temp_path \(path);
+                uwsgi_temp_path \(path); scgi_temp_path \(path);
+                \(http)
+            }
+            """
     }
 }
