@@ -256,6 +256,37 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    /// A player that can't play any more, as Apple's may be.
+    private final class SpentPlayer: AVQueuePlayer {
+        var isSpent = false
+        override var status: Status { isSpent ? .failed : super.status }
+        override var error: (any Error)? { isSpent ? URLError(.unknown) : nil }
+    }
+
+    @Test(
+        "I4: a player that has failed, and one whose media server was reset, gives its place to another",
+        arguments: [false, true])
+    func spentPlayer(isReset: Bool) async throws {
+        let (_, upstream, cache, former) = try await stage(speed: 1)
+        former.load([])
+        let spent = SpentPlayer()
+        spent.headless = AVPlayer.HeadlessMode(speed: 1)
+        spent.volume = 0.5
+        let player = CachingPlayer(in: cache, avPlayer: spent)
+        player.rate = 1.5
+        player.play(address())
+        await observed { player.status == .playing }
+        #expect(await player.seek(to: 20))
+        if isReset { player.mediaServerWasReset() } else { spent.isSpent = true }
+        await observed { player.avPlayer !== spent && player.status == .playing }
+        #expect(player.time >= 20 && player.rate == 1.5 && player.error == nil)
+        #expect(player.avPlayer.volume == 0.5 && player.queue.player === player.avPlayer && spent.items() == [])
+        #expect(await player.seek(to: 58.5))
+        await observed { player.status == .ended }
+        #expect(Int(upstream.sent()) <= (try await SampleMedia.mp3.bytes(seconds: 60).count), "no byte twice")
+        await cache.close()
+    }
+
     @Test("I4: who seeks in what can't be played is told so, and who cancels waits no longer")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()

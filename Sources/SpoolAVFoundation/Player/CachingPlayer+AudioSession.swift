@@ -29,7 +29,7 @@ extension CachingPlayer {
                 Task { @MainActor in self?.pause() }
             },
             NotificationToken(AVAudioSession.mediaServicesWereResetNotification) { [weak self] _ in
-                Task { @MainActor in self?.renewItem() }
+                Task { @MainActor in self?.mediaServerWasReset() }
             },
         ]
     }

@@ -9,7 +9,7 @@ extension CachingPlayer {
         let progress = item.cachingAsset?.loader?.progressNow
         let action = recovery.look(
             ItemRecovery.Snapshot(
-                now: elapsed(), item: Self.state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
+                now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
                 waitsForNetwork: progress?.waitsForNetwork ?? false, isPlain: isPlain))
         if recovery.waiting == .network, path == nil {
@@ -47,14 +47,36 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Puts an item in the present one's place that stands, or will stand, where that stood.
+    /// Puts an item in the present one's place that stands, or will stand, where that stood; in another player, if this one
+    /// can't play any more.
     func renewItem() {
         keepPosition()
+        if avPlayer.status == .failed { renewPlayer() }
         queue.renewCurrent(isPlain: isPlain)
         avPlayer.rate = isMeantToPlay && !seeking.holdsPlayback ? wantedRate : 0
     }
 
+    /// A player that has failed does so for good.
+    private func renewPlayer() {
+        let fresh = AVQueuePlayer()
+        fresh.takeSettings(of: avPlayer)
+        StallRecovery.of(avPlayer).cancel()
+        queue.player = fresh
+        avPlayer = fresh
+        listenToPlayer()
+    }
+
     // MARK: The system
+
+    /// The system's media server was reset: players and items of before are of no use, whatever they say (Apple: "Responding
+    /// to audio session route changes", `mediaServicesWereResetNotification`).
+    func mediaServerWasReset() {
+        keepPosition()
+        renewPlayer()
+        recovery.begin()
+        if queue.current != nil { renewItem() }
+        look()
+    }
 
     /// A call, an alarm, another app: the system has paused the player, or is about to.
     func interruptionBegan() {
@@ -85,10 +107,11 @@ extension CachingPlayer {
         look()
     }
 
-    private static func state(of item: AVPlayerItem) -> ItemRecovery.Snapshot.Item {
-        switch item.status {
+    private func state(of item: AVPlayerItem) -> ItemRecovery.Snapshot.Item {
+        if avPlayer.status == .failed { return .failed(.other) }
+        return switch item.status {
         case .readyToPlay: .ready
-        case .failed: .failed(isLossOfNetwork(item.error) ? .network : .other)
+        case .failed: .failed(Self.isLossOfNetwork(item.error) ? .network : .other)
         default: .loading
         }
     }

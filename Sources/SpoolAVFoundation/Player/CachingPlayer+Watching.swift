@@ -16,17 +16,25 @@ extension CachingPlayer {
                 let id = ObjectIdentifier(item)
                 Task { @MainActor in self?.itemEnded(id) }
             },
-            NotificationToken(AVPlayer.rateDidChangeNotification) {
-                [weak self, id = ObjectIdentifier(avPlayer)] change in
-                guard let sender = change.object as? AVPlayer, ObjectIdentifier(sender) == id else { return }
+            NotificationToken(AVPlayer.rateDidChangeNotification) { [weak self] change in
+                guard let sender = change.object as? AVPlayer else { return }
+                let id = ObjectIdentifier(sender)
                 let value = change.userInfo?[reasonKey]
                 let reason = StallRecovery.reason(value)
                 let isInterruption =
                     (value as? AVPlayer.RateDidChangeReason)?.rawValue == Self.interruptionReason
-                Task { @MainActor in self?.rateChanged(reason, isInterruption: isInterruption) }
+                Task { @MainActor in
+                    guard let self, ObjectIdentifier(self.avPlayer) == id else { return }
+                    self.rateChanged(reason, isInterruption: isInterruption)
+                }
             },
         ]
         tokens += listenToAudioSession() + listenToAppLifecycle()
+        listenToPlayer()
+    }
+
+    /// Listens to what the present player says of itself.
+    func listenToPlayer() {
         StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
         external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
             self?.externalPlayback(isActive)
@@ -127,7 +135,7 @@ extension CachingPlayer {
         }
         let buffered = fractions(item.loadedTimeRanges, of: seconds)
         if bufferedRanges != buffered { bufferedRanges = buffered }
-        if item.status == .failed { error = item.error }
+        if item.status == .failed || avPlayer.status == .failed { error = item.error ?? avPlayer.error }
         let status = status(of: item)
         if status == .playing, error != nil { error = nil }
         if self.status != status { self.status = status }
@@ -136,7 +144,7 @@ extension CachingPlayer {
     private func status(of item: AVPlayerItem) -> Status {
         if recovery.hasGivenUp { return .failed }
         if hasEnded { return .ended }
-        let isReady = item.status == .readyToPlay
+        let isReady = item.status == .readyToPlay && avPlayer.status != .failed
         if isReady, isMeantToPlay, avPlayer.timeControlStatus == .playing { return .playing }
         switch recovery.waiting {
         case .network: return .waitingForNetwork

@@ -26,7 +26,11 @@ public import Spool
 /// On the main actor. What is observable changes there, time about four times a second.
 @MainActor @Observable public final class CachingPlayer {
     /// The player that plays.
-    public let avPlayer: AVQueuePlayer
+    ///
+    /// One that can't play any more, as after the system's media server was reset, gives its place to another with its
+    /// settings: what an app has attached to it, such as a layer or an observer of time, has to be attached anew. A SwiftUI
+    /// view that reads this property does so by itself.
+    public internal(set) var avPlayer: AVQueuePlayer
     /// What it plays, one after another.
     public let queue: CachingQueue
 

@@ -19,7 +19,7 @@ import Foundation
     private var machine = StateMachine()
     private let clock: any Clock<Duration>
     /// The player's own setting, which it gets back for items that play without a cache.
-    private var waitsForPlainItems: Bool
+    private(set) var waitsForPlainItems: Bool
     private var tokens: [NotificationToken] = []
     private var currentItem: CurrentItemObservation?
     /// Stops loading what the player has moved on from.

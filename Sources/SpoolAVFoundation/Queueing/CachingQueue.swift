@@ -31,8 +31,13 @@ public import Spool
         public static let all = Repetition(order: .all)
     }
 
-    /// The player.
-    public let player: AVQueuePlayer
+    /// The player. That of a ``CachingPlayer`` gives its place to another when it can't play any more.
+    public internal(set) var player: AVQueuePlayer {
+        didSet {
+            oldValue.removeAllItems()
+            follow(player)
+        }
+    }
     /// Where bytes are kept.
     public let cache: MediaCache
     /// What HLS plays through; nil: it plays plainly.
@@ -73,6 +78,10 @@ public import Spool
         self.server = server
         preloads = QueuePreloads(Preloader(cache, jobs: 2), server)
         player.removeAllItems()
+        follow(player)
+    }
+
+    private func follow(_ player: AVQueuePlayer) {
         player.enableCaching()
         currentItem = CurrentItemObservation(of: player) { [weak self] in self?.catchUp() }
     }
