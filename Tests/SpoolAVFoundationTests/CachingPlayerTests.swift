@@ -287,6 +287,22 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test("I4: media that does not exist is told at once, by the origin's status, and what is listed behind it can play")
+    func missing() async throws {
+        let (_, _, cache, player) = try await stage()
+        player.load([MediaSource(url: address("none.mp3")), MediaSource(url: address())])
+        player.play()
+        await observed { player.status == .failed }
+        var causes = [try #require(player.error)]
+        while let next = (causes.last as? NSError)?.userInfo[NSUnderlyingErrorKey] as? any Error { causes.append(next) }
+        #expect(causes.contains { ($0 as? CacheError)?.httpStatus == 404 }, "\(causes)")
+        #expect(player.queue.next())
+        player.play()
+        await observed { player.status == .ended }
+        #expect(player.error == nil)
+        await cache.close()
+    }
+
     @Test("I4: who seeks in what can't be played is told so, and who cancels waits no longer")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()

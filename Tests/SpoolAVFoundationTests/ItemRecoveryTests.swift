@@ -57,6 +57,15 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(300, .failed(.other))) == .freshItem)
     }
 
+    @Test("What does not exist is told at once, unless it has played: then the origin may be wrong for a moment")
+    func missing() {
+        var recovery = ItemRecovery()
+        #expect(recovery.look(at(0, .failed(.missing))) == .giveUp && recovery.hasGivenUp)
+        recovery.begin()
+        #expect(recovery.look(at(1, .ready)) == nil)
+        #expect(recovery.look(at(2, .failed(.missing))) == .freshItem && !recovery.hasGivenUp)
+    }
+
     @Test("What failed is forgotten when playback has gone on for five seconds")
     func goesOn() {
         var recovery = ItemRecovery()

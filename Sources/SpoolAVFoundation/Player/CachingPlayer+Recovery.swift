@@ -111,21 +111,24 @@ extension CachingPlayer {
         if avPlayer.status == .failed { return .failed(.other) }
         return switch item.status {
         case .readyToPlay: .ready
-        case .failed: .failed(Self.isLossOfNetwork(item.error) ? .network : .other)
+        case .failed: .failed(Self.failure(item.error))
         default: .loading
         }
     }
 
-    /// Whether an item's error, or one beneath it, says that nobody was reached.
-    private static func isLossOfNetwork(_ error: (any Error)?) -> Bool {
+    /// What an item's error, or one beneath it, says: that nobody was reached, or that there is no such media.
+    private static func failure(_ error: (any Error)?) -> ItemRecovery.Failure {
         var next = error
         while let error = next {
-            if let error = error as? CacheError { return LoadingFailure.isLossOfNetwork(error) }
+            if let error = error as? CacheError {
+                if LoadingFailure.isLossOfNetwork(error) { return .network }
+                return error.code == .originRefused && [404, 410].contains(error.httpStatus) ? .missing : .other
+            }
             let bridged = error as NSError
-            if bridged.domain == NSURLErrorDomain, networkCodes.contains(bridged.code) { return true }
+            if bridged.domain == NSURLErrorDomain, networkCodes.contains(bridged.code) { return .network }
             next = bridged.userInfo[NSUnderlyingErrorKey] as? any Error
         }
-        return false
+        return .other
     }
 
     private static let networkCodes: Set<Int> = [

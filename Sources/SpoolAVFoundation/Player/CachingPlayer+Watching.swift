@@ -135,7 +135,10 @@ extension CachingPlayer {
         }
         let buffered = fractions(item.loadedTimeRanges, of: seconds)
         if bufferedRanges != buffered { bufferedRanges = buffered }
-        if item.status == .failed || avPlayer.status == .failed { error = item.error ?? avPlayer.error }
+        // What the cache says tells more than what a player makes of the same without it.
+        if item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil {
+            error = item.error ?? avPlayer.error
+        }
         let status = status(of: item)
         if status == .playing, error != nil { error = nil }
         if self.status != status { self.status = status }

@@ -18,7 +18,8 @@ public import Spool
 /// that has failed is replaced at once, then after 1, 2, 4 s and so on, up to 30 s, by one that stands where it stood. For want
 /// of the network that is tried for as long as it takes, and at once when the system says that the network is back. For other
 /// failures the origin's own URL is tried after four items, without the cache; if that fails too, ``status`` is
-/// ``Status/failed``. Bytes that have landed are not fetched again.
+/// ``Status/failed``: so it is at once where the origin says that there is no such media (404, 410). What is listed behind it
+/// plays when the app says `queue.next()`. Bytes that have landed are not fetched again.
 ///
 /// ``avPlayer`` is there for everything else: a view that shows it, its volume, AirPlay. What is done to its rate by
 /// others, such as a view's controls, is heeded. Its items come from the ``queue``.

@@ -10,6 +10,8 @@ struct ItemRecovery: Hashable, Sendable {
     enum Failure: Hashable, Sendable {
         /// Nobody was reached: tried again for as long as it takes.
         case network
+        /// The origin says that there is no such media: the error at once, where it has never played.
+        case missing
         /// Anything else.
         case other
     }
@@ -72,6 +74,8 @@ struct ItemRecovery: Hashable, Sendable {
     private(set) var waiting = Waiting.nothing
     /// Whether nothing more is tried.
     private(set) var hasGivenUp = false
+    /// Whether there has been an item that could be played.
+    private var wasReady = false
     /// Items that were put in since playback last went well: for want of the network, and for other failures.
     private var losses = 0
     private var failures = 0
@@ -95,6 +99,7 @@ struct ItemRecovery: Hashable, Sendable {
     mutating func look(_ now: Snapshot) -> Action? {
         guard !hasGivenUp else { return nil }
         if case .failed(let failure) = now.item { return failed(failure, now) }
+        if now.item == .ready { wasReady = true }
         (retryAt, waiting) = (nil, .nothing)
         return stands(now)
     }
@@ -110,6 +115,10 @@ struct ItemRecovery: Hashable, Sendable {
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {
         (playingSince, last, soughtAt) = (nil, nil, nil)
         let attempts = losses + failures
+        if failure == .missing, !wasReady {
+            (hasGivenUp, waiting, retryAt) = (true, .nothing, nil)
+            return .giveUp
+        }
         guard let retryAt else {
             // The first is replaced at once; the more have failed, the longer it takes.
             let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.longestWait)
