@@ -11,10 +11,15 @@ struct UsageError {
     ///   - message: What the parser says of it.
     ///   - arguments: What was typed.
     init(_ message: String, arguments: [String]) {
-        let verb = CommandWords.all(in: arguments).first
+        let words = CommandWords.all(in: arguments)
+        let verb = words.first
         let sentence = Verbs.correction(of: arguments) ?? Self.sentence(message, arguments)
         let help =
-            verb.flatMap { $0 != "help" && Verbs.all.contains($0) ? "spool \($0) --help" : nil } ?? "spool --help"
+            verb.flatMap { verb in
+                guard verb != "help", Verbs.all.contains(verb) else { return nil }
+                let second = words.dropFirst().first.flatMap { Verbs.under(verb).contains($0) ? " \($0)" : nil } ?? ""
+                return "spool \(verb)\(second) --help"
+            } ?? "spool --help"
         text = "\(sentence) (see “\(help)”)"
     }
 
@@ -23,10 +28,18 @@ struct UsageError {
             .joined(separator: " ")
         // What follows the place repeats what is said here, or lists the values.
         if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
-            return refusal(of: String(match.1), as: String(match.2))
+            let (value, place) = (String(match.1), String(match.2))
+            // What was meant for an option that there is not may be a secret.
+            if let option = ShownArgument.option(before: value, in: arguments), place.hasPrefix("<"),
+                !Verbs.knows(option, of: CommandWords.all(in: arguments).first)
+            {
+                return "there is no option \(option) here"
+            }
+            return refusal(of: value, as: place)
         }
         if let match = line.wholeMatch(of: /Missing expected argument '(.*)'\.?/) {
-            return "\(match.1) is missing: give \(form(of: String(match.1)))"
+            let isImport = match.1 == "<file>" && CommandWords.all(in: arguments).first == "import"
+            return "\(match.1) is missing: give \(isImport ? "the file to read" : form(of: String(match.1)))"
         }
         if let match = line.wholeMatch(of: /Missing value for '(.*)'\.?/) {
             return "\(match.1) lacks its value: give \(form(of: String(match.1)))"

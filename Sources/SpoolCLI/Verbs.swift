@@ -5,6 +5,23 @@ enum Verbs {
     /// The verbs, as they are typed.
     static var all: [String] { SpoolCommand.configuration.subcommands.map { $0._commandName } + ["help"] }
 
+    /// The verbs that stand behind a verb.
+    static func under(_ verb: String) -> [String] {
+        command(verb)?.configuration.subcommands.map { $0._commandName } ?? []
+    }
+
+    /// Whether a verb, or one behind it, has an option.
+    static func knows(_ option: String, of verb: String?) -> Bool {
+        guard let command = verb.flatMap(command) else { return false }
+        return ([command] + command.configuration.subcommands).contains { command in
+            command.helpMessage().split { !$0.isLetter && $0 != "-" }.contains { $0 == option }
+        }
+    }
+
+    private static func command(_ verb: String) -> (any ParsableCommand.Type)? {
+        SpoolCommand.configuration.subcommands.first { $0._commandName == verb }
+    }
+
     private static let others = [
         "list": "ls", "dir": "ls", "show": "info", "status": "info", "fetch": "get", "download": "get", "cat": "get",
         "open": "play", "watch": "play", "delete": "rm", "remove": "rm", "del": "rm", "clean": "gc", "evict": "gc",

@@ -8,12 +8,28 @@ enum ShownArgument {
         var isInHeader = false
         return arguments.map { argument in
             if argument.hasPrefix("-") {
-                isInHeader = argument == "--header" || argument == "-H"
+                isInHeader = argument == "-H" || mayHaveSecret(argument)
                 guard let equals = argument.firstIndex(of: "=") else { return (argument, argument) }
                 return (argument, argument[...equals] + "…")
             }
             return (argument, isInHeader ? "…" : text(argument))
         }
+    }
+
+    /// Whether what stands behind an option is nobody's business: also behind one that there is not.
+    private static func mayHaveSecret(_ option: String) -> Bool {
+        let name = option.lowercased()
+        return ["header", "token", "bearer", "auth", "pass", "secret", "key", "cookie", "user"].contains {
+            name.contains($0)
+        }
+    }
+
+    /// The option that a value stands behind, as far as it can be shown; nil if it stands behind none.
+    static func option(before value: String, in arguments: [String]) -> String? {
+        guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
+        let former = arguments[place - 1]
+        guard former.hasPrefix("-"), former != "-", former != "--" else { return nil }
+        return former.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : former
     }
 
     /// One value: without query, fragment and user information, and without what follows a field's name.

@@ -65,6 +65,9 @@ struct ServeCommand: AsyncParsableCommand {
         if let twice = hosts.first(where: { host in hosts.count { $0 == host } > 1 }) {
             throw ValidationError("--quota has “\(twice)” more than once")
         }
+        if doors.token != nil, doors.tokenFile != nil {
+            throw ValidationError("give one of --token and --token-file")
+        }
         guard fetching.headers.isEmpty || doors.origin != nil else {
             throw ValidationError(
                 "--header needs --origin: whose address names any origin would send it to all of them")
