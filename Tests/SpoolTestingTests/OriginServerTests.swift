@@ -12,7 +12,7 @@ import Testing
         try await OriginServer.run(["/a": .pattern(100_000)]) { origin in
             let response = try await RawClient.get(origin, "/a?token=1", ["X-Mark": "me"])
             #expect(response.status == 200)
-            #expect(response.body == media.bytes(0..<100_000))
+            #expect(response.body.elementsEqual(media.bytes(0..<100_000)))
             #expect(response.field("Content-Length") == "100000")
             #expect(response.field("ETag") == "\"v1\"")
             #expect(response.field("Accept-Ranges") == "bytes")
@@ -96,7 +96,7 @@ import Testing
         try await OriginServer.run(resources) { origin in
             for path in ["/file", "/data"] {
                 let response = try await RawClient.get(origin, path, ["Range": "bytes=70000-79999"])
-                #expect(response.body == media.bytes(70_000..<80_000), "\(path)")
+                #expect(response.body.elementsEqual(media.bytes(70_000..<80_000)), "\(path)")
             }
         }
     }
