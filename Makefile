@@ -11,17 +11,20 @@
 #   make docs              the documentation as a web site, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
 #   make install PREFIX=…  a release, its man pages and completions, into /usr/local unless told
+#   make dist              the same as an archive for other machines, in .build/dist
 #   make build, release    the command, as .build/debug/spool or .build/release/spool
 #   make clean             remove what was built
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test test-players soak sanitize lint api docs manual install build release clean setup setup-media setup-tests setup-players
+.PHONY: demo test test-players soak sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
+# On Linux a release needs nothing of Swift where it runs.
+STANDALONE := $(if $(filter Darwin,$(shell uname)),,--static-swift-stdlib --traits Tools,StaticLinking)
 export MEDIA ?=
 PREFIX ?= /usr/local
 # The order of a package's traits among the compiler's flags is that of a hashed collection: another order builds all anew.
@@ -40,7 +43,7 @@ test: setup-tests
 	@scripts/setup --optional mpv chromium chromium-driver haproxy
 	@echo "— building and running the tests"
 	@mkdir -p .build
-	@swift test 2>&1 | tee .build/test.log || \
+	@set -o pipefail; swift test 2>&1 | tee .build/test.log || \
 		{ echo "— what failed, once more"; grep -aE -A4 "recorded an issue|error:|Fatal" .build/test.log; exit 1; }
 
 test-players: setup-tests setup-players
@@ -81,13 +84,17 @@ install: manual
 	@echo "— installing into $(PREFIX)"
 	@scripts/install "$(PREFIX)"
 
+dist: manual
+	@echo "— packing"
+	@scripts/dist
+
 build: setup
 	@echo "— building .build/debug/spool"
 	@swift build --product spool
 
 release: setup
 	@echo "— building .build/release/spool"
-	@swift build --configuration release --product spool $(STRIPPED)
+	@swift build --configuration release --product spool $(STANDALONE) $(STRIPPED)
 
 clean:
 	@echo "— removing .build"

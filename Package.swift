@@ -53,6 +53,10 @@ let package = Package(
         .trait(
             name: "AsyncHTTPClient",
             description: "AsyncHTTPClientUpstream, for servers and Linux; without it, HTTP goes over URLSession."),
+        .trait(
+            name: "StaticLinking",
+            description: "For a command with --static-swift-stdlib: leaves out URLSession, which can't be linked so.",
+            enabledTraits: ["AsyncHTTPClient"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),

@@ -15,8 +15,6 @@
 // Streaming (which requests a player makes for what its demuxer reads), Playback (items, players, libmpv), and from there
 // to pictures of single times: Images.
 //
-// Like Apple's, this module brings Foundation and Dispatch along; on Linux the URL loading types live in a module of
-// their own, which an adapter written for both must not have to name.
+// Like Apple's, this module brings Foundation and Dispatch along, and the URL loading types.
 @_exported public import Dispatch
 @_exported public import Foundation
-@_exported public import FoundationNetworking

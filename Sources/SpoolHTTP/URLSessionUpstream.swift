@@ -1,3 +1,4 @@
+#if !StaticLinking
 import HTTPTypes
 public import Spool
 import Synchronization
@@ -286,3 +287,4 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         return UpstreamError(code, "\(name) \(cause)", underlying: error)
     }
 }
+#endif

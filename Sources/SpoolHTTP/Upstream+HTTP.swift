@@ -1,6 +1,6 @@
 public import Spool
 
-#if canImport(FoundationNetworking)
+#if canImport(FoundationNetworking) && !StaticLinking
 public import FoundationNetworking
 #else
 public import Foundation
@@ -10,6 +10,7 @@ public import Foundation
 public import NIOSSL
 #endif
 
+#if !StaticLinking
 extension Upstream where Self == URLSessionUpstream {
     /// Fetches with URLSession: `MediaCache(directory: directory, upstream: .urlSession())`.
     ///
@@ -34,6 +35,7 @@ extension Upstream where Self == URLSessionUpstream {
     }
     #endif
 }
+#endif
 
 #if AsyncHTTPClient && (os(Linux) || os(macOS))
 extension Upstream where Self == AsyncHTTPClientUpstream {

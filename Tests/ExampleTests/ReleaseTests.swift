@@ -1,16 +1,27 @@
 import Foundation
+import SpoolTesting
 import Testing
 
 @testable import Spool
 
 @Suite("CHANGELOG.md")
 struct ReleaseTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
     @Test("Its first version is the one that the command tells and origins are told")
     func version() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let changes = try String(contentsOf: root.appending(path: "CHANGELOG.md"), encoding: .utf8)
+        let changes = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let first = try #require(changes.split(separator: "\n").first { $0.hasPrefix("## ") }).dropFirst(3)
         #expect(first.prefix { $0 != "," } == SpoolVersion.current)
+    }
+
+    @Test("A commit that is tagged as a version has that version")
+    func tag() async throws {
+        // Without git, or outside a clone, there are no tags.
+        guard let git = Tool("git") else { return }
+        let tags = try await git.run(["-C", Self.root.path, "tag", "--points-at", "HEAD", "v*"])
+        guard tags.status == 0 else { return }
+        for tag in tags.text.split(separator: "\n") { #expect(tag == "v" + SpoolVersion.current) }
     }
 }

@@ -1,5 +1,8 @@
 public import Foundation
+
+#if !StaticLinking
 public import FoundationNetworking
+#endif
 
 /// Brings a player the bytes that it cannot load by itself.
 ///

@@ -1,5 +1,8 @@
 public import Foundation
+
+#if !StaticLinking
 public import FoundationNetworking
+#endif
 
 /// One request of the player for information about a resource, for bytes of it, or for both.
 ///
