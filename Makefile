@@ -74,7 +74,7 @@ api: setup
 
 docs: setup
 	@echo "— building the documentation"
-	@swift build
+	@swift build --quiet
 	@scripts/docs
 
 manual: release
