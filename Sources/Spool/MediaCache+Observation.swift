@@ -1,4 +1,10 @@
 extension MediaCache {
+    /// Whether an origin could not be reached, or could not respond, when it was last asked.
+    package var hasLostOrigin: Bool { context.conductor.hasLostOrigin }
+
+    /// Whether a player waits for bytes anywhere.
+    package var isPlayerWaiting: Bool { context.conductor.isPlayerWaiting }
+
     /// What happens from now on, to all resources: for logs, warnings and counts. What one download bar shows is
     /// ``MediaResource/states``.
     ///

@@ -30,6 +30,11 @@ extension ProxyServer {
         configuration.token = Secret.drawn()
         configuration.startsWhenAsked = true
         configuration.threads = 1
+        #if !canImport(Darwin)
+        // AVPlayer takes a head that is late for a failure, and asks again after an error; libmpv waits, and leaves out what
+        // it is refused.
+        configuration.waitsForOrigin = true
+        #endif
         (configuration.maximumBitRate, configuration.keepsKeys) = (maximumBitRate, keepsKeys)
         return ProxyServer(cache: cache, valid: configuration, log: nil, clock: ContinuousClock())
     }
@@ -62,7 +67,7 @@ extension ProxyServer {
 
     /// Listens where it is to begin by itself, and again where the system has taken the listening socket away, at another
     /// port if the former is not free.
-    private func listenIfNeeded() {
+    func listenIfNeeded() {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed) else { return }
             guard let former = running.withLock({ $0 }) else {

@@ -227,7 +227,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// The address to hand to a player in place of a media file's own, token included; nil for one that is not of `http` or
     /// `https`, or not of the origin that the server stands for, and while the server does not listen.
     public func url(for url: URL) -> URL? {
-        self.url(for: url, prefix: "")
+        if configuration.startsWhenAsked { listenIfNeeded() }
+        return self.url(for: url, prefix: "")
     }
 
     func url(for url: URL, prefix: String) -> URL? {

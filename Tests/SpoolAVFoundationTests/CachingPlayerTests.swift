@@ -287,7 +287,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: media that does not exist is told at once, by the origin's status, and what is listed behind it can play")
+    @Test("I4: media that does not exist is told at once, with the status, and what is listed behind it can play")
     func missing() async throws {
         let (_, _, cache, player) = try await stage()
         player.load([MediaSource(url: address("none.mp3")), MediaSource(url: address())])

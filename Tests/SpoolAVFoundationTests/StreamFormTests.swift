@@ -117,6 +117,41 @@ struct StreamFormTests {
         await origin.stop()
     }
 
+    @Test(
+        "N5: a stream whose origin is gone in mid-play waits for it, and plays on without a gap, each byte once",
+        arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000)])
+    func outage(fault: OriginBehaviour) async throws {
+        let sample = try await HLSSample(.ts)
+        let resources = try sample.resources()
+        let origin = try await OriginServer.start(resources)
+        let late = resources.keys.filter { ["/media3.ts", "/media4.ts", "/media5.ts"].contains($0) }
+        #expect(late.count == 3)
+        for path in late { origin.update(path) { $0.rules = [.always(fault)] } }
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.rate = 1.25
+        player.play(origin.url("/media.m3u8"))
+        if case .cut = fault {
+            try await origin.log.until { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
+        } else {
+            await observed { player.status == .waitingForNetwork }
+        }
+        #expect(player.isMeantToPlay && player.time < 6.5 && player.rate == 1.25)
+        for path in late { origin.update(path) { $0.rules = [] } }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11 && player.rate == 1.25)
+        let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: origin.url("/media.m3u8")), in: cache)
+        #expect(stored.first?.isComplete == true, "no segment was left out")
+        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
+            let sent = origin.log.exchanges(path).filter { ($0.status ?? 0) < 300 }.reduce(0) { $0 + $1.bytesSent }
+            #expect(sent == origin.log.distinctBytesSent(path), "\(path)")
+        }
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
     @Test("I4: a stream's port that was taken away while the app was away: the item is made anew where it stood")
     func lostPort() async throws {
         let sample = try await HLSSample(.ts)

@@ -30,6 +30,8 @@ struct PlaybackOptions: Sendable, Equatable {
     /// stream's buffer, and bounded to 16 MiB for `http(s)`.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
+            // A server that waits for its origin is waited for.
+            ("network-timeout", "0"),
             ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
             ("pause", "yes"),
             ("keep-open", "always"), ("keep-open-pause", "no"), ("audio-display", "no"), ("sub-auto", "no"),

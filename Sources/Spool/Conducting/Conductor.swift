@@ -52,6 +52,12 @@ final class Conductor: Sendable {
         }
     }
 
+    /// Whether an origin could not be reached, or could not respond, when it was last asked.
+    var hasLostOrigin: Bool { state.withLock { Array($0.origins.values) }.contains(where: \.isLost) }
+
+    /// Whether a player waits for bytes anywhere.
+    var isPlayerWaiting: Bool { state.withLock { $0.waitingPlayers > 0 } }
+
     /// Whether a player waits for bytes anywhere, or has done so a moment ago.
     var holdsPreloads: Bool { state.withLock { $0.holdsPreloads } }
 

@@ -23,6 +23,7 @@ final class OriginState: Sendable {
         var given: UInt64 = 0
         /// Elapsed time before which preloads do not ask.
         var restUntil = Duration.zero
+        var isLost = false
     }
 
     private let connectionLimit: Int
@@ -47,6 +48,12 @@ final class OriginState: Sendable {
             state.link.note(bytes: bytes, seconds: seconds)
             return state.link
         }
+    }
+
+    /// Whether the last request failed for want of the line, or of a server that can respond.
+    var isLost: Bool {
+        get { state.withLock { $0.isLost } }
+        set { state.withLock { $0.isLost = newValue } }
     }
 
     /// The origin said that it is overloaded, or could not be reached: preloads leave it alone until `time`.

@@ -89,7 +89,7 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // Others may use the line while nothing comes over this one.
         if isHeld { connection.pause() }
-        let response = try await upstream.open(request)
+        let response = try await open(request, at: origin)
         connection.resume()
         if !isHeld { note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         let cacheability = ResponseCacheability(
@@ -127,6 +127,17 @@ struct Transfer {
             return try await handle(refusal, of: response, resolved.number, origin)
         case nil:
             return .restart
+        }
+    }
+
+    private func open(_ request: UpstreamRequest, at origin: OriginState) async throws -> UpstreamResponse {
+        do {
+            let response = try await upstream.open(request)
+            origin.isLost = response.head.status.kind == .serverError
+            return response
+        } catch let error as UpstreamError {
+            if error.isTransient { origin.isLost = true }
+            throw error
         }
     }
 

@@ -22,12 +22,19 @@ extension CachingPlayer {
     }
 
     private func enteredBackground() {
-        guard !isMeantToPlay, !isDormant else { return }
+        isInBackground = true
+        if !isMeantToPlay { sleep() }
+    }
+
+    /// Loads nothing any more.
+    func sleep() {
+        guard !isDormant else { return }
         isDormant = true
         queue.holdLoading(true)
     }
 
     private func willEnterForeground() {
+        isInBackground = false
         wake()
         // A live stream goes on where it is by then.
         if queue.hasLostServer { renewItem() }

@@ -7,11 +7,13 @@ extension CachingPlayer {
     /// Does for the item what its recovery says.
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
+        let isServed = (item.asset as? CachingURLAsset)?.server != nil
         let action = recovery.look(
             ItemRecovery.Snapshot(
                 now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
-                waitsForNetwork: progress?.waitsForNetwork ?? false, isPlain: isPlain))
+                waitsForNetwork: progress?.waitsForNetwork ?? (isServed && queue.cache.hasLostOrigin),
+                waitsForBytes: isServed && queue.cache.isPlayerWaiting, isPlain: isPlain || !canPlayPlainly))
         if recovery.waiting == .network, path == nil {
             path = NetworkPath { [weak self] in
                 Task { @MainActor in self?.networkReturned() }
@@ -35,6 +37,9 @@ extension CachingPlayer {
 
     /// Whether it plays without the cache.
     private var isPlain: Bool { hasFailed || isExternal }
+
+    /// Whether the current media can be had without the cache: not where that sends what a player does not.
+    private var canPlayPlainly: Bool { queue.current?.source.isPlain ?? true }
 
     /// Whether the system has it wait for something else than media: an advertisement, others who watch along.
     private var isHeldBySystem: Bool {
@@ -96,6 +101,7 @@ extension CachingPlayer {
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
+        // After the end the item is made anew when somebody plays again.
         guard queue.current != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
@@ -111,6 +117,9 @@ extension CachingPlayer {
         if avPlayer.status == .failed { return .failed(.other) }
         return switch item.status {
         case .readyToPlay: .ready
+        // What a server was refused a player can't tell from media that it does not know.
+        case .failed where (item.asset as? CachingURLAsset)?.server != nil && queue.cache.hasLostOrigin:
+            .failed(.network)
         case .failed: .failed(Self.failure(item.error))
         default: .loading
         }

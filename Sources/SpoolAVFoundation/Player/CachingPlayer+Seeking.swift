@@ -33,7 +33,8 @@ extension CachingPlayer {
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
         guard seconds.isFinite, queue.current != nil, !recovery.hasGivenUp else { return false }
-        let number = setTarget(max(seconds, 0), isExact: isExact)
+        // No media is longer than a year, and what is far beyond that is no time to Core Media.
+        let number = setTarget(min(max(seconds, 0), 366 * 86_400), isExact: isExact)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard seeking.target?.number == number, !Task.isCancelled else {

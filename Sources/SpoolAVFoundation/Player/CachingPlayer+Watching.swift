@@ -99,7 +99,7 @@ extension CachingPlayer {
         guard let item = queue.item, ObjectIdentifier(item) == id, seeking.target == nil else { return }
         guard queue.following == nil else {
             isMeantToPlay = true
-            _ = queue.next()
+            queue.playFollowing()
             return
         }
         (hasEnded, isMeantToPlay) = (true, false)

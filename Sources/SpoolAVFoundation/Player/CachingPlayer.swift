@@ -50,7 +50,9 @@ public import Spool
     /// What the cache has, as fractions of the bytes from 0 to 1, in order. Empty for HLS and for what plays plainly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
     /// Whether it is meant to play, also while it waits.
-    public internal(set) var isMeantToPlay = false
+    public internal(set) var isMeantToPlay = false {
+        didSet { if !isMeantToPlay, isInBackground { sleep() } }
+    }
     /// How fast it plays, or is to play when it does: 1 as recorded. Above 0.
     public var rate: Float {
         get { wantedRate }
@@ -85,6 +87,7 @@ public import Spool
 
     /// Whether nothing is loaded, since the app is in the background and does not play.
     @ObservationIgnored var isDormant = false
+    @ObservationIgnored var isInBackground = false
 
     /// A player through a cache.
     ///
@@ -143,6 +146,7 @@ public import Spool
         if hasEnded, !queue.next() {
             setTarget(0)
             seeking.holdsPlayback = true
+            if let item = queue.item, (item.asset is CachingURLAsset) == isExternal { renewItem() }
         }
         if recovery.hasGivenUp {
             (hasFailed, error) = (false, nil)

@@ -33,7 +33,9 @@ struct ItemRecovery: Hashable, Sendable {
         var delivered: Int64
         /// Its bytes can't be had now, and are asked for again and again.
         var waitsForNetwork: Bool
-        /// Whether the item plays without the cache.
+        /// What brings its bytes waits for an origin that responds.
+        var waitsForBytes = false
+        /// Whether the item plays without the cache, or could not.
         var isPlain: Bool
     }
 
@@ -115,7 +117,8 @@ struct ItemRecovery: Hashable, Sendable {
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {
         (playingSince, last, soughtAt) = (nil, nil, nil)
         let attempts = losses + failures
-        if failure == .missing, !wasReady {
+        let isExhausted = failure != .network && now.isPlain && failures >= Self.freshItems
+        if isExhausted || (failure == .missing && !wasReady) {
             (hasGivenUp, waiting, retryAt) = (true, .nothing, nil)
             return .giveUp
         }
@@ -133,10 +136,7 @@ struct ItemRecovery: Hashable, Sendable {
             return .freshItem
         }
         failures += 1
-        if failures <= Self.freshItems { return .freshItem }
-        guard now.isPlain else { return .plainItem }
-        (hasGivenUp, waiting) = (true, .nothing)
-        return .giveUp
+        return failures <= Self.freshItems ? .freshItem : .plainItem
     }
 
     private mutating func stands(_ now: Snapshot) -> Action? {
@@ -144,7 +144,7 @@ struct ItemRecovery: Hashable, Sendable {
         let former = last
         last = mark
         let isFirst = former == nil
-        if isFirst || !now.isMeantToPlay || now.waitsForNetwork {
+        if isFirst || !now.isMeantToPlay || now.waitsForNetwork || now.waitsForBytes {
             (movedAt, playedAt, soughtAt, playingSince) = (now.now, now.now, nil, nil)
             if now.waitsForNetwork { waiting = .network }
             return nil

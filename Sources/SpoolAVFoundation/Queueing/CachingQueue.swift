@@ -43,9 +43,9 @@ public import Spool
     /// What HLS plays through; nil: it plays plainly.
     public let server: (any MediaServer)?
     /// Of how many entries after the current one the beginning is brought before they play. 3 unless set.
-    public var preloadedEntryCount = 3 { didSet { preloads.bring(upcoming, nextAmount) } }
+    public var preloadedEntryCount = 3 { didSet { bringUpcoming() } }
     /// How much of the very next entry is brought when the beginnings are there. A minute unless set.
-    public var nextAmount = PreloadAmount.seconds(60) { didSet { preloads.bring(upcoming, nextAmount) } }
+    public var nextAmount = PreloadAmount.seconds(60) { didSet { bringUpcoming() } }
 
     /// Makes the items. Set it for items that need more than an asset, such as an audio mix or metadata.
     @ObservationIgnored public var makeItem: @MainActor (AVURLAsset) -> AVPlayerItem = { AVPlayerItem(asset: $0) }
@@ -61,6 +61,8 @@ public import Spool
     /// Whether somebody sees to items that fail: then a player that throws one away, as AVQueuePlayer does since iOS 18.4, has
     /// not moved on.
     @ObservationIgnored var mendsFailures = false
+    /// Whether nothing is loaded.
+    @ObservationIgnored private var isHeld = false
     /// Whether items play without the cache, from where their source was last found.
     @ObservationIgnored var makesPlainItems = false
     /// Called when a play of an entry begins, be it the same entry's again, and when there is nothing to play any more.
@@ -157,6 +159,11 @@ public import Spool
     @discardableResult
     public func previous() -> Bool { step(-1) }
 
+    /// Plays what follows the current entry, which may be the same, from its beginning.
+    func playFollowing() {
+        if let following = order.following { begin(following) }
+    }
+
     private func step(_ distance: Int) -> Bool {
         catchUp()
         guard let target = order.neighbour(distance) else { return false }
@@ -239,8 +246,11 @@ public import Spool
         // At the end of the list the last item stays, so that one can go back in it.
         player.actionAtItemEnd = slots.count > 1 ? .advance : .pause
         player.enableCaching()
-        preloads.bring(upcoming, nextAmount)
+        if isHeld { holdSlots() }
+        bringUpcoming()
     }
+
+    private func bringUpcoming() { preloads.bring(isHeld ? [] : upcoming, nextAmount) }
 
     private var upcoming: [Entry] { order.upcoming(max(preloadedEntryCount, 0)).compactMap { known[$0] } }
 
@@ -256,10 +266,15 @@ public import Spool
 
     /// Has nothing loaded any more, or goes on: for an app that may be suspended at any moment, and does not play.
     func holdLoading(_ isHeld: Bool) {
+        self.isHeld = isHeld
+        holdSlots()
+        bringUpcoming()
+    }
+
+    private func holdSlots() {
         for slot in slots {
             if isHeld { slot.item.cachingAsset?.loader?.suspend() } else { slot.item.cachingAsset?.loader?.resume() }
         }
-        preloads.bring(isHeld ? [] : upcoming, nextAmount)
     }
 
     /// Whether the current item's URL is not good any more, since its server has had to take another port.

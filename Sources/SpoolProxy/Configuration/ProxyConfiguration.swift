@@ -42,6 +42,9 @@ public struct ProxyConfiguration: Sendable {
     /// Whether the server begins to listen by itself when a URL is first asked of it, so that nobody has to start it. Not with an
     /// ``admin`` address.
     public var startsWhenAsked = false
+    /// Whether a response waits for an origin that can't be reached as long as its client does, where it would else be refused
+    /// or cut. For players that take neither as a reason to ask again.
+    var waitsForOrigin = false
     /// The most bits per second that a variant of an HLS stream may need, by its peak: variants that need more are not listed
     /// to players, unless all do; then the one that needs least is. Nil: all are listed.
     ///

@@ -16,8 +16,10 @@ enum HLSMasterFilter {
         var variants: [(index: Int, rate: Int64, hasPicture: Bool)] = []
         _ = filtered(bytes) { entry in
             if case .variant(let index, let attributes) = entry {
-                // One that does not say what it needs stays.
-                variants.append((index, attributes.integer("BANDWIDTH") ?? 0, hasPicture(attributes)))
+                // One that does not say what it needs stays; one that says more than can be counted does not.
+                let isSaid = attributes.first("BANDWIDTH") != nil
+                let rate = attributes.integer("BANDWIDTH") ?? (isSaid ? .max : 0)
+                variants.append((index, rate, hasPicture(attributes)))
             }
             return true
         }

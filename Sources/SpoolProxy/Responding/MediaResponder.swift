@@ -44,12 +44,17 @@ struct MediaResponder: Sendable {
         for _ in 0..<3 {
             let (media, reader, opened): (MediaResource, MediaReader, OpenedResponse)
             do {
-                let opening = Task(executorPreference: cache.readingExecutor) { [source, known, range] in
-                    try await open(source, known, range, demand, priority)
+                let open = { [source, known, range] in
+                    Task(executorPreference: cache.readingExecutor) {
+                        try await self.open(source, known, range, demand, priority)
+                    }
                 }
                 // While players wait for bytes, what nobody waits for does.
                 let patience = priority == .preload ? Self.preloadPatience : hold
-                (media, reader, opened) = try await withinTime(opening, source, request, call, hold: patience)
+                (media, reader, opened) =
+                    configuration.waitsForOrigin && patience == nil
+                    ? try await patiently(open)
+                    : try await withinTime(open(), source, request, call, hold: patience)
                 known = media
                 if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
@@ -207,6 +212,24 @@ struct MediaResponder: Sendable {
     }
 
     /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
+    /// What is opened, however long it takes, and however often the origin can't be reached.
+    private func patiently(_ open: () -> Task<Opened, any Error>) async throws -> Opened {
+        let patience = OriginPatience(clock: clock)
+        var count = OriginPatience.Count()
+        while true {
+            let opening = open()
+            do {
+                return try await withTaskCancellationHandler {
+                    try await opening.value
+                } onCancel: {
+                    opening.cancel()
+                }
+            } catch let error as CacheError {
+                try await patience.wait(after: error, &count)
+            }
+        }
+    }
+
     private func withinTime(
         _ opening: Task<Opened, any Error>, _ source: MediaSource, _ request: RequestHead, _ call: OriginCall,
         hold: Duration?

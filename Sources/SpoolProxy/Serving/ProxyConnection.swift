@@ -186,7 +186,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline()
         service.exchanges.began()
         let task = Task(executorPreference: service.executor) {
-            let sender = ResponseSender(channel: channel, progress: progress)
+            let patience = service.configuration.waitsForOrigin ? OriginPatience(clock: ContinuousClock()) : nil
+            let sender = ResponseSender(channel: channel, progress: progress, patience: patience)
             let served = await service.serve(head, body: body, client: client, over: sender)
             channel.eventLoop.execute {
                 me.value.hot = served.hot ?? me.value.hot

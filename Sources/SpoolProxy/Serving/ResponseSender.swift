@@ -11,6 +11,8 @@ import SpoolStorage
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
+    /// What a body that an origin ceases to bring waits by; nil: it is cut.
+    var patience: OriginPatience?
 
     /// Sends head and body.
     func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
@@ -67,12 +69,47 @@ struct ResponseSender: Sendable {
     ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
-        while left > 0, let chunk = try await reader.next(upTo: size) {
+        var waiting = try await Waiting(patience, reader)
+        while left > 0, let chunk = try await waiting.next(of: reader, upTo: size) {
             guard chunk.count <= left else { throw WrongLength(description: "more bytes came than were announced") }
             left -= Int64(chunk.count)
             try await writer.write(chunk)
         }
         if count != nil, left > 0 { throw WrongLength(description: "\(left) announced bytes did not come") }
+    }
+
+    /// Takes a reader's chunks, and waits where its origin does not bring more.
+    private struct Waiting {
+        private let patience: OriginPatience?
+        private let version: GenerationIdentifier?
+        private var count = OriginPatience.Count()
+        private var position: Int64?
+        private var isToBeChecked = false
+
+        init(_ patience: OriginPatience?, _ reader: MediaReader) async throws {
+            self.patience = patience
+            version = patience == nil ? nil : try await reader.response().version
+        }
+
+        mutating func next(of reader: MediaReader, upTo size: Int64) async throws -> MediaChunk? {
+            while true {
+                do {
+                    if isToBeChecked, try await reader.response().version != version {
+                        throw WrongLength(description: "the version changed while its origin was gone")
+                    }
+                    isToBeChecked = false
+                    let chunk = try await reader.next(upTo: size)
+                    if let chunk { position = chunk.offset + Int64(chunk.count) }
+                    return chunk
+                } catch let error as CacheError {
+                    // Before the first chunk nobody knows where it begins.
+                    guard let patience, let position else { throw error }
+                    try await patience.wait(after: error, &count)
+                    reader.seek(to: position)
+                    isToBeChecked = true
+                }
+            }
+        }
     }
 
     private func send(_ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter) async throws {
