@@ -4,7 +4,10 @@ import SpoolAVFoundation
 
 /// The cache's key in the Keychain: made at the first launch, this device's only, and readable while the screen is locked.
 func keychainKey() throws -> EncryptionKey {
-    let item: [CFString: Any] = [kSecClass: kSecClassGenericPassword, kSecAttrService: "media-cache"]
+    // On macOS, too, the keychain that heeds kSecAttrAccessible: for signed apps with a keychain group.
+    let item: [CFString: Any] = [
+        kSecClass: kSecClassGenericPassword, kSecAttrService: "media-cache", kSecUseDataProtectionKeychain: true,
+    ]
     var found: CFTypeRef?
     let status = SecItemCopyMatching(item.merging([kSecReturnData: true]) { $1 } as CFDictionary, &found)
     if status == errSecSuccess, let bytes = found as? Data { return EncryptionKey(bytes: bytes) }

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// One cache for the whole app, of at most 2 GiB: what was not played for longest makes room.
+/// One cache for the whole app, of at most 2 GiB: what was played in one sitting only goes first.
 ///
 /// It costs nothing to make, and can't fail: the directory is opened when something is first played.
 func sharedCache() -> MediaCache {
