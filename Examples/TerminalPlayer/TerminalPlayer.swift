@@ -7,10 +7,14 @@ import SpoolProxy
 /// Space plays and pauses, `.` and `,` go 10 seconds on and back, `n` and `p` to the next and the former entry, `q` ends it.
 @main @MainActor struct TerminalPlayer {
     static func main() async {
-        let urls = CommandLine.arguments.dropFirst().compactMap { URL(string: $0) }
-        guard !urls.isEmpty else { return print("usage: TerminalPlayer URL…") }
+        let urls = CommandLine.arguments.dropFirst().map { url($0) }
+        guard !urls.isEmpty else { misused("There is nothing to play") }
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
-        let cache = MediaCache(directory: caches.appending(path: "TerminalPlayer"), capacity: .bytes(4 << 30))
+        var configuration = MediaCache.Configuration()
+        configuration.capacity = .bytes(4 << 30)
+        // Its messages would land in the drawing.
+        configuration.logger = Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() }
+        let cache = MediaCache(directory: caches.appending(path: "TerminalPlayer"), configuration: configuration)
         let server = ProxyServer.inApp(cache)
         let player = CachingPlayer(in: cache, server: server)
         player.load(urls.map { MediaSource(url: $0) })
@@ -18,7 +22,12 @@ import SpoolProxy
 
         let terminal = Terminal()
         let drawing = Task {
-            while player.status != .ended, player.status != .failed, !Task.isCancelled {
+            while player.status != .ended, !Task.isCancelled {
+                if player.status == .failed {
+                    // The others may play all the same.
+                    guard player.queue.next() else { break }
+                    player.play()
+                }
                 terminal.show(line(player))
                 try? await Task.sleep(for: .milliseconds(200))  // Cancelled, the loop ends by its condition.
             }
@@ -36,24 +45,41 @@ import SpoolProxy
             }
         }
         drawing.cancel()
-        terminal.show((player.error?.localizedDescription ?? line(player)) + "\n")
+        terminal.finish()
+        let error = player.status == .failed ? player.error : nil
+        terminal.show(line(player))
+        if let error { print("", Terminal.printable(error.localizedDescription), separator: "\n", terminator: "") }
         let counts = cache.statistics
-        print("\(counts.bytesFromOrigin) bytes came from origins, \(counts.bytesFromCache) from the cache")
+        print("\n\(counts.bytesFromOrigin) bytes came from origins, \(counts.bytesFromCache) from the cache")
         player.load([])
         await server.stop()
         await cache.close()
+        exit(error == nil ? 0 : 1)
     }
 
-    /// What it does, and where it is in what is stored: `━` was played, `─` is stored, `·` is not.
+    private static func url(_ argument: String) -> URL {
+        let url = URL(string: argument)
+        if let url, ["http", "https"].contains(url.scheme?.lowercased()), url.host()?.isEmpty == false { return url }
+        misused("“\(Terminal.printable(argument))” is no URL with http or https and a host")
+    }
+
+    private static func misused(_ reason: String) -> Never {
+        FileHandle.standardError.write(Data("\(reason)\nusage: TerminalPlayer URL…\n".utf8))
+        exit(64)
+    }
+
+    /// What it does, and where it is in what is stored: `━` was played, `─` is stored, `·` is not. Of a stream nobody knows.
     private static func line(_ player: CachingPlayer) -> String {
         let width = 40
         let fraction = player.duration.map { $0 > 0 ? player.time / $0 : 0 } ?? 0
+        let source = player.queue.current?.source
+        let missing = source.map { CachingURLAsset.canCache($0) } == true ? "·" : " "
         let bar = (0..<width).map { place in
             let range = Double(place) / Double(width)...Double(place + 1) / Double(width)
             if range.lowerBound < fraction { return "━" }
-            return player.storedRanges.contains { $0.overlaps(range) } ? "─" : "·"
+            return player.storedRanges.contains { $0.overlaps(range) } ? "─" : missing
         }
-        let name = player.queue.current?.source.url.lastPathComponent ?? ""
+        let name = source?.url.lastPathComponent ?? ""
         return "\(clock(player.time)) \(bar.joined()) \(clock(player.duration)) \(player.status)  \(name)"
     }
 

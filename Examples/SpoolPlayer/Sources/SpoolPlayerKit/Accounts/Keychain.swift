@@ -17,20 +17,31 @@ struct Keychain<Value: Codable> {
 
     /// Puts a value in the place of the one that there is, or nothing.
     func save(_ value: Value?) throws {
-        let deleted = SecItemDelete(item as CFDictionary)
-        guard deleted == errSecSuccess || deleted == errSecItemNotFound else { throw error(deleted) }
-        guard let value else { return }
+        guard let value else { return try delete() }
         let content: [CFString: Any] = [
             kSecValueData: try JSONEncoder().encode(value),
             // Media plays on while the screen is locked.
             kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
         ]
+        // Not deleted and added: where that failed, the former value would be lost.
+        let updated = SecItemUpdate(item as CFDictionary, content as CFDictionary)
+        if updated == errSecSuccess { return }
+        guard updated == errSecItemNotFound else { throw error(updated) }
         let added = SecItemAdd(item.merging(content) { $1 } as CFDictionary, nil)
         guard added == errSecSuccess else { throw error(added) }
     }
 
+    private func delete() throws {
+        let deleted = SecItemDelete(item as CFDictionary)
+        guard deleted == errSecSuccess || deleted == errSecItemNotFound else { throw error(deleted) }
+    }
+
     private var item: [CFString: Any] {
-        [kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account]
+        [
+            kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account,
+            // On macOS, too: its keychain of files does not know which device and when.
+            kSecUseDataProtectionKeychain: true,
+        ]
     }
 
     private func error(_ status: OSStatus) -> NSError { NSError(domain: NSOSStatusErrorDomain, code: Int(status)) }

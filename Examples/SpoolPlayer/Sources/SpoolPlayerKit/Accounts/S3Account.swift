@@ -57,7 +57,11 @@ struct S3Login: Codable {
         guard !login.endpoint.isEmpty else {
             return try S3Bucket(login.bucket, region: login.region) { _ in credentials }
         }
-        guard let endpoint = URL(string: login.endpoint) else { throw URLError(.badURL) }
+        // What is signed can be read, and asked for, by whoever reads along.
+        guard let endpoint = URL(string: login.endpoint), endpoint.scheme?.lowercased() == "https" else {
+            throw URLError(
+                .badURL, userInfo: [NSLocalizedDescriptionKey: "The endpoint has to begin with https://"])
+        }
         return try S3Bucket(login.bucket, region: login.region, endpoint: endpoint, addressing: .path) { _ in
             credentials
         }

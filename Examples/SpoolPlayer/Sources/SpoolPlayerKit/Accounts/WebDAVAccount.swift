@@ -30,7 +30,7 @@ struct WebDAVLogin: Codable {
     /// Opens the server, and remembers the login. One account is asked for all files: keep it as long as they play.
     func open() {
         server = nil
-        guard let root = URL(string: login.address), root.scheme == "https" else {
+        guard let root = URL(string: login.address), root.scheme?.lowercased() == "https" else {
             message = "The address has to begin with https://"
             return
         }

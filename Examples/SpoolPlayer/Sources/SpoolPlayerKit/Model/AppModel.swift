@@ -45,7 +45,7 @@ import SpoolProxy
         let server = ProxyServer.inApp(cache, maximumBitRate: Self.maximumBitRate)
         player = CachingPlayer(in: cache, server: server)
         preloads = PreloadModel(cache: cache, server: server)
-        storage = StorageModel(cache: cache)
+        storage = StorageModel(cache: cache, preloads: preloads)
         offline = OfflineModel(cache: cache)
         webDAV = WebDAVAccount(over: upstream)
         // The lock screen and Control Center.
@@ -59,10 +59,22 @@ import SpoolProxy
         playlist = titles
         notices.clear()
         player.queue.removeAll()
-        let entries = player.queue.append(contentsOf: titles.map(\.source))
-        if let index = titles.firstIndex(where: { $0.id == title.id }) { player.queue.jump(to: entries[index].id) }
+        // This one first, which makes it current: else the first of the list would begin to load for nothing.
+        player.queue.append(title.source)
+        if let index = titles.firstIndex(where: { $0.id == title.id }) {
+            player.queue.insert(contentsOf: titles[..<index].map(\.source), at: 0)
+            player.queue.append(contentsOf: titles[(index + 1)...].map(\.source))
+        }
         player.play()
         screen = .player
+    }
+
+    /// Listens to what the cache tells, until its task is cancelled.
+    func followEvents() async {
+        for await event in cache.events() {
+            notices.note(event)
+            if case .evicted = event.kind { preloads.forget(event.key) }
+        }
     }
 
     /// What plays now, or is to.

@@ -7,18 +7,16 @@ import SpoolAVFoundation
 
     func clear() { last = nil }
 
-    /// Listens until its task is cancelled.
-    func follow(_ cache: MediaCache) async {
-        for await event in cache.events() {
-            switch event.kind {
-            case .retrying(let delay, let cause):
-                last = "Trying again in \(delay.formatted(.units())): \(cause.localizedDescription)"
-            case .failed(let error): last = error.localizedDescription
-            case .notKept(let cause), .unusable(let cause): last = "Not kept: \(cause.localizedDescription)"
-            case .bypassed(let reason): last = "Plays without the cache: \(reason)"
-            case .notice(let text): last = text
-            default: break  // There are more, and will be.
-            }
+    /// Takes notice of an event, if it is for people.
+    func note(_ event: CacheEvent) {
+        switch event.kind {
+        case .retrying(let delay, let cause):
+            last = "Trying again in \(delay.formatted(.units())): \(cause.localizedDescription)"
+        case .failed(let error): last = error.localizedDescription
+        case .notKept(let cause), .unusable(let cause): last = "Not kept: \(cause.localizedDescription)"
+        case .bypassed(let reason): last = "Plays without the cache: \(reason)"
+        case .notice(let text): last = text
+        default: break  // There are more, and will be.
         }
     }
 }

@@ -1,6 +1,5 @@
 import Observation
 import SpoolAVFoundation
-import SpoolProxy
 
 /// Media that is kept for play without a network: files in named sets, and streams one by one.
 @MainActor @Observable final class OfflineModel {
@@ -8,37 +7,45 @@ import SpoolProxy
     var name = "Flight"
     /// The names of the sets. What is in one: `cache.downloads.states(of:)`.
     private(set) var sets: [String] = []
-    /// How far the streams have come that are being brought, or were, since the app was started.
-    private(set) var streams: [Title.ID: StreamState] = [:]
-    private(set) var message: String?
+    /// Why titles could not be added, for where they are listed.
+    private(set) var refusals: [Title.ID: String] = [:]
+    let streams: KeptStreams
+    /// What the last action has failed by, and the last look.
+    private var actionError: String?
+    private var lookError: String?
     private let cache: MediaCache
 
-    /// A stream on its way.
-    struct StreamState: Sendable {
-        var name: String
-        var fraction = 0.0
-        var error: String?
+    init(cache: MediaCache) {
+        self.cache = cache
+        streams = KeptStreams(cache: cache)
     }
 
-    init(cache: MediaCache) { self.cache = cache }
+    /// What went wrong. A look leaves an action's failure for people to see.
+    var message: String? { actionError ?? lookError }
 
-    /// Looks which sets there are.
+    /// Looks which sets there are, and how much of the streams.
     func refresh() async {
-        await perform {}
+        do {
+            sets = try await cache.downloads.sets().map(\.name)
+            lookError = nil
+        } catch {
+            lookError = error.localizedDescription
+        }
+        await streams.measure()
     }
 
-    /// Goes on with what sets lack: after a launch, and when the network is back.
+    /// Goes on with what sets and streams lack: after a launch, and when the network is back.
     func resume() async {
         await perform { try await cache.downloads.resume() }
+        await streams.resume()
     }
 
-    /// Keeps a title offline, and returns when it is noted; of a stream, when it is there.
+    /// Keeps a title offline, and returns when it is noted.
     func add(_ title: Title) async {
-        if title.isStream {
-            await keep(title)
-        } else {
-            await perform { try await cache.downloads.add(title.source, to: name) }
-        }
+        refusals[title.id] = nil
+        if title.isStream { return streams.add(title) }
+        await perform { try await cache.downloads.add(title.source, to: name) }
+        refusals[title.id] = actionError
     }
 
     /// Lets go of a set: its files may be evicted from now on.
@@ -46,28 +53,21 @@ import SpoolProxy
         await perform { try await cache.downloads.release(set) }
     }
 
-    /// A set brings a playlist as the file that it is. So a stream is brought by itself, and pinned: its segments with it.
-    private func keep(_ title: Title) async {
-        streams[title.id] = StreamState(name: title.name)
-        let download = HLSDownloader(
-            title.source, in: cache, variant: .bandwidth(atMost: AppModel.maximumBitRate))
-        do {
-            try await download.run { progress in
-                Task { @MainActor in self.streams[title.id]?.fraction = progress.fractionCompleted }
-            }
-            try await cache.pin(title.source)
-        } catch {
-            streams[title.id]?.error = error.localizedDescription
-        }
+    /// Gives a stream up, and removes what is stored of it.
+    func remove(stream id: Title.ID) async {
+        await perform { try await streams.remove(id) }
     }
+
+    /// Why a title is not kept, where that was wanted.
+    func problem(with title: Title) -> String? { refusals[title.id] ?? streams.states[title.id]?.error }
 
     private func perform(_ action: () async throws -> Void) async {
         do {
             try await action()
-            sets = try await cache.downloads.sets().map(\.name)
-            message = nil
+            actionError = nil
         } catch {
-            message = error.localizedDescription
+            actionError = error.localizedDescription
         }
+        await refresh()
     }
 }

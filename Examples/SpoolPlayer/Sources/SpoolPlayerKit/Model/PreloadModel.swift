@@ -1,39 +1,87 @@
 import Observation
 import SpoolAVFoundation
 
+/// How much of a title a person may have brought.
+enum PreloadChoice {
+    case start, minute, whole
+
+    /// Of a file.
+    var amount: PreloadAmount {
+        switch self {
+        case .start: .start
+        case .minute: .seconds(60)
+        case .whole: .whole
+        }
+    }
+
+    /// Of a stream: its segments that begin before then, at least one; nil for all.
+    var firstSeconds: Double? {
+        switch self {
+        case .start: 5
+        case .minute: 60
+        case .whole: nil
+        }
+    }
+}
+
 /// Brings titles, or their beginnings, before anyone plays them.
 @MainActor @Observable final class PreloadModel {
-    /// How far each has come, in words.
-    private(set) var states: [Title.ID: String] = [:]
+    private struct State {
+        var words: String
+        var isOver = false
+        /// Nil for a stream, which is many files.
+        let key: CacheKey?
+    }
+
+    private var states: [Title.ID: State] = [:]
+    private let cache: MediaCache
     private let preloader: Preloader
     private let server: any MediaServer
 
     init(cache: MediaCache, server: any MediaServer) {
+        self.cache = cache
         preloader = Preloader(cache, jobs: 2)
         self.server = server
     }
 
-    /// Brings so much of a title: a file by a preloader; of a stream the first half minute, by the server that players get
-    /// it from.
-    func bring(_ title: Title, _ amount: PreloadAmount) async {
-        states[title.id] = "Preloading"
-        if title.isStream {
-            do {
-                try await server.preload(title.source, firstSeconds: 30)
-                states[title.id] = "Preloaded"
-            } catch {
-                states[title.id] = error.localizedDescription
-            }
-        } else {
-            for await state in preloader.add(title.source, amount, priority: .high).states {
-                states[title.id] = words(for: state)
-            }
+    /// How far a title has come, in words; nil where nothing is to be said.
+    func words(for title: Title) -> String? { states[title.id]?.words }
+
+    /// Brings so much of a title: a file by a preloader, a stream by the server that players get it from.
+    func bring(_ title: Title, _ choice: PreloadChoice) async {
+        guard title.isStream else { return await bringFile(title, choice.amount) }
+        states[title.id] = State(words: "Preloading", key: nil)
+        do {
+            try await server.preload(title.source, firstSeconds: choice.firstSeconds)
+            states[title.id] = State(words: "Preloaded", isOver: true, key: nil)
+        } catch {
+            states[title.id] = State(words: error.localizedDescription, isOver: true, key: nil)
+        }
+    }
+
+    /// Forgets what was brought of a file that the cache has no longer, nil: of all. A file may be any stream's, too.
+    func forget(_ key: CacheKey?) {
+        states = states.filter { _, state in
+            !state.isOver || (key != nil && state.key != nil && state.key != key)
+        }
+    }
+
+    private func bringFile(_ title: Title, _ amount: PreloadAmount) async {
+        let key = cache.key(for: title.source)
+        for await state in preloader.add(title.source, amount, priority: .high).states {
+            states[title.id] = State(words: words(for: state), isOver: state.phase.isEnd, key: key)
         }
     }
 
     private func words(for state: PreloadState) -> String {
-        if let error = state.error { return error.localizedDescription }
-        if state.isComplete { return "Preloaded" }
-        return "Preloading " + (state.fractionCompleted?.formatted(.percent.precision(.fractionLength(0))) ?? "")
+        switch state.phase {
+        case .waiting: return "Waiting to be preloaded"
+        case .finished: return "Preloaded"
+        case .failed: return state.error?.localizedDescription ?? "Not preloaded"
+        case .cancelled: return "Preload given up"
+        default:
+            guard let fraction = state.fractionCompleted else { return "Preloading" }
+            return "Preloading \(fraction.formatted(.percent.precision(.fractionLength(0))))"
+        }
     }
 }

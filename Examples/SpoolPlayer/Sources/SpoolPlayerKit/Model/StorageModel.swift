@@ -5,10 +5,20 @@ import SpoolAVFoundation
 @MainActor @Observable final class StorageModel {
     /// What is stored, the largest first. Of an HLS stream each playlist and each segment is one.
     private(set) var resources: [StoredResource] = []
-    private(set) var message: String?
+    /// What the last action has failed by, and the last look.
+    private var actionError: String?
+    private var lookError: String?
     private let cache: MediaCache
+    private let preloads: PreloadModel
 
-    init(cache: MediaCache) { self.cache = cache }
+    /// - Parameter preloads: What is told of what was removed.
+    init(cache: MediaCache, preloads: PreloadModel) {
+        self.cache = cache
+        self.preloads = preloads
+    }
+
+    /// What went wrong. A look leaves an action's failure for people to see.
+    var message: String? { actionError ?? lookError }
 
     /// Looks now and every two seconds, until its task is cancelled.
     func follow() async {
@@ -25,12 +35,18 @@ import SpoolAVFoundation
 
     /// Removes one, pinned or not.
     func remove(_ resource: StoredResource) async {
-        await perform { try await cache.remove(resource.key) }
+        await perform {
+            try await cache.remove(resource.key)
+            preloads.forget(resource.key)
+        }
     }
 
     /// Removes everything, pinned or not.
     func removeAll() async {
-        await perform { try await cache.removeAll() }
+        await perform {
+            try await cache.removeAll()
+            preloads.forget(nil)
+        }
     }
 
     /// Lets the cache keep so much from now on; what is too much goes at once.
@@ -41,9 +57,9 @@ import SpoolAVFoundation
     private func perform(_ action: () async throws -> Void) async {
         do {
             try await action()
-            message = nil
+            actionError = nil
         } catch {
-            message = error.localizedDescription
+            actionError = error.localizedDescription
         }
         await refresh()
     }
@@ -51,8 +67,9 @@ import SpoolAVFoundation
     private func refresh() async {
         do {
             resources = try await cache.storedResources().sorted { $0.storedByteCount > $1.storedByteCount }
+            lookError = nil
         } catch {
-            message = error.localizedDescription
+            lookError = error.localizedDescription
         }
     }
 }

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// A song or a film, wherever it comes from.
+/// A film, a stream or a recording, wherever it comes from.
 struct Title: Identifiable, Sendable {
     let name: String
     let source: MediaSource

@@ -30,8 +30,11 @@ struct TitleRow: View {
             } label: {
                 VStack(alignment: .leading) {
                     Text(title.name)
-                    if let state = app.preloads.states[title.id] {
-                        Text(state).font(.footnote).foregroundStyle(.secondary)
+                    if let words = app.preloads.words(for: title) {
+                        Text(words).font(.footnote).foregroundStyle(.secondary)
+                    }
+                    if let problem = app.offline.problem(with: title) {
+                        Text("Not kept offline: \(problem)").font(.footnote).foregroundStyle(.red)
                     }
                 }
                 .frame(maxWidth: .infinity, alignment: .leading)

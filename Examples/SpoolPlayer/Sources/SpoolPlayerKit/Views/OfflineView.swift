@@ -65,18 +65,27 @@ struct ItemRow: View {
     }
 }
 
-/// The streams that were brought since the app was started. What is stored of them is on the storage screen.
+/// The streams that are kept, or are to be.
 struct StreamSection: View {
-    let streams: [Title.ID: OfflineModel.StreamState]
+    let streams: KeptStreams
+    @Environment(AppModel.self) private var app
 
     var body: some View {
-        if !streams.isEmpty {
+        if !streams.states.isEmpty {
             Section("Streams") {
-                ForEach(streams.sorted { $0.value.name < $1.value.name }, id: \.key) { _, stream in
-                    ProgressView(value: stream.fraction) {
-                        Text(stream.name)
-                        if let error = stream.error { Text(error).foregroundStyle(.red) }
+                ForEach(streams.states.sorted { $0.value.name < $1.value.name }, id: \.key) { id, stream in
+                    HStack {
+                        ProgressView(value: stream.fraction) {
+                            Text(stream.name)
+                            if let error = stream.error { Text(error).foregroundStyle(.red) }
+                        }
+                        // Also while it is being brought, which ends then.
+                        Button("Remove", systemImage: "trash", role: .destructive) {
+                            Task { await app.offline.remove(stream: id) }
+                        }
                     }
+                    .labelStyle(.iconOnly)
+                    .buttonStyle(.borderless)
                 }
             }
         }

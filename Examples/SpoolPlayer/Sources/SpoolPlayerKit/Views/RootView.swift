@@ -22,7 +22,7 @@ public struct RootView: View {
             Tab("Accounts", systemImage: "person.crop.circle", value: Screen.accounts) { AccountsView() }
         }
         .environment(app)
-        .task { await app.notices.follow(app.cache) }
+        .task { await app.followEvents() }
         .task {
             useAudioSession()
             // Goes on with what sets lack since the last launch.

@@ -9,7 +9,7 @@ struct TitleMenu: View {
     var body: some View {
         Menu("Preload", systemImage: "arrow.down.circle") {
             Button("Preload the start") { bring(.start) }
-            Button("Preload a minute") { bring(.seconds(60)) }
+            Button("Preload a minute") { bring(.minute) }
             Button("Preload all of it") { bring(.whole) }
             Button("Keep offline") { Task { await app.offline.add(title) } }
         }
@@ -17,7 +17,7 @@ struct TitleMenu: View {
         .fixedSize()
     }
 
-    private func bring(_ amount: PreloadAmount) {
-        Task { await app.preloads.bring(title, amount) }
+    private func bring(_ choice: PreloadChoice) {
+        Task { await app.preloads.bring(title, choice) }
     }
 }

@@ -46,15 +46,24 @@ struct WebDAVFolder: View {
         .task(id: path) { await load() }
     }
 
-    /// What is media, as far as the server says what it is.
+    /// What is media.
     private var titles: [Title] {
-        items.filter { item in
-            guard !item.isFolder else { return false }
-            guard let type = item.contentType else { return true }
-            return ["audio/", "video/"].contains { type.hasPrefix($0) } || type.contains("mpegurl")
-        }
-        .map { Title(name: $0.name, source: server.media(at: $0.path)) }
+        items.filter { !$0.isFolder && Self.isMedia($0) }
+            .map { Title(name: $0.name, source: server.media(at: $0.path)) }
     }
+
+    /// By what the server says of it; by its ending, where that says little.
+    private static func isMedia(_ item: WebDAV.Item) -> Bool {
+        let type = item.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
+        if ["audio/", "video/"].contains(where: { type.hasPrefix($0) }) || type.contains("mpegurl") { return true }
+        guard ["", "application/octet-stream", "application/ogg"].contains(type) else { return false }
+        return endings.contains { item.name.lowercased().hasSuffix(".\($0)") }
+    }
+
+    private static let endings = [
+        "aac", "aif", "aiff", "caf", "flac", "m3u8", "m4a", "m4b", "m4v", "mov", "mp3", "mp4", "oga", "ogg", "opus",
+        "wav",
+    ]
 
     private func load() async {
         do {
