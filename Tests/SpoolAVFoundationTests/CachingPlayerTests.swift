@@ -303,6 +303,25 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test("I4: what is paused in the background loads nothing more, nor does what is listed then")
+    func background() async throws {
+        let (_, upstream, cache, player) = try await stage(speed: 1)
+        upstream.hold(from: 800_000)
+        player.play(address())
+        await observed { player.status == .playing }
+        player.enteredBackground()
+        #expect(!player.isDormant, "it plays on")
+        player.pause()
+        #expect(player.isDormant)
+        player.queue.append(MediaSource(url: address("none.mp3")))
+        #expect(player.isDormant && player.queue.isHeld)
+        player.willEnterForeground()
+        #expect(!player.isDormant && !player.queue.isHeld)
+        player.load([])
+        upstream.hold(from: .max)
+        await cache.close()
+    }
+
     @Test("I4: who seeks in what can't be played is told so, and who cancels waits no longer")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()

@@ -21,7 +21,7 @@ extension CachingPlayer {
         ]
     }
 
-    private func enteredBackground() {
+    func enteredBackground() {
         isInBackground = true
         if !isMeantToPlay { sleep() }
     }
@@ -33,7 +33,7 @@ extension CachingPlayer {
         queue.holdLoading(true)
     }
 
-    private func willEnterForeground() {
+    func willEnterForeground() {
         isInBackground = false
         wake()
         // A live stream goes on where it is by then.

@@ -62,7 +62,7 @@ public import Spool
     /// not moved on.
     @ObservationIgnored var mendsFailures = false
     /// Whether nothing is loaded.
-    @ObservationIgnored private var isHeld = false
+    @ObservationIgnored private(set) var isHeld = false
     /// Whether items play without the cache, from where their source was last found.
     @ObservationIgnored var makesPlainItems = false
     /// Called when a play of an entry begins, be it the same entry's again, and when there is nothing to play any more.
