@@ -112,6 +112,14 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
+    @Test("Played on where it has ended, it ends again", arguments: TestMedia.allCases)
+    func playsAtEnd(media: TestMedia) async throws {
+        let playing = Playing(try MemoryDelegate(media))
+        await playing.load()
+        for _ in 0..<3 { #expect(await playing.playToEnd()) }
+        #expect(playing.player.rate == 0)
+    }
+
     @Test("Rate and status are told as they change")
     func status() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)

@@ -84,6 +84,8 @@ final class ItemPlayback: Sendable {
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
         // Known and sent as one: between the two, a change that was told would be taken for the person's.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
+            // Played again where it has ended, it ends again: nobody is left waiting for a player that has nothing to play.
+            if isPlaying, !state.isPlaying { state.isAtEnd = false }
             state.isPlaying = isPlaying
             if isStarved { item.isStarved = true }
         }
