@@ -1,6 +1,6 @@
 extension MediaCache {
-    /// Whether an origin could not be reached, or could not respond, when it was last asked.
-    package var hasLostOrigin: Bool { context.conductor.hasLostOrigin }
+    /// How origins that were asked of late could not be had.
+    package var originLosses: Set<OriginLoss> { context.conductor.losses }
 
     /// Whether a player waits for bytes anywhere.
     package var isPlayerWaiting: Bool { context.conductor.isPlayerWaiting }

@@ -79,8 +79,7 @@ extension ProxyServer {
             if let channel = former.channels.first, channel.isListening, ListenerProbe.isReachable(former.address) {
                 return
             }
-            // What can't be closed is closed already.
-            try? former.channels.first?.close().wait()
+            try? former.channels.first?.close().wait()  // What can't be closed is closed already.
             // Without any port players fail as they would have.
             guard let channel = bind(former.address.port ?? configuration.port) ?? bind(0) else { return }
             listen(on: channel, after: former)
@@ -88,8 +87,8 @@ extension ProxyServer {
     }
 
     private func bind(_ port: Int) -> (any Channel)? {
-        // Who asks for a URL gets none then, and says what comes of that.
-        try? bootstrap(service).bind(host: configuration.host.trimmingBrackets, port: port).wait()
+        let host = configuration.host.trimmingBrackets
+        return try? bootstrap(service).bind(host: host, port: port).wait()  // Then there is no URL.
     }
 
     private func listen(on channel: any Channel, after former: Running? = nil) {

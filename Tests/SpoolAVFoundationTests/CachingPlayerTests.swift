@@ -256,6 +256,24 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test("I4: media that wants what a player does not send is never played without the cache")
+    func neverPlain() async throws {
+        let (line, upstream, cache, player) = try await stage()
+        upstream.hold(from: 800_000)
+        player.play(MediaSource(url: address(), headerFields: [.authorization: "Bearer 1"]))
+        await observed { player.status == .playing && player.time > 5 }
+        await upstream.isHeld()
+        line.refusals = 99
+        upstream.hold(from: .max)
+        await observed { player.status == .failed }
+        #expect(player.avPlayer.currentItem?.cachingAsset != nil && player.error != nil)
+        line.refusals = 0
+        player.play()
+        await observed { player.status == .ended }
+        try await expectOnce(upstream, player)
+        await cache.close()
+    }
+
     /// A player that can't play any more, as Apple's may be.
     private final class SpentPlayer: AVQueuePlayer {
         var isSpent = false
@@ -350,6 +368,43 @@ struct CachingPlayerTests {
         player.play()
         #expect(player.queue.current?.id == next.id)
         await observed { player.status == .ended }
+        #expect(await player.seek(to: .greatestFiniteMagnitude))
+        player.play()
+        await observed { player.status == .ended }
+        await cache.close()
+    }
+
+    @Test("I4: who has the last entry repeat when its end is told hears it again")
+    func repeatsAtEnd() async throws {
+        let (_, upstream, cache, player) = try await stage()
+        player.play(address())
+        let last = try #require(player.avPlayer.currentItem)
+        let ended = NotificationCenter.default.addObserver(
+            forName: .AVPlayerItemDidPlayToEndTime, object: last, queue: nil
+        ) { _ in MainActor.assumeIsolated { player.queue.repetition = .one } }
+        await observed { player.time < 30 && player.status == .playing && player.avPlayer.currentItem !== last }
+        #expect(player.isMeantToPlay)
+        player.queue.repetition = .off
+        await observed { player.status == .ended }
+        try await expectOnce(upstream, player)
+        NotificationCenter.default.removeObserver(ended)
+        await cache.close()
+    }
+
+    @Test("I4: played again after the end, it plays where it is to be by then: on another device, or here")
+    func externalAfterTheEnd() async throws {
+        let (_, upstream, cache, player) = try await stage()
+        player.play(address())
+        await observed { player.status == .ended }
+        let item = player.avPlayer.currentItem
+        player.externalPlayback(true)
+        #expect(player.avPlayer.currentItem === item && player.status == .ended, "nothing plays by itself")
+        player.play()
+        #expect((player.avPlayer.currentItem?.asset as? AVURLAsset)?.url == address())
+        player.externalPlayback(false)
+        await observed { player.status == .ended }
+        #expect(player.avPlayer.currentItem?.cachingAsset != nil)
+        try await expectOnce(upstream, player)
         await cache.close()
     }
 }

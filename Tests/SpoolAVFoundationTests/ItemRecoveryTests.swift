@@ -8,11 +8,11 @@ struct ItemRecoveryTests {
 
     private func at(
         _ seconds: Double, _ item: Snapshot.Item, time: Double = 7, delivered: Int64 = 1, plays: Bool = true,
-        waits: Bool = false, isPlain: Bool = false
+        waits: Bool = false, waitsForBytes: Bool = false, isPlain: Bool = false
     ) -> Snapshot {
         Snapshot(
             now: .seconds(seconds), item: item, isMeantToPlay: plays, time: time, delivered: delivered,
-            waitsForNetwork: waits, isPlain: isPlain)
+            waitsForNetwork: waits, waitsForBytes: waitsForBytes, isPlain: isPlain)
     }
 
     @Test("For want of the network a failed item is replaced at once, then ever later, and never given up")
@@ -89,6 +89,41 @@ struct ItemRecoveryTests {
         }
         let once: [ItemRecovery.Action] = [.seekInPlace, .freshItem]
         #expect(actions == once + once + once + once + [.seekInPlace, .plainItem, .seekInPlace])
+    }
+
+    @Test("What can't play without the cache never does: what fails is told, and what stands still gets fresh items")
+    func neverPlain() {
+        var recovery = ItemRecovery()
+        var actions: [ItemRecovery.Action] = []
+        for second in 0..<400 {
+            if let action = recovery.look(at(Double(second), .ready, isPlain: true)) { actions.append(action) }
+        }
+        #expect(Set(actions) == [.seekInPlace, .freshItem] && actions.count > 20)
+        recovery.begin()
+        actions = []
+        for second in 400..<600 where !recovery.hasGivenUp {
+            if let action = recovery.look(at(Double(second), .failed(.other), isPlain: true)) { actions.append(action) }
+        }
+        #expect(actions == Array(repeating: .freshItem, count: 4) + [.giveUp])
+    }
+
+    @Test("Where all has been tried, the next failure is told at once: there is nothing to wait for")
+    func exhausted() {
+        var recovery = ItemRecovery()
+        var second = 0.0
+        while recovery.look(at(second, .failed(.other))) != .plainItem { second += 1 }
+        #expect(recovery.look(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
+    }
+
+    @Test("What waits for bytes through a server does not stand still; after that it is tried from the first step")
+    func waitsForBytes() {
+        var recovery = ItemRecovery()
+        for second in 0..<300 {
+            #expect(recovery.look(at(Double(second), .ready, waitsForBytes: true)) == nil)
+            #expect(recovery.waiting == .nothing)
+        }
+        for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
+        #expect(recovery.look(at(309, .ready)) == .seekInPlace)
     }
 
     @Test("Nothing is done while bytes come, the network is waited for, or nobody wants it to play")

@@ -152,6 +152,56 @@ struct StreamFormTests {
         await origin.stop()
     }
 
+    @Test(
+        "N5: a stream whose origin is gone when it begins waits for it, by itself, and never plays past the cache",
+        arguments: [OriginBehaviour.reset(after: nil), .status(503)])
+    func outageAtStart(fault: OriginBehaviour) async throws {
+        let sample = try await HLSSample(.ts)
+        let origin = try await OriginServer.start(try sample.resources())
+        origin.update("/media.m3u8") { $0.rules = [.always(fault)] }
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .waitingForNetwork }
+        #expect(player.isMeantToPlay)
+        try await origin.log.until { exchanges in exchanges.count > 3 }
+        origin.update("/media.m3u8") { $0.rules = [] }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
+        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
+            #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(path)")
+        }
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("N5: a live stream whose origin is gone for a while plays on when it is back")
+    func liveOutage() async throws {
+        let sample = try await HLSSample(.ts)
+        let whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
+        var resources = try sample.resources()
+        let type = "application/vnd.apple.mpegurl"
+        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 3)), contentType: type)
+        let origin = try await OriginServer.start(resources)
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .playing }
+        for path in resources.keys { origin.update(path) { $0.rules = [.always(.reset(after: nil))] } }
+        await observed { player.status == .waitingForNetwork }
+        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 6)), contentType: type)
+        for (path, resource) in resources { origin.set(path, resource) }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
     @Test("I4: a stream's port that was taken away while the app was away: the item is made anew where it stood")
     func lostPort() async throws {
         let sample = try await HLSSample(.ts)

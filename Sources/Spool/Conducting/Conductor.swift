@@ -52,8 +52,11 @@ final class Conductor: Sendable {
         }
     }
 
-    /// Whether an origin could not be reached, or could not respond, when it was last asked.
-    var hasLostOrigin: Bool { state.withLock { Array($0.origins.values) }.contains(where: \.isLost) }
+    /// What the last requests to origins failed for. One that nobody has asked for two minutes does not count.
+    var losses: Set<OriginLoss> {
+        let since = clock.elapsed() - .seconds(120)
+        return Set(state.withLock { Array($0.origins.values) }.compactMap { $0.loss(since: since) })
+    }
 
     /// Whether a player waits for bytes anywhere.
     var isPlayerWaiting: Bool { state.withLock { $0.waitingPlayers > 0 } }

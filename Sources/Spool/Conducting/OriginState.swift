@@ -23,7 +23,7 @@ final class OriginState: Sendable {
         var given: UInt64 = 0
         /// Elapsed time before which preloads do not ask.
         var restUntil = Duration.zero
-        var isLost = false
+        var loss: (kind: OriginLoss, at: Duration)?
     }
 
     private let connectionLimit: Int
@@ -50,10 +50,15 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Whether the last request failed for want of the line, or of a server that can respond.
-    var isLost: Bool {
-        get { state.withLock { $0.isLost } }
-        set { state.withLock { $0.isLost = newValue } }
+    /// A request failed for want of the line, or of a server that can serve, at an elapsed time.
+    func lost(_ kind: OriginLoss, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
+
+    /// It has responded.
+    func found() { state.withLock { $0.loss = nil } }
+
+    /// What the last request failed for, if that was after an elapsed time.
+    func loss(since time: Duration) -> OriginLoss? {
+        state.withLock { state in state.loss.flatMap { $0.at > time ? $0.kind : nil } }
     }
 
     /// The origin said that it is overloaded, or could not be reached: preloads leave it alone until `time`.
@@ -182,6 +187,14 @@ final class OriginState: Sendable {
 
     /// One that was paused is in use again, whether or not there is room: it can't be put off without being lost.
     fileprivate func reconnect() { state.withLock { $0.active += 1 } }
+}
+
+/// How an origin can't be had, though it may be before long.
+package enum OriginLoss: Sendable {
+    /// Nobody responds.
+    case unreachable
+    /// It responds that it can't serve now.
+    case refusing
 }
 
 /// A transfer's connection to its origin, counted while bytes flow: one that back-pressure holds makes room for others.

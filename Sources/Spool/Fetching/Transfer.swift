@@ -104,6 +104,11 @@ struct Transfer {
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await OriginResponse.reading(response, on: clock))
         }
+        if case .refuse(let refusal) = decision, case .retry = refusal.kind {
+            origin.lost(.refusing, at: clock.elapsed())
+        } else {
+            origin.found()
+        }
         switch decision {
         case .land(let landing):
             start.credentials.accepted()
@@ -132,11 +137,9 @@ struct Transfer {
 
     private func open(_ request: UpstreamRequest, at origin: OriginState) async throws -> UpstreamResponse {
         do {
-            let response = try await upstream.open(request)
-            origin.isLost = response.head.status.kind == .serverError
-            return response
+            return try await upstream.open(request)
         } catch let error as UpstreamError {
-            if error.isTransient { origin.isLost = true }
+            if error.isTransient { origin.lost(.unreachable, at: clock.elapsed()) }
             throw error
         }
     }

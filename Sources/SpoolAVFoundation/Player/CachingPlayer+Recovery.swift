@@ -12,7 +12,7 @@ extension CachingPlayer {
             ItemRecovery.Snapshot(
                 now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
-                waitsForNetwork: progress?.waitsForNetwork ?? (isServed && queue.cache.hasLostOrigin),
+                waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !queue.cache.originLosses.isEmpty),
                 waitsForBytes: isServed && queue.cache.isPlayerWaiting, isPlain: isPlain || !canPlayPlainly))
         if recovery.waiting == .network, path == nil {
             path = NetworkPath { [weak self] in
@@ -118,7 +118,8 @@ extension CachingPlayer {
         return switch item.status {
         case .readyToPlay: .ready
         // What a server was refused a player can't tell from media that it does not know.
-        case .failed where (item.asset as? CachingURLAsset)?.server != nil && queue.cache.hasLostOrigin:
+        case .failed
+        where (item.asset as? CachingURLAsset)?.server != nil && queue.cache.originLosses.contains(.unreachable):
             .failed(.network)
         case .failed: .failed(Self.failure(item.error))
         default: .loading

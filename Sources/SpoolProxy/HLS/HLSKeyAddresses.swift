@@ -21,8 +21,8 @@ enum HLSKeyAddresses {
             case "#EXT-X-KEY", "#EXT-X-SESSION-KEY":
                 guard tag.value != last, let uri = HLSAttributeList(tag.value).string("URI") else { continue }
                 last = tag.value
-                // One whose variables are not known, or stand for too much, leads nowhere.
-                guard let meant = try? variables.substituted(uri, limit: left) else { continue }
+                let meant = try? variables.substituted(uri, limit: left)  // Unknown or too long, they lead nowhere.
+                guard let meant else { continue }
                 left -= meant.utf8.count
                 if let address = rewriter.url(of: meant) { addresses.append(address) }
             default: continue

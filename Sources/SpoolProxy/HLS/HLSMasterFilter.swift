@@ -16,10 +16,7 @@ enum HLSMasterFilter {
         var variants: [(index: Int, rate: Int64, hasPicture: Bool)] = []
         _ = filtered(bytes) { entry in
             if case .variant(let index, let attributes) = entry {
-                // One that does not say what it needs stays; one that says more than can be counted does not.
-                let isSaid = attributes.first("BANDWIDTH") != nil
-                let rate = attributes.integer("BANDWIDTH") ?? (isSaid ? .max : 0)
-                variants.append((index, rate, hasPicture(attributes)))
+                variants.append((index, rate(attributes), hasPicture(attributes)))
             }
             return true
         }
@@ -35,10 +32,15 @@ enum HLSMasterFilter {
         return filtered(bytes) { entry in
             switch entry {
             case .variant(let index, _): indices.contains(index)
-            case .iFrameStream(_, let attributes): attributes.integer("BANDWIDTH") ?? 0 <= limit
+            case .iFrameStream(_, let attributes): rate(attributes) <= limit
             case .rendition: true
             }
         }
+    }
+
+    /// What it needs, in bits per second: 0 where it does not say, and the most where it says more than can be counted.
+    private static func rate(_ attributes: HLSAttributeList) -> Int64 {
+        attributes.integer("BANDWIDTH") ?? (attributes.first("BANDWIDTH") == nil ? 0 : .max)
     }
 
     /// Whether there is something to see, as far as is said.

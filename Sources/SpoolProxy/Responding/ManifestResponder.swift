@@ -145,8 +145,8 @@ struct ManifestResponder: Sendable {
         let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
         switch kind {
         case .hls:
-            // With faults in it, nobody knows how long it is right.
-            let playlist = try? HLSPlaylist(parsing: bytes, at: found, importing: variables[call.url])
+            let names = variables[call.url]
+            let playlist = try? HLSPlaylist(parsing: bytes, at: found, importing: names)  // With faults, none.
             let text =
                 call.isForOwner
                 ? bytes

@@ -211,7 +211,6 @@ struct MediaResponder: Sendable {
         return (own, ownReader, try await ownReader.response())
     }
 
-    /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
     /// What is opened, however long it takes, and however often the origin can't be reached.
     private func patiently(_ open: () -> Task<Opened, any Error>) async throws -> Opened {
         let patience = OriginPatience(clock: clock)
@@ -230,6 +229,7 @@ struct MediaResponder: Sendable {
         }
     }
 
+    /// - Throws: `RequestFailure` with status 504, or 503 where the origin held its response back for longer than it may.
     private func withinTime(
         _ opening: Task<Opened, any Error>, _ source: MediaSource, _ request: RequestHead, _ call: OriginCall,
         hold: Duration?

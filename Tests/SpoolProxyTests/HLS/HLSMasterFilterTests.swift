@@ -60,6 +60,15 @@ struct HLSMasterFilterTests {
         #expect(Self.listed(text, at: 600_000) == ["none", "low"])
     }
 
+    @Test func `A rate beyond all counting is above every limit`() {
+        let rate = "BANDWIDTH=99999999999999999999"
+        let text =
+            "#EXTM3U\n" + Self.variant("huge", rate) + Self.variant("low", "BANDWIDTH=500000")
+            + "#EXT-X-I-FRAME-STREAM-INF:\(rate),URI=\"i\"\n"
+        let capped = HLSMasterFilter.capped(Array(text.utf8), at: .max - 1)
+        #expect(String(decoding: capped, as: UTF8.self) == "#EXTM3U\n" + Self.variant("low", "BANDWIDTH=500000"))
+    }
+
     @Test(arguments: [
         (#"mp4a.40.2"#, true), ("mp4a.40.2, ac-3", true), ("Opus", true), ("fLaC", true),
         ("avc1.4d401f,mp4a.40.2", false), ("hvc1.2.4.L123.B0", false), ("", false), (",", false),

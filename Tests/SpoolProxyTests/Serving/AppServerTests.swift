@@ -157,6 +157,35 @@ import Testing
         }
     }
 
+    @Test func `The URL of media that needs nothing begins it, too`() async throws {
+        try await Self.withServer { server, _ in
+            let film = try #require(URL(string: "https://media.example/film.mp4"))
+            let url = try #require(server.url(for: film))
+            let port = try #require(url.port)
+            #expect(server.state == .running(port: port))
+        }
+    }
+
+    @Test func `A response whose origin comes back with another version ends short, and is of the first alone`()
+        async throws
+    {
+        let length: Int64 = 400_000
+        let bytes = PatternBytes(seed: 1, length: length)
+        let rules: [OriginRule] = [.first(1, .cut(after: 100_000)), .from(1, .status(503))]
+        try await OriginServer.run(["/1.ts": OriginResource(.pattern(bytes), rules: rules)]) { origin in
+            try await Self.withServer(freshness: .http) { server, _ in
+                let url = try #require(server.url(for: origin.url("/1.ts")))
+                async let response = server.get(url.path)
+                // It was cut, and asked on for.
+                try await origin.log.until { exchanges in exchanges.count > 1 }
+                origin.set("/1.ts", .pattern(length, seed: 99, etag: "\"v2\""))
+                let body = try await response.body
+                #expect(body.count < length && body.count >= 100_000)
+                #expect(body == bytes.bytes(0..<Int64(body.count)))
+            }
+        }
+    }
+
     @Test func `A server that nobody holds any more stops listening`() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var server: ProxyServer? = ProxyServer.inApp(cache)

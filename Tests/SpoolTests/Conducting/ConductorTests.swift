@@ -32,6 +32,25 @@ struct ConductorTests {
         #expect(conductor.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
 
+    @Test("An origin that can't be had is lost until it responds, or nobody has asked it for two minutes")
+    func losses() throws {
+        let conductor = conductor()
+        let origin = conductor.origin(of: try url("http://a.example/1"))
+        let other = conductor.origin(of: try url("http://b.example/1"))
+        #expect(conductor.losses == [])
+        origin.lost(.unreachable, at: .zero)
+        other.lost(.refusing, at: .zero)
+        #expect(conductor.losses == [.unreachable, .refusing])
+        other.found()
+        #expect(conductor.losses == [.unreachable])
+        clock.advance(by: .seconds(100))
+        origin.lost(.refusing, at: .seconds(100))
+        clock.advance(by: .seconds(119))
+        #expect(conductor.losses == [.refusing])
+        clock.advance(by: .seconds(1))
+        #expect(conductor.losses == [])
+    }
+
     @Test("Who preloads hears when a player begins to wait anywhere, and when none has waited for a second")
     func yielding() async throws {
         let conductor = conductor()

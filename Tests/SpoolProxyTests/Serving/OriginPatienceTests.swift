@@ -1,0 +1,64 @@
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// What a server in an app waits for, and for how long.
+@Suite(.timeLimit(.minutes(5))) struct OriginPatienceTests {
+    private let clock = ManualClock()
+
+    /// How often it waits for what ends with this error; no more than 200 times.
+    private func waits(after error: CacheError) async throws -> Int {
+        let patience = OriginPatience(clock: clock)
+        var count = OriginPatience.Count()
+        for round in 0..<200 {
+            let passing = Task {
+                try await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(1))
+            }
+            do {
+                try await patience.wait(after: error, &count)
+                try await passing.value
+            } catch let thrown as CacheError {
+                passing.cancel()
+                #expect(thrown.code == error.code && thrown.httpStatus == error.httpStatus)
+                return round
+            }
+        }
+        return 200
+    }
+
+    @Test(arguments: [UpstreamError.Code.unreachable, .timedOut, .connectionLost])
+    func `An origin that can't be reached is waited for as long as it takes`(code: UpstreamError.Code) async throws {
+        let error = CacheError(.originUnavailable, "a", underlying: UpstreamError(code, "b"))
+        #expect(try await waits(after: error) == 200)
+    }
+
+    @Test(arguments: [500, 502, 503, 504, 429])
+    func `One that responds that it can't is waited for for a minute`(status: Int) async throws {
+        #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 59)
+    }
+
+    @Test(arguments: [
+        CacheError(.originUnavailable, "a", status: 501), CacheError(.originUnavailable, "a", status: 505),
+        CacheError(.originRefused, "a", status: 404), CacheError(.malformedResponse, "a"),
+        CacheError(.resourceChanged, "a"),
+        CacheError(.originUnavailable, "a", underlying: UpstreamError(.untrusted, "b")),
+        CacheError(.originUnavailable, "a", underlying: UpstreamError(.redirects, "b")),
+    ])
+    func `What time does not cure is not waited for`(error: CacheError) async throws {
+        #expect(try await waits(after: error) == 0)
+    }
+
+    @Test func `Who has gone is not waited for`() async throws {
+        let patience = OriginPatience(clock: clock)
+        let waiting = Task {
+            var count = OriginPatience.Count()
+            try await patience.wait(after: CacheError(.originUnavailable, "a"), &count)
+        }
+        try await clock.waitForSleepers(1)
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+    }
+}
