@@ -17,13 +17,15 @@ enum MediaFormats {
         let formats = containers + (mayReachNetwork ? ["hls"] : [])
         // `data` opens nothing; an empty list would mean libavformat's own.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
+        // Else it waits for the head of the next segment before it reads one that is there.
+        let segments = mayReachNetwork ? ["http_multiple=0"] : []
         let lists = [
             "protocol_whitelist=[\(protocols.joined(separator: ","))]",
             "format_whitelist=[\(formats.joined(separator: ","))]",
         ]
         return [
             // libmpv's own demuxers are those of playlists, edit lists, cue sheets and archives, and one for Matroska.
-            ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + lists).joined(separator: ",")),
+            ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
             // The segments of HLS are references, too.
             ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),
             ("load-unsafe-playlists", "no"), ("autoload-files", "no"), ("cover-art-auto", "no"),
