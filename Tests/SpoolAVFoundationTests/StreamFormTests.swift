@@ -153,6 +153,29 @@ struct StreamFormTests {
         await origin.stop()
     }
 
+    @Test("N5: a stream that is one file, whose head is stored, waits in front of each part that is not")
+    func outageOfParts() async throws {
+        let sample = try await HLSSample(.byteRanges)
+        let origin = try await OriginServer.start(try sample.resources())
+        origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .waitingForNetwork }
+        #expect(player.isMeantToPlay && player.time < 11)
+        origin.update("/media.m4s") { $0.rules = [] }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        let sent = origin.log.exchanges("/media.m4s").filter { $0.status == 206 }.reduce(0) { $0 + $1.bytesSent }
+        #expect(sent == origin.log.distinctBytesSent("/media.m4s"))
+        let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: origin.url("/media.m3u8")), in: cache)
+        #expect(stored.first?.isComplete == true, "no part was left out")
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
     @Test(
         "N5: a stream whose origin is gone when it begins waits for it, by itself, and never plays past the cache",
         arguments: [OriginBehaviour.reset(after: nil), .status(503)])

@@ -166,6 +166,28 @@ import Testing
         }
     }
 
+    @Test(arguments: ["bytes=200000-200999", "bytes=-1000"])
+    func `A part whose head is stored waits for an origin that is gone before its first byte`(
+        range: String
+    ) async throws {
+        let length: Int64 = 400_000
+        try await OriginServer.run(["/1.ts": .pattern(length)]) { origin in
+            try await Self.withServer { server, _ in
+                let url = try #require(server.url(for: origin.url("/1.ts")))
+                #expect(try await server.get(url.path, "Range: bytes=0-999\r\n").status == 206)
+                let asked = origin.log.exchanges.count
+                origin.update("/1.ts") { $0.rules = [.always(.reset(after: nil))] }
+                async let response = server.get(url.path, "Range: \(range)\r\n")
+                try await origin.log.until { exchanges in exchanges.count > asked + 4 }
+                origin.update("/1.ts") { $0.rules = [] }
+                let whole = PatternBytes(seed: 1, length: length)
+                let expected = whole.bytes(range.hasSuffix("-1000") ? 399_000..<length : 200_000..<201_000)
+                #expect(try await response.status == 206)
+                #expect(try await response.body == expected)
+            }
+        }
+    }
+
     @Test func `A response whose origin comes back with another version ends short, and is of the first alone`()
         async throws
     {
