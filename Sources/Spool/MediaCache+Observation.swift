@@ -1,9 +1,20 @@
-extension MediaCache {
-    /// How origins that were asked of late could not be had.
-    package var originLosses: Set<OriginLoss> { context.conductor.losses }
+package import Foundation
 
-    /// Whether a player waits for bytes anywhere.
-    package var isPlayerWaiting: Bool { context.conductor.isPlayerWaiting }
+extension MediaCache {
+    /// How origins that what is at a URL needs could not be had, of those that were asked of late.
+    package func originLosses(for url: URL) -> Set<OriginLoss> { context.conductor.losses(for: url) }
+
+    /// Whether a player waits for bytes of an origin that what is at a URL needs.
+    package func isPlayerWaiting(for url: URL) -> Bool { context.conductor.isPlayerWaiting(for: url) }
+
+    /// What is at a URL can't be played without what is at others.
+    package func noteNeeds(_ others: [URL], for url: URL) { context.conductor.needs(others, for: url) }
+
+    /// What came of a request past the cache.
+    package func note(_ loss: OriginLoss?, at url: URL) {
+        let origin = context.conductor.origin(of: url)
+        if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
+    }
 
     /// What happens from now on, to all resources: for logs, warnings and counts. What one download bar shows is
     /// ``MediaResource/states``.

@@ -274,6 +274,39 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test(
+        "I4: what follows an entry whose failed item the player has thrown away plays when it is asked for",
+        arguments: [true, false])
+    func afterThrownAway(isNext: Bool) async throws {
+        let song = MemoryUpstream.File(try await SampleMedia.mp3.bytes(seconds: 60))
+        let upstream = MemoryUpstream(["/song.mp3": song, "/b.mp3": song, "/c.mp3": song])
+        let line = CutLine(upstream)
+        let cache = try await folder.cache(line) { configuration in
+            cuttingAtOnce(&configuration)
+            configuration.readAhead.largestRequest = 64 << 10
+            configuration.readAhead.window = 64 << 10
+        }
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = AVPlayer.HeadlessMode(speed: 50)
+        let player = CachingPlayer(in: cache, avPlayer: avPlayer)
+        upstream.hold(from: 800_000)
+        player.load(["song.mp3", "b.mp3", "c.mp3"].map { MediaSource(url: address($0)) })
+        let entries = player.queue.entries
+        player.play()
+        await observed { player.status == .playing && player.time > 5 }
+        await upstream.isHeld()
+        line.refusals = 3
+        upstream.hold(from: .max)
+        await observed { player.status == .retrying && player.queue.item?.status == .failed }
+        line.refusals = 0
+        avPlayer.advanceToNextItem()
+        if isNext { player.queue.next() } else { player.queue.remove([entries[0].id]) }
+        #expect(player.queue.current?.id == entries[1].id && avPlayer.currentItem === player.queue.item)
+        await observed { player.queue.current?.id == entries[2].id && player.status == .playing }
+        player.load([])
+        await cache.close()
+    }
+
     /// A player that can't play any more, as Apple's may be.
     private final class SpentPlayer: AVQueuePlayer {
         var isSpent = false
@@ -318,6 +351,11 @@ struct CachingPlayerTests {
         player.play()
         await observed { player.status == .ended }
         #expect(player.error == nil)
+        player.play(address("none.mp3"))
+        await observed { player.status == .failed }
+        player.load([MediaSource(url: address())])
+        await observed { player.status != .loading }
+        #expect(player.status == .paused && !player.isMeantToPlay && player.avPlayer.rate == 0)
         await cache.close()
     }
 

@@ -46,7 +46,7 @@ struct LostNetworkTests {
             try await stage.clock.waitForSleepers(1)
             #expect(stage.line.failures == tries)
             #expect(stage.asset.requestLog.last?.isFinished == false)
-            #expect(stage.cache.originLosses == [.unreachable])
+            #expect(stage.cache.originLosses(for: address()) == [.unreachable])
             if tries < 4 { stage.clock.advance(by: .seconds(8)) }
         }
         stage.line.isCut = false
@@ -54,7 +54,7 @@ struct LostNetworkTests {
         _ = await request.ending()
         let expected = Data(PatternBytes(seed: 7, length: Self.length).bytes(2_000_000..<Self.length))
         #expect(request.data.mismatch(with: expected) == nil)
-        #expect(stage.cache.originLosses == [])
+        #expect(stage.cache.originLosses(for: address()) == [])
         #expect(stage.asset.contractViolations == [])
         await stage.cache.close()
     }

@@ -119,7 +119,9 @@ struct StreamFormTests {
 
     @Test(
         "N5: a stream whose origin is gone in mid-play waits for it, and plays on without a gap, each byte once",
-        arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000)])
+        arguments: [
+            OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000), .cut(after: 0), .reset(after: 0),
+        ])
     func outage(fault: OriginBehaviour) async throws {
         let sample = try await HLSSample(.ts)
         let resources = try sample.resources()
@@ -137,6 +139,9 @@ struct StreamFormTests {
         } else {
             await observed { player.status == .waitingForNetwork }
             #expect(player.time > 4.5, "what was there has played")
+            player.pause()
+            #expect(player.status == .paused)
+            player.play()
         }
         #expect(player.isMeantToPlay && player.time < 6.5 && player.rate == 1.25)
         for path in late { origin.update(path) { $0.rules = [] } }
@@ -178,7 +183,7 @@ struct StreamFormTests {
 
     @Test(
         "N5: a stream whose origin is gone when it begins waits for it, by itself, and never plays past the cache",
-        arguments: [OriginBehaviour.reset(after: nil), .status(503)])
+        arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 50)])
     func outageAtStart(fault: OriginBehaviour) async throws {
         let sample = try await HLSSample(.ts)
         let origin = try await OriginServer.start(try sample.resources())
@@ -202,8 +207,63 @@ struct StreamFormTests {
         await origin.stop()
     }
 
-    @Test("N5: a live stream whose origin is gone for a while plays on when it is back")
-    func liveOutage() async throws {
+    @Test("N5: an encrypted stream whose key can't be had waits for it, and does not play past the cache")
+    func outageOfKey() async throws {
+        let sample = try await HLSSample(.encrypted)
+        let origin = try await OriginServer.start(try sample.resources())
+        origin.update("/key") { $0.rules = [.always(.reset(after: nil))] }
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .waitingForNetwork }
+        try await origin.log.until { exchanges in exchanges.count { $0.path == "/key" } > 3 }
+        origin.update("/key") { $0.rules = [] }
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("N5: a stream of which the most is missing for good is told to have failed, not to have ended")
+    func missingSegments() async throws {
+        let sample = try await HLSSample(.ts)
+        let origin = try await OriginServer.start(try sample.resources())
+        for name in ["2", "3", "4", "5"] { origin.update("/media\(name).ts") { $0.rules = [.always(.status(404))] } }
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .failed && player.error != nil && player.time < 6)
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test("N5: a stream whose server is stopped in mid-play goes on without it")
+    func stoppedServer() async throws {
+        let sample = try await HLSSample(.ts)
+        let origin = try await OriginServer.start(try sample.resources())
+        let cache = try await folder.cache(HTTPUpstream.standard())
+        let server = ProxyServer.inApp(cache)
+        let player = player(cache, server)
+        player.avPlayer.headless = AVPlayer.HeadlessMode(speed: 1)
+        player.play(origin.url("/media.m3u8"))
+        await observed { player.status == .playing && player.time > 1 }
+        await server.stop()
+        await observed { player.status == .ended || player.status == .failed }
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        await cache.close()
+        await origin.stop()
+    }
+
+    @Test(
+        "N5: a live stream whose origin is gone for a while plays on when it is back",
+        arguments: [OriginBehaviour.reset(after: nil), .cut(after: 50)])
+    func liveOutage(fault: OriginBehaviour) async throws {
         let sample = try await HLSSample(.ts)
         let whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
         var resources = try sample.resources()
@@ -215,7 +275,7 @@ struct StreamFormTests {
         let player = player(cache, server)
         player.play(origin.url("/media.m3u8"))
         await observed { player.status == .playing }
-        for path in resources.keys { origin.update(path) { $0.rules = [.always(.reset(after: nil))] } }
+        for path in resources.keys { origin.update(path) { $0.rules = [.always(fault)] } }
         await observed { player.status == .waitingForNetwork }
         resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 6)), contentType: type)
         for (path, resource) in resources { origin.set(path, resource) }

@@ -50,6 +50,9 @@ extension ItemPlayback {
         case .number("duration", let value?):
             learned(duration: value)
         case .number("time-pos", let value?):
+            state.withLock { state in
+                if state.seeks.pending == nil, value < item.time - 1 { state.hasRestartedTime = true }
+            }
             timePassed(to: value)
         case .number("demuxer-cache-time", let value):
             loaded(until: value)
@@ -164,7 +167,9 @@ extension ItemPlayback {
             // Nothing was played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
-        if isBeforeEnd { return fail(with: AVError(.contentIsUnavailable, detail: "it ends before its duration")) }
+        if isBeforeEnd(handle) {
+            return fail(with: AVError(.contentIsUnavailable, detail: "it ends before its duration"))
+        }
         send.yield(.ended)
     }
 
@@ -182,11 +187,18 @@ extension ItemPlayback {
 
     /// Whether what has ended are the bytes and not the media: fewer came than were told of, or the index of the file
     /// promises more. The duration of a file without an index is an estimate and proves nothing.
-    private var isBeforeEnd: Bool {
+    private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
         if stream?.endsEarly == true { return true }
-        guard let duration = item.duration, let type = stream?.contentInformation?.contentType,
-            [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue).contains(type)
-        else { return false }
+        guard let duration = item.duration else { return false }
+        if let stream {
+            let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
+            guard let type = stream.contentInformation?.contentType, indexed.contains(type) else { return false }
+        } else {
+            // A playlist is an index, too; libavformat passes over the segments that it is refused. Where a discontinuity
+            // has begun the time anew, that proves nothing.
+            guard !state.withLock({ $0.hasRestartedTime }), handle.text("file-format")?.contains("hls") == true
+            else { return false }
+        }
         return item.time < duration - max(2, duration / 10)
     }
 

@@ -28,6 +28,8 @@ final class ItemPlayback: Sendable {
         /// Properties that were set and have not been answered for.
         var unansweredSets = 0
         var isAtEnd = false
+        /// Whether the time has gone back by itself.
+        var hasRestartedTime = false
         /// The command of the seek under way.
         var lastSeek: [String] = []
         /// How often the seek under way was sent again.

@@ -10,6 +10,10 @@ import Synchronization
 final class Conductor: Sendable {
     private struct State {
         var origins: [String: OriginState] = [:]
+        /// The origins that what comes from one needs besides that.
+        var needed: [String: Set<String>] = [:]
+        /// How many resources of an origin have players that wait.
+        var waiting: [String: Int] = [:]
         var waitingPlayers = 0
         /// Until when, by the clock, preloads are held though no player waits.
         var quietAt: Duration?
@@ -19,6 +23,16 @@ final class Conductor: Sendable {
         var preloading: [(holder: ObjectIdentifier, tell: @Sendable () -> Void)] = []
 
         var holdsPreloads: Bool { waitingPlayers > 0 || quietAt != nil }
+
+        /// An origin, those that it needs, and so on.
+        func names(neededBy name: String) -> Set<String> {
+            var names: Set = [name]
+            var rest = [name]
+            while let next = rest.popLast() {
+                for other in needed[next] ?? [] where names.insert(other).inserted { rest.append(other) }
+            }
+            return names
+        }
     }
 
     /// Origins kept in mind; when there are more, all are forgotten.
@@ -39,9 +53,7 @@ final class Conductor: Sendable {
 
     /// The origin that serves `url`: scheme, host and port (RFC 6454 §4).
     func origin(of url: URL) -> OriginState {
-        let scheme = url.scheme?.lowercased() ?? ""
-        let port = url.port ?? (scheme == "https" ? 443 : 80)
-        let name = "\(scheme)://\(url.host?.lowercased() ?? ""):\(port)"
+        let name = Self.name(of: url)
         return state.withLock { state in
             if let known = state.origins[name] { return known }
             // Who has one of them in use goes on with it; what was measured is measured anew.
@@ -52,23 +64,53 @@ final class Conductor: Sendable {
         }
     }
 
-    /// What the last requests to origins failed for. One that nobody has asked for two minutes does not count.
-    var losses: Set<OriginLoss> {
-        let since = clock.elapsed() - .seconds(120)
-        return Set(state.withLock { Array($0.origins.values) }.compactMap { $0.loss(since: since) })
+    /// An origin by what it is known by.
+    static func name(of url: URL) -> String {
+        let scheme = url.scheme?.lowercased() ?? ""
+        let port = url.port ?? (scheme == "https" ? 443 : 80)
+        return "\(scheme)://\(url.host?.lowercased() ?? ""):\(port)"
     }
 
-    /// Whether a player waits for bytes anywhere.
-    var isPlayerWaiting: Bool { state.withLock { $0.waitingPlayers > 0 } }
+    /// What is at a URL can't be played without what is at others.
+    func needs(_ others: [URL], for url: URL) {
+        let name = Self.name(of: url)
+        let needed = Set(others.map(Self.name)).subtracting([name])
+        guard !needed.isEmpty else { return }
+        state.withLock { state in
+            if state.needed.count >= Self.originLimit { state.needed.removeAll() }
+            guard state.needed[name, default: []].count < Self.originLimit else { return }
+            state.needed[name, default: []].formUnion(needed)
+        }
+    }
+
+    /// What the last requests failed for to the origins that what is at a URL needs. One that nobody has asked for two minutes
+    /// does not count.
+    func losses(for url: URL) -> Set<OriginLoss> {
+        let since = clock.elapsed() - .seconds(120)
+        let origins = state.withLock { state in
+            state.names(neededBy: Self.name(of: url)).compactMap { state.origins[$0] }
+        }
+        return Set(origins.compactMap { $0.loss(since: since) })
+    }
+
+    /// Whether a player waits for bytes of an origin that what is at a URL needs.
+    func isPlayerWaiting(for url: URL) -> Bool {
+        state.withLock { state in
+            !state.waiting.isEmpty
+                && state.names(neededBy: Self.name(of: url)).contains { state.waiting[$0] != nil }
+        }
+    }
 
     /// Whether a player waits for bytes anywhere, or has done so a moment ago.
     var holdsPreloads: Bool { state.withLock { $0.holdsPreloads } }
 
-    /// A resource's players began to wait, or none of them does any more.
-    func playbackWaits(_ isWaiting: Bool) {
+    /// The players of a resource at an origin began to wait, or none of them does any more.
+    func playbackWaits(_ isWaiting: Bool, at origin: String) {
         let (told, isToBeTimed) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
             let held = state.holdsPreloads
             state.waitingPlayers += isWaiting ? 1 : -1
+            let count = state.waiting[origin, default: 0] + (isWaiting ? 1 : -1)
+            state.waiting[origin] = count > 0 ? count : nil
             var isToBeTimed = false
             // Where nobody preloads there is nothing to hold, and the next who does begins at once.
             if !isWaiting, state.waitingPlayers == 0, !state.preloading.isEmpty {

@@ -72,6 +72,7 @@ final class OpenResource: Sendable {
         self.number = context.recentUse.newNumber()
         self.serving = ServingRecord(context.instruments)
         let configuration = context.configuration
+        let origin = Conductor.name(of: credentials.source.url)
         self.scheduler = Scheduler(
             machine: Scheduler.StateMachine(
                 policy: configuration.readAhead, retryPolicy: configuration.retry,
@@ -84,7 +85,7 @@ final class OpenResource: Sendable {
                     await Transfer(start, of: self).run()
                 },
                 cancelled: { [weak self] offset in self?.send(.cancelled(at: offset)) },
-                playbackWaits: { [conductor = context.conductor] in conductor.playbackWaits($0) }))
+                playbackWaits: { [conductor = context.conductor] in conductor.playbackWaits($0, at: origin) }))
     }
 
     func send(_ kind: CacheEvent.Kind) {

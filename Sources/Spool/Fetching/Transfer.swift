@@ -77,6 +77,9 @@ struct Transfer {
         let resolved = try await start.credentials.resolved()
         let request = request(resolved.request, preconditions)
         let origin = context.conductor.origin(of: request.url)
+        if request.url != start.credentials.source.url {
+            context.conductor.needs([request.url], for: start.credentials.source.url)
+        }
         if let rest = restBeforePreloading(from: origin) { return rest }
         note(origin.link)
         let connection = try await connect(to: origin)
@@ -138,10 +141,15 @@ struct Transfer {
     private func open(_ request: UpstreamRequest, at origin: OriginState) async throws -> UpstreamResponse {
         do {
             return try await upstream.open(request)
-        } catch let error as UpstreamError {
-            if error.isTransient { origin.lost(.unreachable, at: clock.elapsed()) }
+        } catch {
+            noteLoss(error, of: origin)
             throw error
         }
+    }
+
+    private func noteLoss(_ error: any Error, of origin: OriginState) {
+        guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
+        origin.lost(.unreachable, at: clock.elapsed())
     }
 
     /// Takes one of the origin's connections: as a player where it is one's, or as soon as one waits for what it brings.
@@ -278,8 +286,9 @@ struct Transfer {
             do {
                 chunk = try await body.next()
             } catch {
-                if landing.end == nil || machine.position < landing.end ?? 0 { throw error }
-                return .ended
+                guard landing.end == nil || machine.position < landing.end ?? 0 else { return .ended }
+                noteLoss(error, of: origin)
+                throw error
             }
             guard let chunk else { return try end(of: machine.bodyEnded()) }
             resource.serving.received(chunk.count)

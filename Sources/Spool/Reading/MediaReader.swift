@@ -359,7 +359,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     /// Where the reader reads next, if that is known without asking.
-    var position: Int64? {
+    package var position: Int64? {
         switch phase.withLock({ $0 }) {
         case .open(let open): open.position
         case .unopened(let offset): bounds(from: offset)?.start

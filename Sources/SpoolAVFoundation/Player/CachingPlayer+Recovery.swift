@@ -8,12 +8,13 @@ extension CachingPlayer {
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
         let isServed = (item.asset as? CachingURLAsset)?.server != nil
+        let isWaiting = isServed && queue.current.map { queue.cache.isPlayerWaiting(for: $0.source.url) } == true
         let action = recovery.look(
             ItemRecovery.Snapshot(
                 now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
-                waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !queue.cache.originLosses.isEmpty),
-                waitsForBytes: isServed && queue.cache.isPlayerWaiting, isPlain: isPlain || !canPlayPlainly))
+                waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !losses.isEmpty),
+                waitsForBytes: isWaiting, isPlain: isPlain || !canPlayPlainly))
         if recovery.waiting == .network, path == nil {
             path = NetworkPath { [weak self] in
                 Task { @MainActor in self?.networkReturned() }
@@ -31,8 +32,15 @@ extension CachingPlayer {
             renewItem()
         case .giveUp:
             isMeantToPlay = false
+            // Else what is listed next would begin by itself.
+            avPlayer.rate = 0
             forgetSeeks()
         }
+    }
+
+    /// How origins of the current media can't be had now.
+    private var losses: Set<OriginLoss> {
+        queue.current.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
 
     /// Whether it plays without the cache.
@@ -118,8 +126,7 @@ extension CachingPlayer {
         return switch item.status {
         case .readyToPlay: .ready
         // What a server was refused a player can't tell from media that it does not know.
-        case .failed
-        where (item.asset as? CachingURLAsset)?.server != nil && queue.cache.originLosses.contains(.unreachable):
+        case .failed where (item.asset as? CachingURLAsset)?.server != nil && losses.contains(.unreachable):
             .failed(.network)
         case .failed: .failed(Self.failure(item.error))
         default: .loading

@@ -18,7 +18,7 @@ extension CachingPlayer {
         public static let playing = Status(kind: .playing)
         /// It is to play, and waits for media.
         public static let buffering = Status(kind: .buffering)
-        /// It is to play, and goes on by itself as soon as the network is back.
+        /// It waits for the network, and goes on by itself as soon as that is back.
         public static let waitingForNetwork = Status(kind: .waitingForNetwork)
         /// Playing has failed, and is tried again in a moment.
         public static let retrying = Status(kind: .retrying)

@@ -149,13 +149,13 @@ extension CachingPlayer {
         if hasEnded { return .ended }
         let isReady = item.status == .readyToPlay && avPlayer.status != .failed
         if isReady, isMeantToPlay, avPlayer.timeControlStatus == .playing { return .playing }
+        if isReady, !isMeantToPlay { return .paused }
         switch recovery.waiting {
         case .network: return .waitingForNetwork
         case .retry: return .retrying
         case .nothing: break
         }
-        guard isReady else { return .loading }
-        return isMeantToPlay ? .buffering : .paused
+        return isReady ? .buffering : .loading
     }
 
     private func fractions(_ ranges: [NSValue], of duration: Double?) -> [ClosedRange<Double>] {

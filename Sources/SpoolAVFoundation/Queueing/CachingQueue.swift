@@ -212,7 +212,8 @@ public import Spool
     private func begin(_ id: PlayOrder.ID) {
         guard let entry = known[id] else { return }
         order.jump(to: id)
-        if slots.count > 1, slots[1].entry == id {
+        // A failed item that the player has thrown away is not the one that it stands at.
+        if slots.count > 1, slots[1].entry == id, player.currentItem === slots[0].item {
             player.advanceToNextItem()
             slots.removeFirst()
         } else {

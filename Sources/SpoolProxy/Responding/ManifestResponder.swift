@@ -155,6 +155,7 @@ struct ManifestResponder: Sendable {
                 variables.note(playlist, found: found)
                 holds.note(playlist, requested: call.url, found: found)
                 presentations.note(playlist, at: call.url, key, tag: tag, found: found)
+                noteNeeds(playlist, of: call, found: found)
             }
             return (text, playlist?.lifetime ?? .none)
         case .dash:
@@ -164,6 +165,15 @@ struct ManifestResponder: Sendable {
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             return (text, manifest.lifetime)
         }
+    }
+
+    /// Tells the cache which other origins a stream comes from.
+    private func noteNeeds(_ playlist: HLSPlaylist, of call: OriginCall, found: OriginURL) {
+        let named = try? playlist.references(at: found)  // What can't be asked for is needed by nobody.
+        var others: [OriginURL] = []
+        for url in [found] + (named ?? []) where !others.contains(where: url.isSameOrigin) { others.append(url) }
+        guard let url = call.url.url else { return }
+        cache.noteNeeds(others.compactMap(\.url), for: url)
     }
 
     /// Where a manifest was found, after redirects.

@@ -51,8 +51,9 @@ struct MediaResponder: Sendable {
                 }
                 // While players wait for bytes, what nobody waits for does.
                 let patience = priority == .preload ? Self.preloadPatience : hold
+                let isPatient = configuration.waitsForOrigin && patience == nil
                 (media, reader, opened) =
-                    configuration.waitsForOrigin && patience == nil
+                    isPatient
                     ? try await patiently(open)
                     : try await withinTime(open(), source, request, call, hold: patience)
                 known = media
@@ -62,7 +63,9 @@ struct MediaResponder: Sendable {
                     if opened.response.dropsCookies { passed.insert(call.url.description, at: date.second) }
                     return try await passing.respond(to: request, call, body: nil)
                 }
-                if let manifest = try await manifest(of: media, opened, for: request, call, hold: hold) {
+                if let manifest = try await manifest(
+                    of: media, opened, for: request, call, hold: hold, isPatient: isPatient)
+                {
                     reader.cancel()
                     return response(to: request, manifest, opened)
                 }
@@ -109,12 +112,16 @@ struct MediaResponder: Sendable {
 
     private func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall,
-        hold: Duration?
+        hold: Duration?, isPatient: Bool
     ) async throws -> ManifestResponder.Manifest? {
-        let looking = Task(executorPreference: media.readingExecutor) { [manifests] in
-            try await manifests.manifest(of: media, opened, for: request, call)
+        let look = { [manifests] in
+            Task(executorPreference: media.readingExecutor) {
+                try await manifests.manifest(of: media, opened, for: request, call)
+            }
         }
+        if isPatient { return try await patiently(look) }
         let limit = max(.seconds(10), hold ?? .zero)
+        let looking = look()
         guard let found = try await FirstResult.value(of: looking, within: limit, on: clock) else {
             looking.cancel()
             throw RequestFailure(504, "the manifest has not come within \(limit)", retryAfter: 1)
@@ -211,17 +218,17 @@ struct MediaResponder: Sendable {
         return (own, ownReader, try await ownReader.response())
     }
 
-    /// What is opened, however long it takes, and however often the origin can't be reached.
-    private func patiently(_ open: () -> Task<Opened, any Error>) async throws -> Opened {
+    /// What is brought, however long it takes, and however often the origin can't be reached.
+    private func patiently<Value: Sendable>(_ bring: () -> Task<Value, any Error>) async throws -> Value {
         let patience = OriginPatience(clock: clock)
         var count = OriginPatience.Count()
         while true {
-            let opening = open()
+            let bringing = bring()
             do {
                 return try await withTaskCancellationHandler {
-                    try await opening.value
+                    try await bringing.value
                 } onCancel: {
-                    opening.cancel()
+                    bringing.cancel()
                 }
             } catch let error as CacheError {
                 try await patience.wait(after: error, &count)

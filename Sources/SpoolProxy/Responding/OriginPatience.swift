@@ -1,15 +1,18 @@
 #if Proxy
 import Spool
 
-/// Waits for an origin that can't be reached, for a client that would not ask again.
+/// Waits for an origin that can't be reached, or is busy, for a client that would not ask again.
 struct OriginPatience: Sendable {
     let clock: any Clock<Duration>
     /// How long lies between two tries.
     private static let pause = Duration.seconds(1)
-    /// How long an origin may go on responding that it can't. One that is not reached is waited for as long as it takes.
+    /// How often an origin may respond that it has failed. One that is not reached, or says that it can't serve now, is
+    /// waited for as long as it takes.
     private static let refusals = 60
+    /// Statuses that tell of a moment (RFC 9110 §15.5.9, §15.6.3 to §15.6.5; RFC 8470 §5.2; RFC 6585 §4).
+    private static let momentary: Set<Int> = [408, 425, 429, 502, 503, 504]
 
-    /// How often an origin has responded that it can't.
+    /// How often an origin has responded that it has failed.
     struct Count {
         fileprivate var refusals = 0
     }
@@ -21,11 +24,23 @@ struct OriginPatience: Sendable {
         guard error.code == .originUnavailable, (error.underlying as? UpstreamError)?.isTransient ?? true else {
             throw error
         }
-        if let status = error.httpStatus {
+        if let status = error.httpStatus, !Self.momentary.contains(status) {
             count.refusals += 1
             guard ![501, 505].contains(status), count.refusals < Self.refusals else { throw error }
         }
         try await clock.sleep(for: Self.pause)
+    }
+
+    /// The same; false for a failure that is not waited for.
+    ///
+    /// - Throws: `CancellationError` when the client has gone.
+    func waits(after error: CacheError, _ count: inout Count) async throws -> Bool {
+        do {
+            try await wait(after: error, &count)
+            return true
+        } catch is CacheError {
+            return false
+        }
     }
 }
 #endif

@@ -52,13 +52,30 @@ struct PassingResponder: Sendable {
         asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
         asked.followsRedirects = !call.isReverse
         if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
-        do {
-            return try await cache.upstream.open(asked)
-        } catch let error as UpstreamError {
-            // One that closes the connection has responded in time, and not as it should.
-            let isLate = error.isTransient && error.code != .connectionLost
-            throw RequestFailure(
-                isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
+        return try await open(asked, isPatient: configuration.waitsForOrigin && body == nil)
+    }
+
+    /// - Parameter isPatient: Whether an origin that can't be had now is waited for.
+    private func open(_ request: UpstreamRequest, isPatient: Bool) async throws -> UpstreamResponse {
+        let patience = OriginPatience(clock: ContinuousClock())
+        var count = OriginPatience.Count()
+        while true {
+            do {
+                let response = try await cache.upstream.open(request)
+                let status = response.head.status.code
+                let isRefusal = [408, 425, 429, 500].contains(status) || status > 501 && status != 505
+                cache.note(isRefusal ? .refusing : nil, at: request.url)
+                let failure = CacheError(.originUnavailable, "the origin can't respond now", status: status)
+                guard isPatient, isRefusal, try await patience.waits(after: failure, &count) else { return response }
+            } catch let error as UpstreamError {
+                if error.isTransient { cache.note(.unreachable, at: request.url) }
+                let failure = CacheError(.originUnavailable, error.message, underlying: error)
+                if isPatient, try await patience.waits(after: failure, &count) { continue }
+                // One that closes the connection has responded in time, and not as it should.
+                let isLate = error.isTransient && error.code != .connectionLost
+                throw RequestFailure(
+                    isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
+            }
         }
     }
 

@@ -88,7 +88,12 @@ struct ResponseSender: Sendable {
 
         init(_ patience: OriginPatience?, _ reader: MediaReader) async throws {
             self.patience = patience
-            version = patience == nil ? nil : try await reader.response().version
+            guard patience != nil else {
+                version = nil
+                return
+            }
+            version = try await reader.response().version
+            position = reader.position
         }
 
         mutating func next(of reader: MediaReader, upTo size: Int64) async throws -> MediaChunk? {
@@ -99,10 +104,9 @@ struct ResponseSender: Sendable {
                     }
                     isToBeChecked = false
                     let chunk = try await reader.next(upTo: size)
-                    if let chunk { position = chunk.offset + Int64(chunk.count) }
+                    if let chunk { (position, count) = (chunk.offset + Int64(chunk.count), OriginPatience.Count()) }
                     return chunk
                 } catch let error as CacheError {
-                    // Before the first chunk nobody knows where it begins.
                     guard let patience, let position else { throw error }
                     try await patience.wait(after: error, &count)
                     reader.seek(to: position)

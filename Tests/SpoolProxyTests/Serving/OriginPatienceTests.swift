@@ -35,8 +35,13 @@ import Testing
         #expect(try await waits(after: error) == 200)
     }
 
-    @Test(arguments: [500, 502, 503, 504, 429])
-    func `One that responds that it can't is waited for for a minute`(status: Int) async throws {
+    @Test(arguments: [408, 425, 429, 502, 503, 504])
+    func `So is one that can't serve for the moment`(status: Int) async throws {
+        #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 200)
+    }
+
+    @Test(arguments: [500, 507, 599])
+    func `One that has failed is waited for for a minute`(status: Int) async throws {
         #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 59)
     }
 

@@ -195,10 +195,10 @@ struct FailingPlaceCases {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             let resource = try await media.opened()
-            resource.context.conductor.playbackWaits(true)
+            resource.context.conductor.playbackWaits(true, at: "http://a.example:80")
             let reader = media.openReader(at: 0, end: nil, priority: .preload, in: resource)
             #expect(resource.scheduler.look { $0.machine.transfers.isEmpty })
-            resource.context.conductor.playbackWaits(false)
+            resource.context.conductor.playbackWaits(false, at: "http://a.example:80")
             // Not before a second has passed in which nobody waits.
             #expect(resource.scheduler.look { $0.machine.transfers.isEmpty })
             try await stage.flowing {

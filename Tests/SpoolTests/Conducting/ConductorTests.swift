@@ -35,20 +35,38 @@ struct ConductorTests {
     @Test("An origin that can't be had is lost until it responds, or nobody has asked it for two minutes")
     func losses() throws {
         let conductor = conductor()
-        let origin = conductor.origin(of: try url("http://a.example/1"))
-        let other = conductor.origin(of: try url("http://b.example/1"))
-        #expect(conductor.losses == [])
+        let here = try url("http://a.example/1")
+        let origin = conductor.origin(of: here)
+        #expect(conductor.losses(for: here) == [])
         origin.lost(.unreachable, at: .zero)
-        other.lost(.refusing, at: .zero)
-        #expect(conductor.losses == [.unreachable, .refusing])
-        other.found()
-        #expect(conductor.losses == [.unreachable])
+        #expect(conductor.losses(for: here) == [.unreachable])
+        origin.found()
+        #expect(conductor.losses(for: here) == [])
         clock.advance(by: .seconds(100))
         origin.lost(.refusing, at: .seconds(100))
         clock.advance(by: .seconds(119))
-        #expect(conductor.losses == [.refusing])
+        #expect(conductor.losses(for: here) == [.refusing])
         clock.advance(by: .seconds(1))
-        #expect(conductor.losses == [])
+        #expect(conductor.losses(for: here) == [])
+    }
+
+    @Test("What is lost, and who waits, counts for what needs that origin, however far behind it, and for nothing else")
+    func needs() throws {
+        let conductor = conductor()
+        let (list, media, key) = (
+            try url("http://a.example/l"), try url("http://b.example/1"), try url("http://c.example")
+        )
+        conductor.needs([list, media], for: list)
+        conductor.needs([key, list], for: media)
+        conductor.origin(of: key).lost(.unreachable, at: .zero)
+        conductor.playbackWaits(true, at: Conductor.name(of: media))
+        for url in [list, media] {
+            #expect(conductor.losses(for: url) == [.unreachable] && conductor.isPlayerWaiting(for: url))
+        }
+        let other = try url("http://d.example")
+        #expect(conductor.losses(for: other) == [] && !conductor.isPlayerWaiting(for: other))
+        conductor.playbackWaits(false, at: Conductor.name(of: media))
+        #expect(!conductor.isPlayerWaiting(for: list))
     }
 
     @Test("Who preloads hears when a player begins to wait anywhere, and when none has waited for a second")
@@ -59,24 +77,24 @@ struct ConductorTests {
         var changes = stream.makeAsyncIterator()
         conductor.beginPreloading(holder) { heard.yield(conductor.holdsPreloads) }
         #expect(await changes.next() == false)
-        conductor.playbackWaits(true)
+        conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
-        conductor.playbackWaits(true)
-        conductor.playbackWaits(false)
-        conductor.playbackWaits(false)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        conductor.playbackWaits(false, at: "http://a.example:80")
+        conductor.playbackWaits(false, at: "http://a.example:80")
         try await clock.waitForSleepers(1)
         clock.advance(by: .milliseconds(900))
         #expect(conductor.holdsPreloads)
         // Another wait, and the second begins anew; no second timer does.
-        conductor.playbackWaits(true)
-        conductor.playbackWaits(false)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        conductor.playbackWaits(false, at: "http://a.example:80")
         clock.advance(by: .milliseconds(100))
         try await clock.waitForSleepers(1)
         #expect(conductor.holdsPreloads)
         clock.advance(by: .milliseconds(900))
         #expect(await changes.next() == false)
         #expect(!conductor.holdsPreloads)
-        conductor.playbackWaits(true)
+        conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(await changes.next() == true)
         conductor.endPreloading(holder)
         heard.finish()
@@ -86,8 +104,8 @@ struct ConductorTests {
     @Test("Who begins to preload when no player waits begins at once")
     func afterwards() {
         let conductor = conductor()
-        conductor.playbackWaits(true)
-        conductor.playbackWaits(false)
+        conductor.playbackWaits(true, at: "http://a.example:80")
+        conductor.playbackWaits(false, at: "http://a.example:80")
         #expect(!conductor.holdsPreloads)
     }
 
@@ -101,7 +119,7 @@ struct ConductorTests {
         }
         conductor.endPreloading(holders[3])
         heard.withLock { $0 = [] }
-        conductor.playbackWaits(true)
+        conductor.playbackWaits(true, at: "http://a.example:80")
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
 }
