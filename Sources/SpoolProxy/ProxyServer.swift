@@ -94,7 +94,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             manifests: ManifestResponder(
                 cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
                 offline: OfflineVariants(cache: cache, clock: clock), date: date,
-                maximumBitRate: configuration.maximumBitRate))
+                maximumBitRate: configuration.maximumBitRate, notesNeeds: configuration.startsWhenAsked))
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
         }

@@ -8,11 +8,11 @@ struct ItemRecoveryTests {
 
     private func at(
         _ seconds: Double, _ item: Snapshot.Item, time: Double = 7, delivered: Int64 = 1, plays: Bool = true,
-        waits: Bool = false, waitsForBytes: Bool = false, isPlain: Bool = false
+        waits: Bool = false, waitsForBytes: Bool = false, isLive: Bool = false, isPlain: Bool = false
     ) -> Snapshot {
         Snapshot(
             now: .seconds(seconds), item: item, isMeantToPlay: plays, time: time, delivered: delivered,
-            waitsForNetwork: waits, waitsForBytes: waitsForBytes, isPlain: isPlain)
+            waitsForNetwork: waits, waitsForBytes: waitsForBytes, isLive: isLive, isPlain: isPlain)
     }
 
     @Test("For want of the network a failed item is replaced at once, then ever later, and never given up")
@@ -124,6 +124,14 @@ struct ItemRecoveryTests {
         }
         for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
         #expect(recovery.look(at(309, .ready)) == .seekInPlace)
+    }
+
+    @Test("A live stream that brings nothing new is given a minute before a fresh item plays its last seconds again")
+    func live() {
+        var recovery = ItemRecovery()
+        var actions: [Double: ItemRecovery.Action] = [:]
+        for second in 0...60 { actions[Double(second)] = recovery.look(at(Double(second), .ready, isLive: true)) }
+        #expect(actions == [10: .seekInPlace, 60: .freshItem])
     }
 
     @Test("Nothing is done while bytes come, the network is waited for, or nobody wants it to play")

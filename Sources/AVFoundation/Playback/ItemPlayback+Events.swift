@@ -194,10 +194,11 @@ extension ItemPlayback {
             let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
             guard let type = stream.contentInformation?.contentType, indexed.contains(type) else { return false }
         } else {
-            // A playlist is an index, too; libavformat passes over the segments that it is refused. Where a discontinuity
-            // has begun the time anew, that proves nothing.
+            // libavformat passes over the segments that it is refused. What a playlist says of their durations may be off
+            // by half; where a discontinuity has begun the time anew, it proves nothing.
             guard !state.withLock({ $0.hasRestartedTime }), handle.text("file-format")?.contains("hls") == true
             else { return false }
+            return item.time < duration / 2
         }
         return item.time < duration - max(2, duration / 10)
     }

@@ -37,6 +37,8 @@ final class Conductor: Sendable {
 
     /// Origins kept in mind; when there are more, all are forgotten.
     private static let originLimit = 1024
+    /// The most origins that one is known to need.
+    private static let neededLimit = 64
     /// How long no player has to have waited before what is preloaded goes on.
     private static let quietTime = Duration.seconds(1)
     private let connectionsPerOrigin: Int
@@ -74,30 +76,33 @@ final class Conductor: Sendable {
     /// What is at a URL can't be played without what is at others.
     func needs(_ others: [URL], for url: URL) {
         let name = Self.name(of: url)
-        let needed = Set(others.map(Self.name)).subtracting([name])
-        guard !needed.isEmpty else { return }
         state.withLock { state in
-            if state.needed.count >= Self.originLimit { state.needed.removeAll() }
-            guard state.needed[name, default: []].count < Self.originLimit else { return }
-            state.needed[name, default: []].formUnion(needed)
+            var needed = state.needed[name] ?? []
+            for other in others.prefix(Self.neededLimit) where needed.count < Self.neededLimit {
+                let other = Self.name(of: other)
+                if other != name { needed.insert(other) }
+            }
+            guard !needed.isEmpty else { return }
+            if state.needed[name] == nil, state.needed.count >= Self.originLimit { state.needed.removeAll() }
+            state.needed[name] = needed
         }
     }
 
     /// What the last requests failed for to the origins that what is at a URL needs. One that nobody has asked for two minutes
-    /// does not count.
+    /// does not count, unless it asked to be left alone for longer.
     func losses(for url: URL) -> Set<OriginLoss> {
-        let since = clock.elapsed() - .seconds(120)
+        let now = clock.elapsed()
         let origins = state.withLock { state in
             state.names(neededBy: Self.name(of: url)).compactMap { state.origins[$0] }
         }
-        return Set(origins.compactMap { $0.loss(since: since) })
+        return Set(origins.compactMap { $0.loss(at: now) })
     }
 
     /// Whether a player waits for bytes of an origin that what is at a URL needs.
     func isPlayerWaiting(for url: URL) -> Bool {
         state.withLock { state in
             !state.waiting.isEmpty
-                && state.names(neededBy: Self.name(of: url)).contains { state.waiting[$0] != nil }
+                && state.names(neededBy: Self.name(of: url)).contains { state.waiting[$0, default: 0] > 0 }
         }
     }
 
@@ -110,7 +115,8 @@ final class Conductor: Sendable {
             let held = state.holdsPreloads
             state.waitingPlayers += isWaiting ? 1 : -1
             let count = state.waiting[origin, default: 0] + (isWaiting ? 1 : -1)
-            state.waiting[origin] = count > 0 ? count : nil
+            // Two of these may come the other way round: below 0 counts, too.
+            state.waiting[origin] = count == 0 ? nil : count
             var isToBeTimed = false
             // Where nobody preloads there is nothing to hold, and the next who does begins at once.
             if !isWaiting, state.waitingPlayers == 0, !state.preloading.isEmpty {

@@ -56,9 +56,12 @@ final class OriginState: Sendable {
     /// It has responded.
     func found() { state.withLock { $0.loss = nil } }
 
-    /// What the last request failed for, if that was after an elapsed time.
-    func loss(since time: Duration) -> OriginLoss? {
-        state.withLock { state in state.loss.flatMap { $0.at > time ? $0.kind : nil } }
+    /// What the last request failed for, at an elapsed time: nil two minutes after it, or after the time for which the
+    /// origin asked to be left alone.
+    func loss(at now: Duration) -> OriginLoss? {
+        state.withLock { state in
+            state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
+        }
     }
 
     /// The origin said that it is overloaded, or could not be reached: preloads leave it alone until `time`.

@@ -14,7 +14,8 @@ extension CachingPlayer {
                 now: elapsed(), item: state(of: item), isMeantToPlay: isMeantToPlay && !isHeldBySystem,
                 time: item.currentTime().seconds, delivered: progress?.delivered ?? 0,
                 waitsForNetwork: progress?.waitsForNetwork ?? (isServed && !losses.isEmpty),
-                waitsForBytes: isWaiting, isPlain: isPlain || !canPlayPlainly))
+                waitsForBytes: isWaiting, isLive: item.status == .readyToPlay && !item.duration.isNumeric,
+                isPlain: isPlain || !canPlayPlainly))
         if recovery.waiting == .network, path == nil {
             path = NetworkPath { [weak self] in
                 Task { @MainActor in self?.networkReturned() }

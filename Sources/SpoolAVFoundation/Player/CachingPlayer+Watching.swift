@@ -97,6 +97,7 @@ extension CachingPlayer {
         queue.catchUp()
         // Somebody may have sought back, or listed more, since it ended.
         guard let item = queue.item, ObjectIdentifier(item) == id, seeking.target == nil else { return }
+        if endedWithServer(item) { return renewItem() }
         guard queue.following == nil else {
             isMeantToPlay = true
             queue.playFollowing()
@@ -104,6 +105,14 @@ extension CachingPlayer {
         }
         (hasEnded, isMeantToPlay) = (true, false)
         look()
+    }
+
+    /// Whether a stream has ended before its time since its server was stopped: some players take that for the end.
+    private func endedWithServer(_ item: AVPlayerItem) -> Bool {
+        guard let server = (item.asset as? CachingURLAsset)?.server, server.state == .stopped else { return false }
+        let (time, duration) = (item.currentTime(), item.duration)
+        guard time.isNumeric, duration.isNumeric else { return false }
+        return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
     /// What others have done to the rate is what they want: a view's controls, a headset, the system.

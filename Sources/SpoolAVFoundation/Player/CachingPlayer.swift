@@ -14,7 +14,7 @@ public import Spool
 /// ```
 ///
 /// It goes by what `AVPlayer` says of itself, several times a second, and mends in silence: a stall is waited out and played on
-/// from at the former rate; an item that stands still for 10 s is sought to where it stands, and after 20 s replaced; one
+/// from at the former rate; an item that stands still for 10 s is sought to where it stands, and after 20 s (live: 60 s) replaced; one
 /// that has failed is replaced at once, then after 1, 2, 4 s and so on, up to 30 s, by one that stands where it stood. For want
 /// of the network that is tried for as long as it takes, and at once when the system says that the network is back. For other
 /// failures the origin's own URL is tried after four items, without the cache; if that fails too, ``status`` is

@@ -35,6 +35,8 @@ struct ItemRecovery: Hashable, Sendable {
         var waitsForNetwork: Bool
         /// What brings its bytes waits for an origin that responds.
         var waitsForBytes = false
+        /// Whether it has no end: then there may be nothing new, and a fresh item would play what was played.
+        var isLive = false
         /// Whether the item plays without the cache, or could not.
         var isPlain: Bool
     }
@@ -61,7 +63,9 @@ struct ItemRecovery: Hashable, Sendable {
 
     /// How long an item may stand still before each step, measured from when it last moved; and for how long bytes that come
     /// count as moving while its time stands.
-    static let patience = (seek: Duration.seconds(10), fresh: Duration.seconds(20), bytes: Duration.seconds(60))
+    static let patience = (
+        seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
+    )
     /// Fresh items for failures that are not the network's, before the origin's own URL is tried.
     static let freshItems = 4
     /// The longest wait between two items.
@@ -161,7 +165,7 @@ struct ItemRecovery: Hashable, Sendable {
         // Bytes are a reason to wait, but not for ever.
         if former != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
-        if rest >= Self.patience.fresh {
+        if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
             // It has not failed, so this never ends with an error.
             (last, soughtAt) = (nil, nil)
             failures = min(failures + 1, Self.freshItems + 1)

@@ -43,6 +43,17 @@ package struct HLSPlaylist: Hashable, Sendable {
     /// Whether it leaves out segments that an earlier one had (`EXT-X-SKIP`).
     package internal(set) var isDelta = false
 
+    /// Whatever it names: playlists, keys, initialization sections, segments; one may be there many times.
+    var uris: [String] {
+        var uris = variants.map(\.uri) + renditions.compactMap(\.uri) + iFrameStreams + sessionKeys.map(\.uri)
+        for segment in segments {
+            uris.append(segment.uri)
+            if let map = segment.map { uris.append(map.uri) }
+            for key in segment.keys { uris.append(key.uri) }
+        }
+        return uris
+    }
+
     /// For how long it may be kept at most.
     ///
     /// Live: half the target duration, after which a player that saw no change asks again (RFC 8216 §6.3.4). With low

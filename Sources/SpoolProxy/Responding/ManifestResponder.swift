@@ -28,6 +28,8 @@ struct ManifestResponder: Sendable {
     let variables = MasterVariables()
     /// See ``ProxyConfiguration/maximumBitRate``.
     let maximumBitRate: Int64?
+    /// Whether somebody asks which origins a stream comes from.
+    let notesNeeds: Bool
 
     /// The manifest that a media file is; nil if it is none.
     ///
@@ -167,13 +169,18 @@ struct ManifestResponder: Sendable {
         }
     }
 
-    /// Tells the cache which other origins a stream comes from.
+    /// Tells the cache which other origins a stream comes from, live or not.
     private func noteNeeds(_ playlist: HLSPlaylist, of call: OriginCall, found: OriginURL) {
-        let named = try? playlist.references(at: found)  // What can't be asked for is needed by nobody.
-        var others: [OriginURL] = []
-        for url in [found] + (named ?? []) where !others.contains(where: url.isSameOrigin) { others.append(url) }
-        guard let url = call.url.url else { return }
-        cache.noteNeeds(others.compactMap(\.url), for: url)
+        guard notesNeeds, let url = call.url.url else { return }
+        var others = [found.url].compactMap(\.self)
+        var seen: Set<Substring> = []
+        for uri in playlist.uris {
+            // What is relative comes from the playlist's own origin.
+            guard seen.count < 64, uri.prefix(8).contains("://") else { continue }
+            let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
+            if seen.insert(authority).inserted, let other = URL(string: String(authority)) { others.append(other) }
+        }
+        cache.noteNeeds(others, for: url)
     }
 
     /// Where a manifest was found, after redirects.

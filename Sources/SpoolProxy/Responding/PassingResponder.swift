@@ -30,6 +30,7 @@ struct PassingResponder: Sendable {
     ) async throws -> UpstreamResponse {
         let source = call.presentation == nil ? nil : try call.source
         let first = try await source?.resolved()
+        if let first, let asked = call.url.url { cache.noteNeeds([first.url], for: asked) }
         let response = try await send(
             request, call, to: first?.url ?? call.foundationURL, first?.headerFields ?? call.fields, body)
         guard [401, 403].contains(response.head.status.code), let source, source.isResolved, body == nil else {
@@ -66,7 +67,12 @@ struct PassingResponder: Sendable {
                 let isRefusal = [408, 425, 429, 500].contains(status) || status > 501 && status != 505
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
                 let failure = CacheError(.originUnavailable, "the origin can't respond now", status: status)
-                guard isPatient, isRefusal, try await patience.waits(after: failure, &count) else { return response }
+                let after = response.head.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
+                let now = Int64(Date().timeIntervalSince1970)
+                let pause = after?.delay(now: now) ?? .zero
+                guard isPatient, isRefusal, try await patience.waits(after: failure, &count, pause: pause) else {
+                    return response
+                }
             } catch let error as UpstreamError {
                 if error.isTransient { cache.note(.unreachable, at: request.url) }
                 let failure = CacheError(.originUnavailable, error.message, underlying: error)

@@ -92,13 +92,8 @@ extension HLSPlaylist {
     /// What belongs to it: of a master playlist the other playlists, of one of segments these and what they need; nothing
     /// where it has no end.
     fileprivate func parts(at url: OriginURL) throws(ManifestError) -> [OriginURL] {
-        kind == .media && (!isEnded || isDelta) ? [] : try references(at: url)
-    }
-
-    /// What it names: of a master playlist the other playlists, of one of segments these and what they need.
-    func references(at url: OriginURL) throws(ManifestError) -> [OriginURL] {
         switch kind {
-        case .media: return try downloads(at: url).map(\.url)
+        case .media: return isEnded && !isDelta ? try downloads(at: url).map(\.url) : []
         case .master:
             let rewriter = ReferenceRewriter(finalURL: url) { $0.description }
             let keys = try downloads(at: url).map(\.url)

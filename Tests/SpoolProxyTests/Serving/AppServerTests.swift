@@ -166,6 +166,38 @@ import Testing
         }
     }
 
+    @Test func `What origins a live stream comes from is known: their loss is the stream's, and another's is not`()
+        async throws
+    {
+        let (media, key) = ("http://media.example", "https://key.example:8443")
+        let list = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-KEY:METHOD=AES-128,URI="\(key)/1"
+            #EXTINF:2,
+            \(media)/1.ts
+            #EXTINF:2,
+            2.ts
+
+            """
+        try await OriginServer.run(["/l.m3u8": Self.list(list)]) { origin in
+            try await Self.withServer { server, cache in
+                let source = MediaSource(url: origin.url("/l.m3u8"))
+                let url = try #require(server.url(for: source))
+                #expect(try await server.get(url.path).status == 200)
+                let (mediaURL, keyURL) = (try #require(URL(string: media)), try #require(URL(string: key)))
+                for other in [mediaURL, keyURL] {
+                    cache.note(.unreachable, at: other)
+                    #expect(cache.originLosses(for: source.url) == [.unreachable])
+                    cache.note(nil, at: other)
+                    #expect(cache.originLosses(for: source.url) == [])
+                }
+                cache.note(.unreachable, at: try #require(URL(string: "http://other.example")))
+                #expect(cache.originLosses(for: source.url) == [])
+            }
+        }
+    }
+
     @Test(arguments: ["bytes=200000-200999", "bytes=-1000"])
     func `A part whose head is stored waits for an origin that is gone before its first byte`(
         range: String

@@ -46,6 +46,9 @@ struct ConductorTests {
         origin.lost(.refusing, at: .seconds(100))
         clock.advance(by: .seconds(119))
         #expect(conductor.losses(for: here) == [.refusing])
+        origin.rest(until: .seconds(300))
+        clock.advance(by: .seconds(80))
+        #expect(conductor.losses(for: here) == [.refusing], "it asked to be left alone for so long")
         clock.advance(by: .seconds(1))
         #expect(conductor.losses(for: here) == [])
     }
@@ -66,6 +69,10 @@ struct ConductorTests {
         let other = try url("http://d.example")
         #expect(conductor.losses(for: other) == [] && !conductor.isPlayerWaiting(for: other))
         conductor.playbackWaits(false, at: Conductor.name(of: media))
+        #expect(!conductor.isPlayerWaiting(for: list))
+        // Told the other way round, as from two threads.
+        conductor.playbackWaits(false, at: Conductor.name(of: media))
+        conductor.playbackWaits(true, at: Conductor.name(of: media))
         #expect(!conductor.isPlayerWaiting(for: list))
     }
 
