@@ -18,11 +18,12 @@ struct CachingPlayerTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// A minute of music behind a line, and a player that is some times as fast.
+    /// A minute of music behind a line, under each of some names, and a player that is some times as fast.
     private func stage(
-        speed: Double = 50, pattern: Pattern = .friendly
+        _ names: [String] = ["song.mp3"], speed: Double = 50, pattern: Pattern = .friendly
     ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
-        let upstream = MemoryUpstream(["/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60))])
+        let song = MemoryUpstream.File(try await SampleMedia.mp3.bytes(seconds: 60))
+        let upstream = MemoryUpstream(Dictionary(uniqueKeysWithValues: names.map { ("/" + $0, song) }))
         let line = CutLine(upstream)
         let cache = try await folder.cache(line) { configuration in
             cuttingAtOnce(&configuration)
@@ -40,6 +41,14 @@ struct CachingPlayerTests {
             return AVPlayerItem(asset: asset)
         }
         return (line, upstream, cache, player)
+    }
+
+    /// The same, played to its end.
+    private func stageAtEnd() async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
+        let stage = try await stage()
+        stage.3.play(address())
+        await observed { stage.3.status == .ended }
+        return stage
     }
 
     /// Plays at 1.5 times its speed until all that the origin lets go has come.
@@ -278,19 +287,10 @@ struct CachingPlayerTests {
         "I4: what follows an entry whose failed item the player has thrown away plays when it is asked for",
         arguments: [true, false])
     func afterThrownAway(isNext: Bool) async throws {
-        let song = MemoryUpstream.File(try await SampleMedia.mp3.bytes(seconds: 60))
-        let upstream = MemoryUpstream(["/song.mp3": song, "/b.mp3": song, "/c.mp3": song])
-        let line = CutLine(upstream)
-        let cache = try await folder.cache(line) { configuration in
-            cuttingAtOnce(&configuration)
-            configuration.readAhead.largestRequest = 64 << 10
-            configuration.readAhead.window = 64 << 10
-        }
-        let avPlayer = AVQueuePlayer()
-        avPlayer.headless = AVPlayer.HeadlessMode(speed: 50)
-        let player = CachingPlayer(in: cache, avPlayer: avPlayer)
+        let names = ["song.mp3", "b.mp3", "c.mp3"]
+        let (line, upstream, cache, player) = try await stage(names)
         upstream.hold(from: 800_000)
-        player.load(["song.mp3", "b.mp3", "c.mp3"].map { MediaSource(url: address($0)) })
+        player.load(names.map { MediaSource(url: address($0)) })
         let entries = player.queue.entries
         player.play()
         await observed { player.status == .playing && player.time > 5 }
@@ -299,9 +299,9 @@ struct CachingPlayerTests {
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
         line.refusals = 0
-        avPlayer.advanceToNextItem()
+        player.avPlayer.advanceToNextItem()
         if isNext { player.queue.next() } else { player.queue.remove([entries[0].id]) }
-        #expect(player.queue.current?.id == entries[1].id && avPlayer.currentItem === player.queue.item)
+        #expect(player.queue.current?.id == entries[1].id && player.avPlayer.currentItem === player.queue.item)
         await observed { player.queue.current?.id == entries[2].id && player.status == .playing }
         player.load([])
         await cache.close()
@@ -395,9 +395,7 @@ struct CachingPlayerTests {
 
     @Test("I4: after the end comes what was listed meanwhile; without that, the beginning, or where one seeks to")
     func afterTheEnd() async throws {
-        let (_, _, cache, player) = try await stage()
-        player.play(address())
-        await observed { player.status == .ended }
+        let (_, _, cache, player) = try await stageAtEnd()
         player.play()
         #expect(await player.seek(to: 50))
         #expect(player.time > 49)
@@ -431,9 +429,7 @@ struct CachingPlayerTests {
 
     @Test("I4: played again after the end, it plays where it is to be by then: on another device, or here")
     func externalAfterTheEnd() async throws {
-        let (_, upstream, cache, player) = try await stage()
-        player.play(address())
-        await observed { player.status == .ended }
+        let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem
         player.externalPlayback(true)
         #expect(player.avPlayer.currentItem === item && player.status == .ended, "nothing plays by itself")

@@ -18,12 +18,6 @@ struct StreamFormTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    private func player(_ cache: MediaCache, _ server: ProxyServer) -> CachingPlayer {
-        let avPlayer = AVQueuePlayer()
-        avPlayer.headless = AVPlayer.HeadlessMode(speed: nil)
-        return CachingPlayer(in: cache, server: server, avPlayer: avPlayer)
-    }
-
     @Test(
         "Z16: each form of HLS plays twice by the line that plays a file, each byte once, then without its origin",
         arguments: HLSSample.Form.allCases)
@@ -79,42 +73,41 @@ struct StreamFormTests {
     }
 
     /// The playlist of a live stream, from its first segment to the last before `end`.
-    private static func live(_ whole: String, upTo end: Int) -> Data {
+    private static func live(_ whole: String, upTo end: Int) -> OriginResource {
         let lines = whole.split(separator: "\n").filter {
             !$0.hasPrefix("#EXT-X-PLAYLIST-TYPE") && $0 != "#EXT-X-ENDLIST"
         }
         let head = lines.prefix { !$0.hasPrefix("#EXTINF") }
         let segments = lines.dropFirst(head.count).prefix(2 * end)
         let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
-        return Data(((head + segments + tail).joined(separator: "\n") + "\n").utf8)
+        let text = (head + segments + tail).joined(separator: "\n") + "\n"
+        return OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+    }
+
+    /// A live stream of which the first half is there.
+    private func liveStage() async throws -> (StreamStage, String) {
+        var whole = ""
+        let stage = try await StreamStage(in: folder) { sample, resources in
+            whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
+            resources["/media.m3u8"] = Self.live(whole, upTo: 3)
+        }
+        return (stage, whole)
     }
 
     @Test("Z16: a live stream plays on while it grows; its playlist is asked for anew, its segments once")
     func live() async throws {
-        let sample = try await HLSSample(.ts)
-        let whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
-        var resources = try sample.resources()
-        let type = "application/vnd.apple.mpegurl"
-        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 3)), contentType: type)
-        let origin = try await OriginServer.start(resources)
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
+        let (stage, whole) = try await liveStage()
+        let (player, origin) = (stage.player, stage.origin)
+        player.play(stage.url)
         await observed { player.status == .playing }
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
-            origin.set("/media.m3u8", OriginResource(.data(Self.live(whole, upTo: end)), contentType: type))
+            origin.set("/media.m3u8", Self.live(whole, upTo: end))
             try await origin.log.until { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil)
-        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
-            #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(path)")
-        }
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        await stage.expectPlayed()
+        stage.expectOnce()
+        await stage.close()
     }
 
     @Test(
@@ -123,19 +116,14 @@ struct StreamFormTests {
             OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000), .cut(after: 0), .reset(after: 0),
         ])
     func outage(fault: OriginBehaviour) async throws {
-        let sample = try await HLSSample(.ts)
-        let resources = try sample.resources()
-        let origin = try await OriginServer.start(resources)
-        let late = resources.keys.filter { ["/media3.ts", "/media4.ts", "/media5.ts"].contains($0) }
-        #expect(late.count == 3)
-        for path in late { origin.update(path) { $0.rules = [.always(fault)] } }
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
+        let stage = try await StreamStage(in: folder)
+        let player = stage.player
+        let late = ["/media3.ts", "/media4.ts", "/media5.ts"]
+        stage.fail(late, fault)
         player.rate = 1.25
-        player.play(origin.url("/media.m3u8"))
+        player.play(stage.url)
         if case .cut = fault {
-            try await origin.log.until { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
+            try await stage.origin.log.until { exchanges in exchanges.count { $0.path == "/media3.ts" } > 2 }
         } else {
             await observed { player.status == .waitingForNetwork }
             #expect(player.time > 4.5, "what was there has played")
@@ -144,157 +132,99 @@ struct StreamFormTests {
             player.play()
         }
         #expect(player.isMeantToPlay && player.time < 6.5 && player.rate == 1.25)
-        for path in late { origin.update(path) { $0.rules = [] } }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11 && player.rate == 1.25)
-        let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: origin.url("/media.m3u8")), in: cache)
-        #expect(stored.first?.isComplete == true, "no segment was left out")
-        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
-            let sent = origin.log.exchanges(path).filter { ($0.status ?? 0) < 300 }.reduce(0) { $0 + $1.bytesSent }
-            #expect(sent == origin.log.distinctBytesSent(path), "\(path)")
-        }
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        stage.fail(late, nil)
+        await stage.expectPlayed()
+        #expect(player.rate == 1.25)
+        try await stage.expectComplete()
+        stage.expectOnce()
+        await stage.close()
     }
 
     @Test("N5: a stream that is one file, whose head is stored, waits in front of each part that is not")
     func outageOfParts() async throws {
-        let sample = try await HLSSample(.byteRanges)
-        let origin = try await OriginServer.start(try sample.resources())
-        origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .waitingForNetwork }
-        #expect(player.isMeantToPlay && player.time < 11)
-        origin.update("/media.m4s") { $0.rules = [] }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
-        let sent = origin.log.exchanges("/media.m4s").filter { $0.status == 206 }.reduce(0) { $0 + $1.bytesSent }
-        #expect(sent == origin.log.distinctBytesSent("/media.m4s"))
-        let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: origin.url("/media.m3u8")), in: cache)
-        #expect(stored.first?.isComplete == true, "no part was left out")
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        let stage = try await StreamStage(.byteRanges, in: folder)
+        stage.origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .waitingForNetwork }
+        #expect(stage.player.isMeantToPlay && stage.player.time < 11)
+        stage.fail(["/media.m4s"], nil)
+        await stage.expectPlayed()
+        stage.expectOnce()
+        try await stage.expectComplete()
+        await stage.close()
     }
 
     @Test(
         "N5: a stream whose origin is gone when it begins waits for it, by itself, and never plays past the cache",
         arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 50)])
     func outageAtStart(fault: OriginBehaviour) async throws {
-        let sample = try await HLSSample(.ts)
-        let origin = try await OriginServer.start(try sample.resources())
-        origin.update("/media.m3u8") { $0.rules = [.always(fault)] }
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .waitingForNetwork }
-        #expect(player.isMeantToPlay)
-        try await origin.log.until { exchanges in exchanges.count > 3 }
-        origin.update("/media.m3u8") { $0.rules = [] }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
-        #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
-        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") {
-            #expect(origin.log.bytesSent(path) == origin.log.distinctBytesSent(path), "\(path)")
-        }
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        let stage = try await StreamStage(in: folder)
+        stage.fail(["/media.m3u8"], fault)
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .waitingForNetwork }
+        #expect(stage.player.isMeantToPlay)
+        try await stage.origin.log.until { exchanges in exchanges.count > 3 }
+        stage.fail(["/media.m3u8"], nil)
+        await stage.expectPlayed()
+        stage.expectServed()
+        stage.expectOnce()
+        await stage.close()
     }
 
     @Test("N5: an encrypted stream whose key can't be had waits for it, and does not play past the cache")
     func outageOfKey() async throws {
-        let sample = try await HLSSample(.encrypted)
-        let origin = try await OriginServer.start(try sample.resources())
-        origin.update("/key") { $0.rules = [.always(.reset(after: nil))] }
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .waitingForNetwork }
-        try await origin.log.until { exchanges in exchanges.count { $0.path == "/key" } > 3 }
-        origin.update("/key") { $0.rules = [] }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
-        #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        let stage = try await StreamStage(.encrypted, in: folder)
+        stage.fail(["/key"], .reset(after: nil))
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .waitingForNetwork }
+        try await stage.origin.log.until { exchanges in exchanges.count { $0.path == "/key" } > 3 }
+        stage.fail(["/key"], nil)
+        await stage.expectPlayed()
+        stage.expectServed()
+        await stage.close()
     }
 
     @Test("N5: a stream of which the most is missing for good is told to have failed, not to have ended")
     func missingSegments() async throws {
-        let sample = try await HLSSample(.ts)
-        let origin = try await OriginServer.start(try sample.resources())
-        for name in ["2", "3", "4", "5"] { origin.update("/media\(name).ts") { $0.rules = [.always(.status(404))] } }
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .failed && player.error != nil && player.time < 6)
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        let stage = try await StreamStage(in: folder)
+        stage.fail((2...5).map { "/media\($0).ts" }, .status(404))
+        stage.player.play(stage.url)
+        await stage.isOver()
+        #expect(stage.player.status == .failed && stage.player.error != nil && stage.player.time < 6)
+        await stage.close()
     }
 
     @Test("N5: a stream whose server is stopped in mid-play goes on without it")
     func stoppedServer() async throws {
-        let sample = try await HLSSample(.ts)
-        let origin = try await OriginServer.start(try sample.resources())
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.avPlayer.headless = AVPlayer.HeadlessMode(speed: 1)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .playing && player.time > 1 }
-        await server.stop()
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
-        await cache.close()
-        await origin.stop()
+        let stage = try await StreamStage(in: folder, speed: 1)
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .playing && stage.player.time > 1 }
+        await stage.server.stop()
+        await stage.expectPlayed()
+        await stage.close()
     }
 
     @Test(
         "N5: a live stream whose origin is gone for a while plays on when it is back",
         arguments: [OriginBehaviour.reset(after: nil), .cut(after: 50)])
     func liveOutage(fault: OriginBehaviour) async throws {
-        let sample = try await HLSSample(.ts)
-        let whole = try String(contentsOf: sample.file("media.m3u8"), encoding: .utf8)
-        var resources = try sample.resources()
-        let type = "application/vnd.apple.mpegurl"
-        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 3)), contentType: type)
-        let origin = try await OriginServer.start(resources)
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.play(origin.url("/media.m3u8"))
-        await observed { player.status == .playing }
-        for path in resources.keys { origin.update(path) { $0.rules = [.always(fault)] } }
-        await observed { player.status == .waitingForNetwork }
-        resources["/media.m3u8"] = OriginResource(.data(Self.live(whole, upTo: 6)), contentType: type)
-        for (path, resource) in resources { origin.set(path, resource) }
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        let (stage, whole) = try await liveStage()
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .playing }
+        let paths = try stage.sample.resources().keys
+        stage.fail(paths, fault)
+        await observed { stage.player.status == .waitingForNetwork }
+        stage.fail(paths, nil)
+        stage.origin.set("/media.m3u8", Self.live(whole, upTo: 6))
+        await stage.expectPlayed()
+        await stage.close()
     }
 
     @Test("I4: a stream's port that was taken away while the app was away: the item is made anew where it stood")
     func lostPort() async throws {
-        let sample = try await HLSSample(.ts)
-        let origin = try await OriginServer.start(try sample.resources())
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
-        player.avPlayer.headless = AVPlayer.HeadlessMode(speed: 1)
-        player.play(origin.url("/media.m3u8"))
+        let stage = try await StreamStage(in: folder, speed: 1)
+        let (player, server) = (stage.player, stage.server)
+        player.play(stage.url)
         await observed { player.status == .playing && player.time > 1 }
         player.pause()
         NotificationCenter.default.post(name: CachingPlayer.backgroundNotification, object: nil)
@@ -303,7 +233,7 @@ struct StreamFormTests {
         #expect(ListeningSockets.takeAway(port: port) == 1)
         var configuration = ProxyConfiguration()
         configuration.port = port
-        let thief = try ProxyServer(cache: cache, configuration: configuration)
+        let thief = try ProxyServer(cache: stage.cache, configuration: configuration)
         try await thief.start()
         _ = await Listening.first(of: [AVPlayer.currentItemDidChangeNotification], player.avPlayer) {
             NotificationCenter.default.post(name: CachingPlayer.foregroundNotification, object: nil)
@@ -313,12 +243,10 @@ struct StreamFormTests {
         #expect(server.port != port && player.status != .failed)
         let stopped = player.time
         player.play()
-        await observed { player.status == .ended || player.status == .failed }
+        await stage.isOver()
         #expect(player.status == .ended && stopped > 0.9)
         await thief.stop()
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        await stage.close()
     }
 
     @Test("N5: why something plays without the cache is an event")
@@ -342,24 +270,19 @@ struct StreamFormTests {
 
     @Test("Z14: the next entry of a queue is brought beforehand where it is a stream, too")
     func preloaded() async throws {
-        let sample = try await HLSSample(.ts)
-        let origin = try await OriginServer.start(try sample.resources())
-        let cache = try await folder.cache(HTTPUpstream.standard())
-        let server = ProxyServer.inApp(cache)
-        let player = player(cache, server)
+        let stage = try await StreamStage(in: folder)
+        let (player, origin) = (stage.player, stage.origin)
         player.queue.nextAmount = .seconds(3)
         let song = try await SampleMedia.mp3.file(seconds: 12)
         origin.set("/song.mp3", OriginResource(.file(song), contentType: "audio/mpeg"))
-        player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: origin.url("/media.m3u8"))])
+        player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: stage.url)])
         // Nothing plays yet: what comes is a preload.
         try await origin.log.until { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
         #expect(origin.log.exchanges("/media3.ts").isEmpty)
         player.play()
-        await observed { player.status == .ended || player.status == .failed }
-        #expect(player.status == .ended && player.queue.current?.source.url == origin.url("/media.m3u8"))
-        await server.stop()
-        await cache.close()
-        await origin.stop()
+        await stage.isOver()
+        #expect(player.status == .ended && player.queue.current?.source.url == stage.url)
+        await stage.close()
     }
 }
 #endif

@@ -1,0 +1,80 @@
+#if os(Linux)
+import AVFoundation
+import Foundation
+import Spool
+import SpoolAVFoundation
+import SpoolHTTP
+import SpoolProxy
+import SpoolTesting
+import Testing
+
+/// A stream at an origin that can fail, and a player that plays it through a server which nobody starts.
+@MainActor struct StreamStage {
+    let sample: HLSSample
+    let origin: OriginServer
+    let cache: MediaCache
+    let server: ProxyServer
+    let player: CachingPlayer
+
+    /// - Parameters:
+    ///   - speed: nil plays as fast as decoding goes.
+    ///   - change: Changes what the origin has.
+    init(
+        _ form: HLSSample.Form = .ts, in folder: ScratchFolder, speed: Double? = nil,
+        change: (HLSSample, inout [String: OriginResource]) throws -> Void = { _, _ in }
+    ) async throws {
+        sample = try await HLSSample(form)
+        var resources = try sample.resources()
+        try change(sample, &resources)
+        origin = try await OriginServer.start(resources)
+        cache = try await folder.cache(HTTPUpstream.standard())
+        server = ProxyServer.inApp(cache)
+        let avPlayer = AVQueuePlayer()
+        avPlayer.headless = AVPlayer.HeadlessMode(speed: speed)
+        player = CachingPlayer(in: cache, server: server, avPlayer: avPlayer)
+    }
+
+    /// The playlist.
+    var url: URL { origin.url("/media.m3u8") }
+
+    /// From now on, requests for these paths go wrong; with nil, none does any more.
+    func fail(_ paths: some Sequence<String>, _ fault: OriginBehaviour?) {
+        for path in paths { origin.update(path) { $0.rules = fault.map { [.always($0)] } ?? [] } }
+    }
+
+    /// Waits until it has played to its end, or can't be played.
+    func isOver() async { await observed { player.status == .ended || player.status == .failed } }
+
+    /// It has played to its end, as if nothing had been.
+    func expectPlayed() async {
+        await isOver()
+        #expect(player.status == .ended && player.error == nil && player.time > 11)
+    }
+
+    /// No segment was sent twice.
+    func expectOnce() {
+        for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") || path.hasSuffix(".m4s") {
+            let sent = origin.log.exchanges(path).filter { ($0.status ?? 0) < 300 }.reduce(0) { $0 + $1.bytesSent }
+            #expect(sent == origin.log.distinctBytesSent(path), "\(path)")
+        }
+    }
+
+    /// No segment was left out.
+    func expectComplete() async throws {
+        let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: url), in: cache)
+        #expect(stored.first?.isComplete == true)
+    }
+
+    /// The item plays through the server.
+    func expectServed() {
+        #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
+    }
+
+    /// Ends all of it.
+    func close() async {
+        await server.stop()
+        await cache.close()
+        await origin.stop()
+    }
+}
+#endif
