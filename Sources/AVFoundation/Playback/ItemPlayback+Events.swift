@@ -190,16 +190,14 @@ extension ItemPlayback {
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
         if stream?.endsEarly == true { return true }
         guard let duration = item.duration else { return false }
-        if let stream {
-            let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
-            guard let type = stream.contentInformation?.contentType, indexed.contains(type) else { return false }
-        } else {
+        guard let stream else {
             // libavformat passes over the segments that it is refused. What a playlist says of their durations may be off
             // by half; where a discontinuity has begun the time anew, it proves nothing.
-            guard !state.withLock({ $0.hasRestartedTime }), handle.text("file-format")?.contains("hls") == true
-            else { return false }
-            return item.time < duration / 2
+            let isPlaylist = handle.text("file-format")?.contains("hls") == true
+            return isPlaylist && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
+        let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
+        guard let type = stream.contentInformation?.contentType, indexed.contains(type) else { return false }
         return item.time < duration - max(2, duration / 10)
     }
 

@@ -37,8 +37,7 @@ extension PartialResponse {
             case 416: return try head.evaluateUnsatisfiable(stored: stored)
             case 401, 403, 407, 410:
                 return head.refuse(.credentials, "the origin denies access or says the URL is gone")
-            // 501 and 505 say that it never will (RFC 9110 §15.6.2, §15.6.6).
-            case 408, 425, 429, 500, 502...504, 506...599:
+            case let status where StatusRules.isRefusalForNow(status):
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
                 return head.refuse(.retry(after: after), "the origin can't respond now")
             default:

@@ -14,7 +14,6 @@ final class Conductor: Sendable {
         var needed: [String: Set<String>] = [:]
         /// How many resources of an origin have players that wait.
         var waiting: [String: Int] = [:]
-        var waitingPlayers = 0
         /// Until when, by the clock, preloads are held though no player waits.
         var quietAt: Duration?
         /// Whether something waits for that.
@@ -22,6 +21,7 @@ final class Conductor: Sendable {
         /// Who preloads, and is told when to yield, in the order in which they began.
         var preloading: [(holder: ObjectIdentifier, tell: @Sendable () -> Void)] = []
 
+        var waitingPlayers: Int { waiting.values.reduce(0, +) }
         var holdsPreloads: Bool { waitingPlayers > 0 || quietAt != nil }
 
         /// An origin, those that it needs, and so on.
@@ -113,7 +113,6 @@ final class Conductor: Sendable {
     func playbackWaits(_ isWaiting: Bool, at origin: String) {
         let (told, isToBeTimed) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
             let held = state.holdsPreloads
-            state.waitingPlayers += isWaiting ? 1 : -1
             let count = state.waiting[origin, default: 0] + (isWaiting ? 1 : -1)
             // Two of these may come the other way round: below 0 counts, too.
             state.waiting[origin] = count == 0 ? nil : count

@@ -7,7 +7,7 @@ extension CachingPlayer {
     /// Does for the item what its recovery says.
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
-        let isServed = (item.asset as? CachingURLAsset)?.server != nil
+        let isServed = item.mediaServer != nil
         let isWaiting = isServed && queue.current.map { queue.cache.isPlayerWaiting(for: $0.source.url) } == true
         let action = recovery.look(
             ItemRecovery.Snapshot(
@@ -127,7 +127,7 @@ extension CachingPlayer {
         return switch item.status {
         case .readyToPlay: .ready
         // What a server was refused a player can't tell from media that it does not know.
-        case .failed where (item.asset as? CachingURLAsset)?.server != nil && losses.contains(.unreachable):
+        case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
         case .failed: .failed(Self.failure(item.error))
         default: .loading

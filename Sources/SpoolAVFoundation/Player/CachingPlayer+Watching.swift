@@ -109,7 +109,7 @@ extension CachingPlayer {
 
     /// Whether a stream has ended before its time since its server was stopped: some players take that for the end.
     private func endedWithServer(_ item: AVPlayerItem) -> Bool {
-        guard let server = (item.asset as? CachingURLAsset)?.server, server.state == .stopped else { return false }
+        guard item.mediaServer?.state == .stopped else { return false }
         let (time, duration) = (item.currentTime(), item.duration)
         guard time.isNumeric, duration.isNumeric else { return false }
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)

@@ -30,6 +30,9 @@ extension AVPlayerItem {
         self.init(asset: CachingURLAsset(caching: source, in: cache, server: server))
     }
 
+    /// What the item plays through, if that is a server.
+    var mediaServer: (any MediaServer)? { (asset as? CachingURLAsset)?.server }
+
     /// The item's asset, if it plays through a cache by a resource loader; not if by a ``Spool/MediaServer``.
     public var cachingAsset: CachingURLAsset? {
         guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }

@@ -174,10 +174,10 @@ struct ManifestResponder: Sendable {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)
         var seen: Set<Substring> = []
-        for uri in playlist.uris {
-            // What is relative comes from the playlist's own origin.
-            guard seen.count < 64, uri.prefix(8).contains("://") else { continue }
+        // What is relative comes from the playlist's own origin.
+        for uri in playlist.uris where uri.prefix(8).contains("://") {
             let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
+            if seen.count == 64 { break }  // More are not kept in mind.
             if seen.insert(authority).inserted, let other = URL(string: String(authority)) { others.append(other) }
         }
         cache.noteNeeds(others, for: url)

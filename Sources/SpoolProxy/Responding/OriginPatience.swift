@@ -1,4 +1,7 @@
 #if Proxy
+import Foundation
+import HTTPRanges
+import HTTPTypes
 import Spool
 
 /// Waits for an origin that can't be reached, or is busy, for a client that would not ask again.
@@ -19,30 +22,38 @@ struct OriginPatience: Sendable {
 
     /// Waits a little after a failure that time may cure.
     ///
-    /// - Parameter pause: How long the origin asked for, at least; no more than a minute.
     /// - Throws: The failure, if it is none of these; `CancellationError` when the client has gone.
-    func wait(after error: CacheError, _ count: inout Count, pause: Duration = .zero) async throws {
-        guard error.code == .originUnavailable, (error.underlying as? UpstreamError)?.isTransient ?? true else {
-            throw error
-        }
-        if let status = error.httpStatus {
-            count.refusals += 1
-            let limit = Self.momentary.contains(status) ? Self.limits.momentary : Self.limits.failed
-            guard ![501, 505].contains(status), count.refusals < limit else { throw error }
-        }
-        try await clock.sleep(for: min(max(Self.pause, pause), .seconds(60)))
+    func wait(after error: CacheError, _ count: inout Count) async throws {
+        guard try await waits(after: error, &count) else { throw error }
     }
 
     /// The same; false for a failure that is not waited for.
     ///
     /// - Throws: `CancellationError` when the client has gone.
-    func waits(after error: CacheError, _ count: inout Count, pause: Duration = .zero) async throws -> Bool {
-        do {
-            try await wait(after: error, &count, pause: pause)
-            return true
-        } catch is CacheError {
+    func waits(after error: CacheError, _ count: inout Count) async throws -> Bool {
+        guard error.code == .originUnavailable, (error.underlying as? UpstreamError)?.isTransient ?? true else {
             return false
         }
+        if let status = error.httpStatus, !mayRefuse(status, &count) { return false }
+        try await clock.sleep(for: Self.pause)
+        return true
+    }
+
+    /// The same after a response, for as long as that asks for, up to a minute.
+    ///
+    /// - Throws: `CancellationError` when the client has gone.
+    func waits(after response: HTTPResponse, _ count: inout Count) async throws -> Bool {
+        guard mayRefuse(response.status.code, &count) else { return false }
+        let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
+        let delay = after?.delay(now: Int64(Date().timeIntervalSince1970)) ?? .zero
+        try await clock.sleep(for: min(max(Self.pause, delay), .seconds(60)))
+        return true
+    }
+
+    private func mayRefuse(_ status: Int, _ count: inout Count) -> Bool {
+        count.refusals += 1
+        let limit = Self.momentary.contains(status) ? Self.limits.momentary : Self.limits.failed
+        return StatusRules.isRefusalForNow(status) && count.refusals < limit
     }
 }
 #endif

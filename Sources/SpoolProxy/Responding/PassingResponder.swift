@@ -63,14 +63,9 @@ struct PassingResponder: Sendable {
         while true {
             do {
                 let response = try await cache.upstream.open(request)
-                let status = response.head.status.code
-                let isRefusal = [408, 425, 429, 500].contains(status) || status > 501 && status != 505
+                let isRefusal = StatusRules.isRefusalForNow(response.head.status.code)
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
-                let failure = CacheError(.originUnavailable, "the origin can't respond now", status: status)
-                let after = response.head.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
-                let now = Int64(Date().timeIntervalSince1970)
-                let pause = after?.delay(now: now) ?? .zero
-                guard isPatient, isRefusal, try await patience.waits(after: failure, &count, pause: pause) else {
+                guard isPatient, isRefusal, try await patience.waits(after: response.head, &count) else {
                     return response
                 }
             } catch let error as UpstreamError {

@@ -1,3 +1,4 @@
+import HTTPTypes
 import Spool
 import SpoolTesting
 import Testing
@@ -54,6 +55,28 @@ import Testing
     ])
     func `What time does not cure is not waited for`(error: CacheError) async throws {
         #expect(try await waits(after: error) == 0)
+    }
+
+    @Test(arguments: [("30", 30), ("0", 1), ("86400", 60), ("soon", 1)])
+    func `A response is waited for for as long as it asks, within a minute`(field: String, seconds: Int) async throws {
+        var response = HTTPResponse(status: .tooManyRequests)
+        response.headerFields[.retryAfter] = field
+        let waiting = Task { [response] in
+            var count = OriginPatience.Count()
+            return try await OriginPatience(clock: clock).waits(after: response, &count)
+        }
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(seconds * 1000 - 1))
+        try await clock.waitForSleepers(1)
+        clock.advance(by: .milliseconds(1))
+        #expect(try await waiting.value)
+    }
+
+    @Test(arguments: [200, 404, 501])
+    func `A response that is no refusal of the moment is not waited for`(status: Int) async throws {
+        var count = OriginPatience.Count()
+        let response = HTTPResponse(status: .init(code: status))
+        #expect(try await OriginPatience(clock: clock).waits(after: response, &count) == false)
     }
 
     @Test func `Who has gone is not waited for`() async throws {
