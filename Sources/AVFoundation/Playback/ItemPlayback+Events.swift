@@ -31,7 +31,11 @@ extension ItemPlayback {
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
             // Observed properties are told only after this event, and a ready item knows its duration.
-            if let seconds = handle.number("duration") { learned(duration: seconds) }
+            if let seconds = handle.number("duration") {
+                learned(duration: seconds)
+            } else if isPlaylist(handle) {
+                state.withLock { $0.isLive = true }
+            }
             if item.becameReady() { send.yield(.ready) }
         case .fileEnded(let error, let message):
             guard error != 0 || state.withLock({ !$0.isLoaded }) else { return }
@@ -48,7 +52,8 @@ extension ItemPlayback {
         case .playbackRestart:
             restarted(handle)
         case .number("duration", let value?):
-            learned(duration: value)
+            // What libmpv tells of a stream without an end is how far it has read.
+            if !state.withLock({ $0.isLive }) { learned(duration: value) }
         case .number("time-pos", let value?):
             state.withLock { state in
                 if state.seeks.pending == nil, value < item.time - 1 { state.hasRestartedTime = true }
@@ -193,13 +198,15 @@ extension ItemPlayback {
         guard let stream else {
             // libavformat passes over the segments that it is refused. What a playlist says of their durations may be off
             // by half; where a discontinuity has begun the time anew, it proves nothing.
-            let isPlaylist = handle.text("file-format")?.contains("hls") == true
-            return isPlaylist && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
+            return isPlaylist(handle) && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
         let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
         guard let type = stream.contentInformation?.contentType, indexed.contains(type) else { return false }
         return item.time < duration - max(2, duration / 10)
     }
+
+    /// Whether it plays HLS.
+    private func isPlaylist(_ handle: MPVHandle) -> Bool { handle.text("file-format")?.contains("hls") == true }
 
     /// libmpv's clock begins a little below 0, by what the sound device has yet to play.
     private func timePassed(to seconds: Double) {

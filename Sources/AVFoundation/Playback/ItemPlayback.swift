@@ -23,6 +23,8 @@ final class ItemPlayback: Sendable {
         var isShutDown = false
         var isLoaded = false
         var isSeekable = false
+        /// Whether it is a stream that had no end when it was opened.
+        var isLive = false
         /// Whether the rate is not 0.
         var isPlaying = false
         /// Properties that were set and have not been answered for.

@@ -17,8 +17,10 @@ enum MediaFormats {
         let formats = containers + (mayReachNetwork ? ["hls"] : [])
         // `data` opens nothing; an empty list would mean libavformat's own.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
-        // Else it waits for the head of the next segment before it reads one that is there.
-        let segments = mayReachNetwork ? ["http_multiple=0"] : []
+        // Else it waits for the head of the next segment before it reads one that is there, and takes a live stream that
+        // brings nothing new for a while to have ended: after 3 to 100 looks, by its version.
+        let segments =
+            mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
         let lists = [
             "protocol_whitelist=[\(protocols.joined(separator: ","))]",
             "format_whitelist=[\(formats.joined(separator: ","))]",
