@@ -13,18 +13,18 @@ extension CachingPlayer {
         tokens = [
             NotificationToken(.AVPlayerItemDidPlayToEndTime) { [weak self] notification in
                 guard let item = notification.object as? AVPlayerItem else { return }
-                let id = ObjectIdentifier(item)
-                Task { @MainActor in self?.itemEnded(id) }
+                let identity = ObjectIdentity(item)
+                Task { @MainActor in self?.itemEnded(identity) }
             },
             NotificationToken(AVPlayer.rateDidChangeNotification) { [weak self] change in
                 guard let sender = change.object as? AVPlayer else { return }
-                let id = ObjectIdentifier(sender)
+                let identity = ObjectIdentity(sender)
                 let value = change.userInfo?[reasonKey]
                 let reason = StallRecovery.reason(value)
                 let isInterruption =
                     (value as? AVPlayer.RateDidChangeReason)?.rawValue == Self.interruptionReason
                 Task { @MainActor in
-                    guard let self, ObjectIdentifier(self.avPlayer) == id else { return }
+                    guard let self, identity.isOf(self.avPlayer) else { return }
                     self.rateChanged(reason, isInterruption: isInterruption)
                 }
             },
@@ -93,10 +93,10 @@ extension CachingPlayer {
         look()
     }
 
-    private func itemEnded(_ id: ObjectIdentifier) {
+    private func itemEnded(_ identity: ObjectIdentity) {
         queue.catchUp()
         // Somebody may have sought back, or listed more, since it ended.
-        guard let item = queue.item, ObjectIdentifier(item) == id, seeking.target == nil else { return }
+        guard let item = queue.item, identity.isOf(item), seeking.target == nil else { return }
         if endedWithServer(item) { return renewItem() }
         guard queue.following == nil else {
             isMeantToPlay = true

@@ -105,13 +105,13 @@ import Foundation
             },
             NotificationToken(.AVPlayerItemPlaybackStalled) { [weak self] notification in
                 guard let item = notification.object as? AVPlayerItem else { return }
-                let id = ObjectIdentifier(item)
-                onMain { self?.handle(.stallAnnounced, ofItem: id) }
+                let identity = ObjectIdentity(item)
+                onMain { self?.handle(.stallAnnounced, ofItem: identity) }
             },
             NotificationToken(.AVPlayerItemDidPlayToEndTime) { [weak self] notification in
                 guard let item = notification.object as? AVPlayerItem else { return }
-                let id = ObjectIdentifier(item)
-                onMain { self?.handle(.ended, ofItem: id) }
+                let identity = ObjectIdentity(item)
+                onMain { self?.handle(.ended, ofItem: identity) }
             },
         ]
     }
@@ -145,8 +145,8 @@ import Foundation
         }
     }
 
-    private func handle(_ input: StateMachine.Input, ofItem id: ObjectIdentifier) {
-        guard let item = player?.currentItem, ObjectIdentifier(item) == id else { return }
+    private func handle(_ input: StateMachine.Input, ofItem identity: ObjectIdentity) {
+        guard let item = player?.currentItem, identity.isOf(item) else { return }
         handle(input)
     }
 
