@@ -1,11 +1,41 @@
 import Observation
 
-/// Waits until something that can be observed holds, or the task is cancelled.
-@MainActor package func observed(_ condition: () -> Bool) async {
-    while !condition(), !Task.isCancelled {
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        let holds = withObservationTracking(condition) { continuation.finish() }
-        if !holds { for await _ in stream {} }
-        await Task.yield()
+/// Waits until something that can be observed has held, be it for a moment, or the task is cancelled.
+///
+/// A state that is over before this task gets its turn counts, too: on a busy machine that may take long.
+@MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    let observation = ObservedCondition(of: condition) { continuation.finish() }
+    observation.look()
+    for await _ in stream {}
+    observation.end()
+}
+
+@MainActor private final class ObservedCondition {
+    private let condition: @MainActor () -> Bool
+    private var hold: (() -> Void)?
+    private var looks = 0
+
+    init(of condition: @escaping @MainActor () -> Bool, hold: @escaping () -> Void) {
+        (self.condition, self.hold) = (condition, hold)
     }
+
+    func look() {
+        guard let hold else { return }
+        looks += 1
+        let number = looks
+        let holds = withObservationTracking(condition) { [weak self] in
+            MainActor.assumeIsolated { self?.willChange(after: number) }
+        }
+        if holds { hold() }
+    }
+
+    /// Something will have changed once the caller has returned. What is now may have been set since the last look.
+    private func willChange(after number: Int) {
+        guard number == looks else { return }
+        look()
+        Task { look() }
+    }
+
+    func end() { hold = nil }
 }

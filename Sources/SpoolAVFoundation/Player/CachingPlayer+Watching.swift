@@ -67,6 +67,7 @@ extension CachingPlayer {
         guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
         heedRate(item)
         seekIfReady()
+        noteFailure(of: item)
         recover(item)
         if let item = queue.item { tell(item) }
         display?.update(self)
@@ -134,6 +135,12 @@ extension CachingPlayer {
 
     // MARK: Telling
 
+    /// Before another item takes its place. What the cache says tells more than what a player makes of the same without it.
+    private func noteFailure(of item: AVPlayerItem) {
+        guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
+        error = item.error ?? avPlayer.error
+    }
+
     private func tell(_ item: AVPlayerItem) {
         let seconds = item.duration.isNumeric ? item.duration.seconds : nil
         if duration != seconds { duration = seconds }
@@ -144,10 +151,6 @@ extension CachingPlayer {
         }
         let buffered = fractions(item.loadedTimeRanges, of: seconds)
         if bufferedRanges != buffered { bufferedRanges = buffered }
-        // What the cache says tells more than what a player makes of the same without it.
-        if item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil {
-            error = item.error ?? avPlayer.error
-        }
         let status = status(of: item)
         if status == .playing, error != nil { error = nil }
         if self.status != status { self.status = status }
