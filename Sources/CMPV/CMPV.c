@@ -11,6 +11,9 @@
 #define LIBRARY "libmpv.so.1"
 #endif
 
+// AV_LOG_QUIET of libavutil, which libmpv brings with it.
+#define QUIET (-8)
+
 static void *library;
 static const char *loading_error;
 
@@ -39,7 +42,13 @@ static void load(void) {
 #define FUNCTION(name) complete = complete && (loaded_##name = (__typeof__(loaded_##name))dlsym(library, "mpv_" #name)) != NULL;
     FUNCTIONS
 #undef FUNCTION
-    if (complete) return;
+    if (complete) {
+        // What libavformat has to say goes to standard error, each address with it, from when the first of several handles is
+        // gone: that one has kept it quiet.
+        void (*set_log_level)(int) = (void (*)(int))dlsym(library, "av_log_set_level");
+        if (set_log_level != NULL) set_log_level(QUIET);
+        return;
+    }
     loading_error = dlerror();
     if (loading_error == NULL) loading_error = LIBRARY " can't be loaded";
     library = NULL;

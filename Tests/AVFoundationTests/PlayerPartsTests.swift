@@ -74,6 +74,19 @@ struct PlayerPartsTests {
         #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
     }
 
+    @Test("libavformat writes nothing of what it opens to standard error, even when the first handle is gone")
+    func quiet() throws {
+        let first = try #require(MPVHandle(options: []))
+        let second = try #require(MPVHandle(options: []))
+        first.destroy()
+        defer { second.destroy() }
+        let libmpv = try #require(
+            ["2", "1"].lazy.compactMap { dlopen("libmpv.so.\($0)", RTLD_NOW | RTLD_NOLOAD) }.first)
+        defer { dlclose(libmpv) }
+        let symbol = try #require(dlsym(libmpv, "av_log_get_level"))
+        #expect(unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)() == -8)
+    }
+
     @Test("The environment chooses headless mode")
     func environment() {
         #expect(AVPlayer.HeadlessMode.fromEnvironment([:]) == nil)
