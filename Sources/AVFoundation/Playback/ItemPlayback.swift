@@ -9,7 +9,7 @@ import Synchronization
 final class ItemPlayback: Sendable {
     let events: AsyncStream<PlaybackEvent>
     let item: PlayerItemState
-    let stream: MediaStream?
+    private let reader: StreamReader?
     let options: PlaybackOptions
 
     let send: AsyncStream<PlaybackEvent>.Continuation
@@ -40,6 +40,8 @@ final class ItemPlayback: Sendable {
         var hasInterrupted = false
     }
 
+    var stream: MediaStream? { reader?.stream }
+
     // The stream's lock is taken within the playback's here and there, and never the other way round.
 
     /// Starts loading, paused. Nil if libmpv cannot be started, which the item then says.
@@ -55,11 +57,12 @@ final class ItemPlayback: Sendable {
         let target: String
         switch source {
         case .url(let text):
-            stream = nil
+            reader = nil
             target = text
         case .stream(let stream, let name):
-            self.stream = stream
-            handle.addStream(scheme: "avfoundation", stream)
+            let reader = StreamReader(stream)
+            self.reader = reader
+            handle.addStream(scheme: "avfoundation", reader)
             target = "avfoundation://\(name)"
         }
         handle.observe(["duration", "time-pos", "demuxer-cache-time", "core-idle", "eof-reached", "pause"])
@@ -137,7 +140,7 @@ final class ItemPlayback: Sendable {
             return state.isShutDown ? nil : state.handle
         }
         guard handle != nil else { return }
-        stream?.close(cancelling: cancelling)
+        reader?.close(cancelling: cancelling)
         call(evenWhenShutDown: true) { $0.wakeUp() }
     }
 

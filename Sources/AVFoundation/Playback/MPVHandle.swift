@@ -26,9 +26,9 @@ struct MPVHandle: @unchecked Sendable {
         self.pointer = pointer
     }
 
-    /// Makes `scheme://…` read from a stream, which the caller keeps alive until after ``destroy()``.
-    func addStream(scheme: String, _ stream: MediaStream) {
-        cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(stream).toOpaque(), openMediaStream)
+    /// Makes `scheme://…` read from a stream; the caller keeps the reader alive until after ``destroy()``.
+    func addStream(scheme: String, _ reader: StreamReader) {
+        cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(reader).toOpaque(), openMediaStream)
     }
 
     /// Asks for an event at every change of these properties.

@@ -14,18 +14,19 @@ final class MediaStream: Sendable {
     private let url: URL
     private let requestTimeout: Double?
     private let state: Mutex<State>
-    private let arrival = DispatchSemaphore(value: 0)
 
     private struct State {
         var pattern: any RequestPattern
         var records: [Int: LoadingRequestRecord] = [:]
+        /// Who reads.
+        var reader: StreamReader?
         var failure: (any Error)?
     }
 
     private enum Step {
         case start(LoadingRequestRecord, token: Int)
         case cancel(LoadingRequestRecord)
-        case wakeReader
+        case wake(StreamReader)
     }
 
     init(core: ResourceLoaderCore, url: URL, policy: LoadingPolicy = .init()) {
@@ -49,25 +50,32 @@ final class MediaStream: Sendable {
 
     // MARK: The demuxer's side
 
-    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed.
-    func open() -> Bool {
-        feed { $0.open() }
-        return wait(for: { ($0.opening(), []) }) == .bytes(Data())
+    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed, or was closed before.
+    func open(for reader: StreamReader) -> Bool {
+        perform(
+            state.withLock { state -> [Step] in
+                // Asked where closing takes its turn, too: who closes now finds it open.
+                guard !reader.isClosed else { return [] }
+                state.reader = reader
+                let actions = state.pattern.open()
+                return steps(for: actions, &state)
+            })
+        return wait(reader) { ($0.opening(), []) } == .bytes(Data())
     }
 
     /// Reads at the position, waiting until there is something to read.
     ///
     /// - Returns: how many bytes; 0 at the end of the resource or when a seek interrupts; nil when it failed.
-    func read(into target: UnsafeMutableRawBufferPointer) -> Int? {
-        switch wait(for: { $0.read(limit: target.count) }) {
+    func read(for reader: StreamReader, into target: UnsafeMutableRawBufferPointer) -> Int? {
+        switch wait(reader, for: { $0.read(limit: target.count) }) {
         case .bytes(let data): return data.copyBytes(to: target)
         case .endOfResource, .interrupted, .wait: return 0
         case .failed: return nil
         }
     }
 
-    func seek(to offset: Int64) {
-        state.withLock { $0.pattern.seek(to: offset) }
+    func seek(to offset: Int64, for reader: StreamReader) {
+        state.withLock { if $0.reader === reader { $0.pattern.seek(to: offset) } }
     }
 
     // MARK: The player's side
@@ -103,32 +111,37 @@ final class MediaStream: Sendable {
     /// Loads the beginning before anyone reads it.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Makes every read fail and drops what still comes; calls off what is open only if `cancelling`.
-    func close(cancelling: Bool = false) {
-        let records = state.withLock { state in
-            defer { state.records = [:] }
-            return Array(state.records.values)
+    /// Drops what still comes, if it is for this reader or for none; calls off what is open only if `cancelling`.
+    func close(_ reader: StreamReader, cancelling: Bool) {
+        let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
+            guard state.reader == nil || state.reader === reader else { return ([], []) }
+            let records = Array(state.records.values)
+            state.records = [:]
+            let actions = state.pattern.close()
+            defer { state.reader = nil }
+            return (records, self.steps(for: actions, &state))
         }
         for record in records {
             record.abandon()
             if cancelling { record.cancel() }
         }
-        feed { $0.close() }
+        perform(steps)
     }
 
     // MARK: The shell
 
     private func wait(
-        for read: (inout any RequestPattern) -> (LoadingReadResult, [LoadingAction])
+        _ reader: StreamReader, for read: (inout any RequestPattern) -> (LoadingReadResult, [LoadingAction])
     ) -> LoadingReadResult {
         while true {
-            let (result, steps) = state.withLock { state in
+            let (result, steps) = state.withLock { state -> (LoadingReadResult, [Step]) in
+                guard state.reader === reader, !reader.isClosed else { return (.failed, []) }
                 let (result, actions) = read(&state.pattern)
                 return (result, self.steps(for: actions, &state))
             }
             perform(steps)
             guard result == .wait else { return result }
-            arrival.wait()
+            reader.wait()
         }
     }
 
@@ -152,7 +165,7 @@ final class MediaStream: Sendable {
             case .cancel(let token):
                 return state.records.removeValue(forKey: token).map(Step.cancel)
             case .wakeReader:
-                return .wakeReader
+                return state.reader.map(Step.wake)
             }
         }
     }
@@ -205,7 +218,7 @@ final class MediaStream: Sendable {
                 record.start()
                 if let requestTimeout { watch(record, token: token, delivered: 0, timeout: requestTimeout) }
             case .cancel(let record): record.cancel()
-            case .wakeReader: arrival.signal()
+            case .wake(let reader): reader.wake()
             }
         }
     }

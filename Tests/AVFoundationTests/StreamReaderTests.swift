@@ -1,0 +1,46 @@
+import Foundation
+import Testing
+
+@testable import AVFoundation
+
+@Suite("Who reads a stream", .timeLimit(.minutes(1)))
+struct StreamReaderTests {
+    private func stream(_ asset: AVURLAsset) -> MediaStream {
+        MediaStream(core: asset.resourceLoader.core, url: asset.url)
+    }
+
+    private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
+
+    @Test("A playback that was shut down before libmpv has begun to open its stream does not wait for it")
+    func closedBefore() {
+        let delegate = SilentDelegate()
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        let reader = StreamReader(stream(asset))
+        reader.close(cancelling: true)
+        #expect(!reader.stream.open(for: reader))
+        #expect(asset.requestLog.isEmpty)
+    }
+
+    @Test("A former playback of an item reads nothing more of what is the next one's")
+    func former() throws {
+        let bytes = try TestMedia.mp3.bytes
+        let delegate = MemoryDelegate(bytes, contentType: "public.mp3")
+        asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
+        let stream = stream(asset)
+        let (former, next) = (StreamReader(stream), StreamReader(stream))
+        var buffer = [UInt8](repeating: 0, count: 100)
+        func read(_ reader: StreamReader) -> [UInt8]? {
+            let count = buffer.withUnsafeMutableBytes { stream.read(for: reader, into: $0) }
+            return count.map { Array(buffer.prefix($0)) }
+        }
+        #expect(stream.open(for: former) && read(former)?.first == bytes.first)
+        former.close(cancelling: false)
+        #expect(stream.open(for: next))
+        #expect(read(former) == nil && !stream.open(for: former))
+        stream.seek(to: 1000, for: former)
+        former.close(cancelling: true)
+        #expect(read(next)?.elementsEqual(bytes.prefix(100)) == true)
+        next.close(cancelling: true)
+        #expect(asset.contractViolations == [])
+    }
+}
