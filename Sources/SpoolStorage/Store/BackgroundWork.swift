@@ -21,6 +21,13 @@ final class BackgroundWork: Sendable {
         }
     }
 
+    /// Counts what is done here, and what that starts, as one: whoever waits for all of it meets no half-done change.
+    func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
+        state.withLock { $0.running += 1 }
+        defer { end() }
+        return try body()
+    }
+
     private func end() {
         let waiting = state.withLock { state in
             state.running -= 1

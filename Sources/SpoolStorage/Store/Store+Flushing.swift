@@ -40,12 +40,14 @@ extension Store {
     ///
     /// - Throws: ``CacheError`` if the catalog refuses: then all of it waits for the next round.
     func writeChanges() throws {
-        // Held over the catalog's writing, which rounds would wait for in any case: who finds nothing pending here knows
-        // that all is written.
-        let (outcome, ended, failure) = rounds.withLock { _ in writeRound() }
-        finish(outcome)
-        finish(ended)
-        if let failure { throw failure }
+        try work.counting {
+            // Held over the catalog's writing, which rounds would wait for in any case: who finds nothing pending here
+            // knows that all is written.
+            let (outcome, ended, failure) = rounds.withLock { _ in writeRound() }
+            finish(outcome)
+            finish(ended)
+            if let failure { throw failure }
+        }
     }
 
     private func writeRound() -> (outcome: GenerationTable.Outcome, ended: Ended, failure: (any Error)?) {

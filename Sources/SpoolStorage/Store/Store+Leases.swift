@@ -208,7 +208,10 @@ extension Store: GenerationOwner {
     }
 
     func makeLease(_ generation: Generation, _ user: (any GenerationUser)?) -> Lease {
-        Lease(generation) { [weak self, weak user] in self?.endLease(generation, user) }
+        Lease(generation) { [weak self, weak user] in
+            guard let self else { return }
+            work.counting { self.endLease(generation, user) }
+        }
     }
 
     func extend(_ generation: Generation) -> Lease? {
@@ -240,10 +243,12 @@ extension Store: GenerationOwner {
     // MARK: - Proof and end
 
     func noteProof(of generation: Generation) {
-        let outcome = table.withLock { $0.promote(generation.identifier) }
-        guard let outcome else { return }
-        noteChange(of: generation)
-        finish(outcome)
+        work.counting {
+            let outcome = table.withLock { $0.promote(generation.identifier) }
+            guard let outcome else { return }
+            noteChange(of: generation)
+            finish(outcome)
+        }
     }
 
     /// What is no longer named by the catalog: of open generations, and of those that nobody has open.
