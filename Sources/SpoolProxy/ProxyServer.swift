@@ -40,6 +40,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     private let group: MultiThreadedEventLoopGroup
     let tables: ConnectionTables
     private let exchanges = RunningExchanges()
+    private let patience: OriginPatience?
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
@@ -88,9 +89,11 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let (kinds, exchanges) = (ManifestKinds(), exchanges)
         let sources = SourceRegistry(cache)
         self.sources = sources
-        let passing = PassingResponder(cache: cache, configuration: configuration)
+        let patience = configuration.waitsForOrigin ? OriginPatience(clock: clock) : nil
+        self.patience = patience
+        let passing = PassingResponder(cache: cache, configuration: configuration, patience: patience)
         let media = MediaResponder(
-            cache: cache, configuration: configuration, date: date, clock: clock, passing: passing,
+            cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
             manifests: ManifestResponder(
                 cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
                 offline: OfflineVariants(cache: cache, clock: clock), date: date,
@@ -110,7 +113,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                     configuration: configuration, rules: rules,
                     origins: origins(run == nil ? configuration.allowedHosts : []), media: media, passing: passing,
                     origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin, isForOwner: run != nil),
-                log: log, metrics: ProxyMetrics(factory: factory), exchanges: exchanges)
+                log: log, metrics: ProxyMetrics(factory: factory), exchanges: exchanges, patience: patience)
         }
         self.service = service(
             token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil)
@@ -260,7 +263,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             return ServerEnding(
                 channels: running.withLock { $0.take()?.channels ?? [] },
                 services: [service, adminService, controlService].compactMap { $0 },
-                tables: tables, exchanges: exchanges, log: log, group: group)
+                tables: tables, exchanges: exchanges, patience: patience, log: log, group: group)
         }
     }
 

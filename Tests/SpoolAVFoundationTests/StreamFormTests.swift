@@ -81,7 +81,9 @@ struct StreamFormTests {
         let segments = lines.dropFirst(head.count).prefix(2 * end)
         let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
         let text = (head + segments + tail).joined(separator: "\n") + "\n"
-        return OriginResource(.data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl")
+        // Each has a version of its own: what broke off is not completed by another's end.
+        return OriginResource(
+            .data(Data(text.utf8)), etag: "\"\(end)\"", contentType: "application/vnd.apple.mpegurl")
     }
 
     /// A live stream of which the first half is there.
@@ -104,6 +106,8 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
+            // Once it has an end, it need not be asked for any more.
+            guard end < 6 else { break }
             try await origin.log.until { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }
         await stage.expectPlayed()
@@ -203,6 +207,17 @@ struct StreamFormTests {
         await observed { stage.player.status == .playing && stage.player.time > 1 }
         await stage.server.stop()
         await stage.expectPlayed()
+        await stage.close()
+    }
+
+    @Test("N5: a server that is stopped while it waits for an origin does not wait on")
+    func stoppedWhileWaiting() async throws {
+        let stage = try await StreamStage(in: folder)
+        stage.fail(["/media3.ts"], .reset(after: nil))
+        stage.player.play(stage.url)
+        await observed { stage.player.status == .waitingForNetwork }
+        await stage.server.stop(within: .seconds(100_000))
+        stage.player.load([])
         await stage.close()
     }
 

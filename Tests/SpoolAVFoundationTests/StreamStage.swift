@@ -48,7 +48,8 @@ import Testing
     /// It has played to its end, as if nothing had been.
     func expectPlayed() async {
         await isOver()
-        #expect(player.status == .ended && player.error == nil && player.time > 11)
+        #expect(player.status == .ended && player.error == nil)
+        #expect(player.time > 11)
     }
 
     /// No segment was sent twice.

@@ -12,6 +12,8 @@ struct MediaResponder: Sendable {
     let configuration: ProxyConfiguration
     let date: DateText
     let clock: any Clock<Duration>
+    /// What waits for an origin that can't be had now; nil: nothing does.
+    let patience: OriginPatience?
     let passing: PassingResponder
     let manifests: ManifestResponder
     /// What is for one user each, before the server's own origin.
@@ -50,12 +52,14 @@ struct MediaResponder: Sendable {
                     }
                 }
                 // While players wait for bytes, what nobody waits for does.
-                let patience = priority == .preload ? Self.preloadPatience : hold
-                let isPatient = configuration.waitsForOrigin && patience == nil
+                let limit = priority == .preload ? Self.preloadPatience : hold
+                let patience = limit == nil ? patience : nil
                 (media, reader, opened) =
-                    isPatient
-                    ? try await patiently(open)
-                    : try await withinTime(open(), source, request, call, hold: patience)
+                    if let patience {
+                        try await patiently(patience, open)
+                    } else {
+                        try await withinTime(open(), source, request, call, hold: limit)
+                    }
                 known = media
                 if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
                     // This client asks for a response of its own.
@@ -64,7 +68,7 @@ struct MediaResponder: Sendable {
                     return try await passing.respond(to: request, call, body: nil)
                 }
                 if let manifest = try await manifest(
-                    of: media, opened, for: request, call, hold: hold, isPatient: isPatient)
+                    of: media, opened, for: request, call, hold: hold, patience)
                 {
                     reader.cancel()
                     return response(to: request, manifest, opened)
@@ -112,14 +116,14 @@ struct MediaResponder: Sendable {
 
     private func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall,
-        hold: Duration?, isPatient: Bool
+        hold: Duration?, _ patience: OriginPatience?
     ) async throws -> ManifestResponder.Manifest? {
         let look = { [manifests] in
             Task(executorPreference: media.readingExecutor) {
                 try await manifests.manifest(of: media, opened, for: request, call)
             }
         }
-        if isPatient { return try await patiently(look) }
+        if let patience { return try await patiently(patience, look) }
         let limit = max(.seconds(10), hold ?? .zero)
         let looking = look()
         guard let found = try await FirstResult.value(of: looking, within: limit, on: clock) else {
@@ -219,8 +223,9 @@ struct MediaResponder: Sendable {
     }
 
     /// What is brought, however long it takes, and however often the origin can't be reached.
-    private func patiently<Value: Sendable>(_ bring: () -> Task<Value, any Error>) async throws -> Value {
-        let patience = OriginPatience(clock: clock)
+    private func patiently<Value: Sendable>(
+        _ patience: OriginPatience, _ bring: () -> Task<Value, any Error>
+    ) async throws -> Value {
         var count = OriginPatience.Count()
         while true {
             let bringing = bring()

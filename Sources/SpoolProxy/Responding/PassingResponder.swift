@@ -9,6 +9,8 @@ import Spool
 struct PassingResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
+    /// What requests without a body wait by for an origin that can't be had now; nil: they fail.
+    let patience: OriginPatience?
 
     /// Sends a request on. What it may have changed is no longer used from the cache (RFC 9111 §4.4).
     ///
@@ -53,25 +55,23 @@ struct PassingResponder: Sendable {
         asked.method = HTTPRequest.Method(rawValue: request.method.name) ?? .get
         asked.followsRedirects = !call.isReverse
         if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
-        return try await open(asked, isPatient: configuration.waitsForOrigin && body == nil)
+        return try await open(asked, body == nil ? patience : nil)
     }
 
-    /// - Parameter isPatient: Whether an origin that can't be had now is waited for.
-    private func open(_ request: UpstreamRequest, isPatient: Bool) async throws -> UpstreamResponse {
-        let patience = OriginPatience(clock: ContinuousClock())
+    private func open(_ request: UpstreamRequest, _ patience: OriginPatience?) async throws -> UpstreamResponse {
         var count = OriginPatience.Count()
         while true {
             do {
                 let response = try await cache.upstream.open(request)
                 let isRefusal = StatusRules.isRefusalForNow(response.head.status.code)
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
-                guard isPatient, isRefusal, try await patience.waits(after: response.head, &count) else {
+                guard isRefusal, try await patience?.waits(after: response.head, &count) == true else {
                     return response
                 }
             } catch let error as UpstreamError {
                 if error.isTransient { cache.note(.unreachable, at: request.url) }
                 let failure = CacheError(.originUnavailable, error.message, underlying: error)
-                if isPatient, try await patience.waits(after: failure, &count) { continue }
+                if try await patience?.waits(after: failure, &count) == true { continue }
                 // One that closes the connection has responded in time, and not as it should.
                 let isLate = error.isTransient && error.code != .connectionLost
                 throw RequestFailure(

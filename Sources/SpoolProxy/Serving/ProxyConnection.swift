@@ -186,8 +186,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline()
         service.exchanges.began()
         let task = Task(executorPreference: service.executor) {
-            let patience = service.configuration.waitsForOrigin ? OriginPatience(clock: ContinuousClock()) : nil
-            let sender = ResponseSender(channel: channel, progress: progress, patience: patience)
+            let sender = ResponseSender(channel: channel, progress: progress, patience: service.patience)
             let served = await service.serve(head, body: body, client: client, over: sender)
             channel.eventLoop.execute {
                 me.value.hot = served.hot ?? me.value.hot

@@ -15,13 +15,14 @@ final class ProxyService: Sendable {
     private let responder: Responder
     private let log: AccessLog?
     private let metrics: ProxyMetrics
-    /// Of all services of the server.
+    /// Of all services of the server, as what follows.
     let exchanges: RunningExchanges
+    let patience: OriginPatience?
     private let stopping = Atomic<Bool>(false)
 
     init(
         configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?, responder: Responder,
-        log: AccessLog?, metrics: ProxyMetrics, exchanges: RunningExchanges
+        log: AccessLog?, metrics: ProxyMetrics, exchanges: RunningExchanges, patience: OriginPatience?
     ) {
         self.configuration = configuration
         self.date = date
@@ -30,6 +31,7 @@ final class ProxyService: Sendable {
         self.log = log
         self.metrics = metrics
         self.exchanges = exchanges
+        self.patience = patience
     }
 
     /// Whether connections end with the response that they are sending.

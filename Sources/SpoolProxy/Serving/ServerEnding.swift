@@ -8,6 +8,7 @@ struct ServerEnding: Sendable {
     let services: [ProxyService]
     let tables: ConnectionTables
     let exchanges: RunningExchanges
+    let patience: OriginPatience?
     let log: AccessLog?
     let group: MultiThreadedEventLoopGroup
 
@@ -15,6 +16,7 @@ struct ServerEnding: Sendable {
     func end(within limit: Duration) async {
         for channel in channels { try? await channel.close() }  // One that is closed already is.
         for service in services { service.stop() }
+        patience?.end()
         await tables.end(within: limit)
         // A task whose client has gone ends soon, and must find its event loop.
         await exchanges.waitUntilNone()

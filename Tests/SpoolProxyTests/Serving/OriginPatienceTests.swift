@@ -89,4 +89,18 @@ import Testing
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
+    @Test func `Once the server stops, nothing is waited for`() async throws {
+        let patience = OriginPatience(clock: clock)
+        let error = CacheError(.originUnavailable, "a")
+        let waiting = Task {
+            var count = OriginPatience.Count()
+            return try await patience.waits(after: error, &count)
+        }
+        try await clock.waitForSleepers(1)
+        patience.end()
+        clock.advance(by: .seconds(1))
+        #expect(try await waiting.value == false)
+        var count = OriginPatience.Count()
+        #expect(try await patience.waits(after: error, &count) == false)
+    }
 }
