@@ -244,7 +244,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     /// Stops listening, lets the responses that are under way end, and closes what is left; for good. Once is enough. A
-    /// server that nobody holds any more does so by itself.
+    /// server that nobody holds any more does so by itself. What waits for an origin that can't be had does not wait on.
     ///
     /// - Parameter limit: How long they may take.
     public func stop(within limit: Duration = .seconds(10)) async {
