@@ -17,7 +17,7 @@ struct StreamReaderTests {
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let reader = StreamReader(stream(asset))
         reader.close(cancelling: true)
-        #expect(!reader.stream.open(for: reader))
+        #expect(!reader.open())
         #expect(asset.requestLog.isEmpty)
     }
 
@@ -30,14 +30,14 @@ struct StreamReaderTests {
         let (former, next) = (StreamReader(stream), StreamReader(stream))
         var buffer = [UInt8](repeating: 0, count: 100)
         func read(_ reader: StreamReader) -> [UInt8]? {
-            let count = buffer.withUnsafeMutableBytes { stream.read(for: reader, into: $0) }
+            let count = buffer.withUnsafeMutableBytes { reader.read(into: $0) }
             return count.map { Array(buffer.prefix($0)) }
         }
-        #expect(stream.open(for: former) && read(former)?.first == bytes.first)
+        #expect(former.open() && read(former)?.first == bytes.first)
         former.close(cancelling: false)
-        #expect(stream.open(for: next))
-        #expect(read(former) == nil && !stream.open(for: former))
-        stream.seek(to: 1000, for: former)
+        #expect(next.open())
+        #expect(read(former) == nil && !former.open())
+        former.seek(to: 1000)
         former.close(cancelling: true)
         #expect(read(next)?.elementsEqual(bytes.prefix(100)) == true)
         next.close(cancelling: true)

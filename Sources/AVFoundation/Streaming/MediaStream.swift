@@ -48,9 +48,8 @@ final class MediaStream: Sendable {
     }
     var length: Int64? { state.withLock { $0.pattern.endOfResource } }
 
-    // MARK: The demuxer's side
+    // MARK: The demuxer's side, through its reader
 
-    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed, or was closed before.
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
@@ -63,9 +62,6 @@ final class MediaStream: Sendable {
         return wait(reader) { ($0.opening(), []) } == .bytes(Data())
     }
 
-    /// Reads at the position, waiting until there is something to read.
-    ///
-    /// - Returns: how many bytes; 0 at the end of the resource or when a seek interrupts; nil when it failed.
     func read(for reader: StreamReader, into target: UnsafeMutableRawBufferPointer) -> Int? {
         switch wait(reader, for: { $0.read(limit: target.count) }) {
         case .bytes(let data): return data.copyBytes(to: target)
@@ -135,7 +131,7 @@ final class MediaStream: Sendable {
     ) -> LoadingReadResult {
         while true {
             let (result, steps) = state.withLock { state -> (LoadingReadResult, [Step]) in
-                guard state.reader === reader, !reader.isClosed else { return (.failed, []) }
+                guard state.reader === reader else { return (.failed, []) }
                 let (result, actions) = read(&state.pattern)
                 return (result, self.steps(for: actions, &state))
             }

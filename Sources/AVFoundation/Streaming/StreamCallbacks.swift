@@ -11,7 +11,7 @@ func openMediaStream(
 ) -> Int32 {
     guard let userData, let info else { return MPV_ERROR_LOADING_FAILED.rawValue }
     let reader = Unmanaged<StreamReader>.fromOpaque(userData).takeUnretainedValue()
-    guard reader.stream.open(for: reader) else { return MPV_ERROR_LOADING_FAILED.rawValue }
+    guard reader.open() else { return MPV_ERROR_LOADING_FAILED.rawValue }
     info.pointee.cookie = userData
     info.pointee.read_fn = readMediaStream
     info.pointee.close_fn = { _ in }
@@ -31,12 +31,12 @@ private func readMediaStream(
 ) -> Int64 {
     guard let reader = reader(cookie), let buffer else { return -1 }
     let target = UnsafeMutableRawBufferPointer(start: buffer, count: Int(clamping: count))
-    return reader.stream.read(for: reader, into: target).map(Int64.init) ?? -1
+    return reader.read(into: target).map(Int64.init) ?? -1
 }
 
 private func seekMediaStream(_ cookie: UnsafeMutableRawPointer?, _ offset: Int64) -> Int64 {
     guard let reader = reader(cookie), offset >= 0 else { return Int64(MPV_ERROR_GENERIC.rawValue) }
-    reader.stream.seek(to: offset, for: reader)
+    reader.seek(to: offset)
     return offset
 }
 

@@ -13,13 +13,30 @@ final class StreamReader: Sendable {
     /// Whether nothing is read any more.
     var isClosed: Bool { closed.load(ordering: .sequentiallyConsistent) }
 
+    // MARK: The demuxer's side
+
+    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed, or was closed before.
+    func open() -> Bool { stream.open(for: self) }
+
+    /// Reads at the position, waiting until there is something to read.
+    ///
+    /// - Returns: how many bytes; 0 at the end of the resource or when a seek interrupts; nil when it failed.
+    func read(into target: UnsafeMutableRawBufferPointer) -> Int? { stream.read(for: self, into: target) }
+
+    func seek(to offset: Int64) { stream.seek(to: offset, for: self) }
+
+    // MARK: The player's side
+
     /// Makes every read fail, also one that has yet to begin, and drops what still comes; calls off what is open only if
     /// `cancelling`.
     func close(cancelling: Bool) {
         closed.store(true, ordering: .sequentiallyConsistent)
         stream.close(self, cancelling: cancelling)
+        // Also where another has the stream by now.
         wake()
     }
+
+    // MARK: The stream's side
 
     /// Waits until something may have come.
     func wait() { arrival.wait() }
