@@ -13,21 +13,21 @@ import Observation
 
 @MainActor private final class ObservedCondition {
     private let condition: @MainActor () -> Bool
-    private var hold: (() -> Void)?
+    private var whenMet: (() -> Void)?
     private var looks = 0
 
-    init(of condition: @escaping @MainActor () -> Bool, hold: @escaping () -> Void) {
-        (self.condition, self.hold) = (condition, hold)
+    init(of condition: @escaping @MainActor () -> Bool, whenMet: @escaping () -> Void) {
+        (self.condition, self.whenMet) = (condition, whenMet)
     }
 
     func look() {
-        guard let hold else { return }
+        guard let whenMet else { return }
         looks += 1
         let number = looks
         let holds = withObservationTracking(condition) { [weak self] in
             MainActor.assumeIsolated { self?.willChange(after: number) }
         }
-        if holds { hold() }
+        if holds { whenMet() }
     }
 
     /// Something will have changed once the caller has returned. What is now may have been set since the last look.
@@ -37,5 +37,5 @@ import Observation
         Task { look() }
     }
 
-    func end() { hold = nil }
+    func end() { whenMet = nil }
 }

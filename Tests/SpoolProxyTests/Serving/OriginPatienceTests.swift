@@ -89,6 +89,7 @@ import Testing
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
+
     @Test func `Once the server stops, nothing is waited for`() async throws {
         let patience = OriginPatience(clock: clock)
         let error = CacheError(.originUnavailable, "a")
