@@ -15,40 +15,44 @@ extension OpenResource {
 
     /// Begins a reader of `start ..< end`; nil end: to the end of the resource.
     ///
-    /// Whether what is stored may be used is asked here, each time.
+    /// Each reader decides here how it may use the stored version. It decides under the scheduler's lock, which also
+    /// guards the version. A version that is set in between would be validated although its response has just arrived.
     ///
     /// - Parameters:
-    ///   - opening: The number of the opening by its player.
-    ///   - use: How it may use what is stored; nil: as is found here.
-    ///   - ahead: How far is read ahead of it at first.
+    ///   - opening: The number of the player's opening.
+    ///   - demand: The request directives of the client.
+    ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
+    ///   - ahead: The size of the first read-ahead.
+    /// - Returns: The reader, its position, and how it uses the stored version.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
-        use: StoredFreshness.Use? = nil, mayKeep: Bool = true, ahead: ReadAheadStart = .full
-    ) -> (id: ReaderID, position: ReaderPosition) {
+        demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
+    ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         noteUse()
         // First, so that nothing is asked for while a player of another resource waits.
         if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)
-        let use = use ?? self.use(opening)
         let now = context.clock.elapsed()
-        let id = scheduler.ask { state in
+        let (id, use) = scheduler.ask { state in
+            // Lock order: the scheduler's lock, then the resource's.
+            let use = fixedUse ?? self.use(opening, demand)
             var actions: [Scheduler.StateMachine.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
                 at: start, end: end, priority: priority, usesStored: use == .stale || use == .staleMeanwhile,
                 ahead: ahead, now: now)
             var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
-            place.mayKeep = mayKeep
+            place.mayKeep = !demand.noStore
             switch use {
             case .stale, .staleMeanwhile: if state.lease != nil { place.source = .stale }
             case .fresh, .ask: if state.lease != nil, !state.machine.needsValidation { place.source = .hit }
             }
             state.readers[id] = place
             state.credentials = credentials
-            return (id, actions + more)
+            return ((id, use), actions + more)
         }
         context.instruments.note(.readerOpened)
-        return (id, position)
+        return (id, position, use)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking; for a reader that wants

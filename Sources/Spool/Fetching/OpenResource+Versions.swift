@@ -49,6 +49,11 @@ extension OpenResource {
                 try check(landing, replacing: current.generation)
                 let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
                 if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
+                    // A request without a range follows, and no further one: the origin would send the same part again.
+                    guard askedFrom != nil else {
+                        let reason = "206: a part without a strong validator, although the whole was requested"
+                        return .refuse(.init(kind: .malformed, status: 206, reason: reason))
+                    }
                     scheduler.feed { $0.machine.rangesUnsupported() }
                     return nil
                 }
@@ -182,8 +187,7 @@ extension OpenResource {
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)
         let lease = try await beginVariant(description, for: start.credentials, isKept: isKept, replacing: current)
-        replace(current, by: lease, keeping: start.id)
-        confirmed(by: cacheability, of: lease.generation)
+        replace(current, by: lease, keeping: start.id, confirmedBy: cacheability)
         if !lease.generation.isKept { limitWindow() }
     }
 
@@ -198,10 +202,19 @@ extension OpenResource {
         scheduler.feed { $0.machine.limitWindow(to: window) }
     }
 
-    /// Puts another version, or none, in the place of `former`. Readers in the former stay there.
-    func replace(_ former: Generation?, by lease: Lease?, keeping id: TransferID?) {
+    /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
+    ///
+    /// - Parameter cacheability: What the response that brings the new version says about its use, or `nil` if no
+    ///   response brings it. It takes effect together with the version: a reader that opened between the two would
+    ///   validate a version that has just arrived.
+    func replace(
+        _ former: Generation?, by lease: Lease?, keeping id: TransferID?,
+        confirmedBy cacheability: ResponseCacheability? = nil
+    ) {
         let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
             guard state.lease?.generation === former else { return (false, []) }
+            // Lock order: the scheduler's lock, then the resource's.
+            if let cacheability { noteConfirmation(by: cacheability) }
             let formerLease = state.lease
             state.lease = lease
             let length = lease?.generation.description.length
@@ -247,13 +260,20 @@ extension OpenResource {
 
     /// A response tells how long its version may be used from now on.
     private func confirmed(by cacheability: ResponseCacheability, of generation: Generation) {
+        if noteConfirmation(by: cacheability) { generation.update(nil, cacheability.freshness) }
+    }
+
+    /// Records when the current version was confirmed, and how long it may be used.
+    ///
+    /// - Returns: Whether its freshness has changed.
+    @discardableResult
+    private func noteConfirmation(by cacheability: ResponseCacheability) -> Bool {
         let elapsed = context.clock.elapsed()
-        let isNews = state.withLock { state in
+        return state.withLock { state in
             state.validated = (elapsed, state.openings)
             defer { state.freshness = cacheability.freshness }
             return state.freshness != cacheability.freshness
         }
-        if isNews { generation.update(nil, cacheability.freshness) }
     }
 
     /// Whether what is stored may be used although the origin can't be asked.

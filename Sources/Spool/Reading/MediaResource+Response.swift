@@ -56,6 +56,14 @@ extension MediaResource {
             media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
     }
 
+    /// A reader that uses the open version without asking the origin whether it may.
+    ///
+    /// For a second look at a response that a client has already been given: whether that response may be used has been
+    /// decided, with the client's directives, and must not be decided again without them.
+    package func readerOfOpenVersion(_ range: MediaRange = .all) -> MediaReader {
+        MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
+    }
+
     /// Checks that a range can be had without the origin, where the demand is for that alone.
     ///
     /// - Throws: `CacheError` with code `.notStored` and status 504.

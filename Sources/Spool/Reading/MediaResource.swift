@@ -65,11 +65,11 @@ public final class MediaResource: Sendable {
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
     ) -> (id: ReaderID, position: ReaderPosition) {
-        let use = use ?? resource.use(opening, demand)
-        if use == .staleMeanwhile { revalidate(resource) }
-        return resource.openReader(
-            at: start, end: end, priority: priority, credentials: credentials, opening: opening, use: use,
-            mayKeep: !demand.noStore, ahead: ahead)
+        let (id, position, used) = resource.openReader(
+            at: start, end: end, priority: priority, credentials: credentials, opening: opening, demand: demand,
+            use: use, ahead: ahead)
+        if used == .staleMeanwhile { revalidate(resource) }
+        return (id, position)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking.

@@ -86,7 +86,7 @@ struct ManifestResponder: Sendable {
 
     private func look(_ media: MediaResource, _ response: StoredResponse) async throws -> ManifestKind? {
         var prefix: [UInt8] = []
-        let reader = media.reader(.bytes(0..<Int64(ManifestKind.prefixLength)))
+        let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
         while let chunk = try await reader.next() {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
@@ -99,7 +99,7 @@ struct ManifestResponder: Sendable {
     private func rewritten(
         _ kind: ManifestKind, _ media: MediaResource, _ call: OriginCall, isOriginThere: Bool
     ) async throws -> Manifest {
-        let reader = media.reader()
+        let reader = media.readerOfOpenVersion()
         var response = try await reader.response().response
         var bytes: [UInt8] = []
         for try await chunk in reader {
