@@ -81,7 +81,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         limits.connections = min(limits.connections, DescriptorLimit.forClients)
         tables = ConnectionTables(group, limits: limits)
         self.log = log
-        let factory = PrometheusMetrics()
+        let metrics = ProxyMetrics()
         let date = DateText()
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
         let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It was checked.
@@ -106,14 +106,14 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
         ) -> ProxyService {
             let rules = AccessRules(token: token, serverNames: configuration.serverNames)
-            let admin = AdminResponder(cache: cache, metrics: factory, rules: rules, run: run)
+            let admin = AdminResponder(cache: cache, metrics: metrics, rules: rules, run: run)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
                 responder: Responder(
                     configuration: configuration, rules: rules,
                     origins: origins(run == nil ? configuration.allowedHosts : []), media: media, passing: passing,
                     origin: origin, admin: admin, sources: sources, servesAdmin: servesAdmin, isForOwner: run != nil),
-                log: log, metrics: ProxyMetrics(factory: factory), exchanges: exchanges, patience: patience)
+                log: log, metrics: metrics, exchanges: exchanges, patience: patience)
         }
         self.service = service(
             token: configuration.token, origin: origin, servesAdmin: origin == nil && configuration.admin == nil)

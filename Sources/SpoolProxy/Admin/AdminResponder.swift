@@ -7,7 +7,7 @@ import Spool
 /// The owner's pages: whether the server lives, its counts, and what is cached.
 struct AdminResponder: Sendable {
     let cache: MediaCache
-    let metrics: PrometheusMetrics
+    let metrics: ProxyMetrics
     let rules: AccessRules
     /// What runs commands; nil where none are taken.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
@@ -66,7 +66,7 @@ struct AdminResponder: Sendable {
 
     private func figures() -> String {
         var text = PrometheusText()
-        metrics.write(to: &text)
+        text.add(metrics.counts)
         text.add(cache)
         return text.text
     }

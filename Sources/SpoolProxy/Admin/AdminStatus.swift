@@ -59,7 +59,7 @@ struct AdminStatus: Encodable, Sendable {
     /// Of a stream with more files than are read each time, those count that were used last.
     ///
     /// - Throws: `CacheError` with code `.storage` where the catalog can't be read.
-    init(of cache: MediaCache, _ metrics: PrometheusMetrics) async throws {
+    init(of cache: MediaCache, _ metrics: ProxyMetrics) async throws {
         let (statistics, activity) = (cache.statistics, cache.activity)
         let (recent, count) = try await cache.recentResources(limit: Self.recordLimit)
         storedBytes = cache.storedByteCount
@@ -70,8 +70,9 @@ struct AdminStatus: Encodable, Sendable {
         savedBytes = statistics.bytesFromCache
         originBytes = statistics.bytesFromOrigin
         originRequests = statistics.originRequests
-        requests = metrics.requests
-        openRequests = metrics.openRequests
+        let counts = metrics.counts
+        requests = Dictionary(uniqueKeysWithValues: counts.requests.map { ($0.rawValue, $1) })
+        openRequests = counts.openRequests
         openReaders = activity.readers
         transfers = activity.transfers.map {
             Transfer(url: $0.address, start: $0.start, position: $0.position, end: $0.end)

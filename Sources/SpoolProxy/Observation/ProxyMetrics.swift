@@ -1,48 +1,84 @@
 #if Proxy
-import Metrics
+import Synchronization
 
-/// Counts requests, by what they cost and how they ended, through swift-metrics: names begin with `spool_`.
-struct ProxyMetrics: Sendable {
-    private let requests: [Outcome: Counter]
-    private let sent: Counter
-    private let cut: Counter
-    private let duration: Metrics.Timer
-    private let open: Meter
-
-    private enum Outcome: String, Hashable, CaseIterable {
+/// The counts of one server's requests, for its status and for `/.spool/metrics`.
+///
+/// It knows nothing of the cache behind the server. Safe to use from any thread: the lock is held for a few additions.
+final class ProxyMetrics: Sendable {
+    /// How a request was answered. The raw values are labels of `spool_requests_total`.
+    enum Result: String, CaseIterable, Sendable {
         case hit, miss, partial, stale, other, failed
+
+        /// - Parameter outcome: What the cache did, or `nil` if the response is not from the cache.
+        init(status: Int, _ outcome: CacheStatus.Outcome?) {
+            guard status < 400 || status == 416 else {
+                self = .failed
+                return
+            }
+            self =
+                switch outcome {
+                case .hit: .hit
+                case .stale(let seconds): seconds == nil ? .hit : .stale
+                case .forwarded(.partial, _, _): .partial
+                case .forwarded(.stale, _, _): .stale
+                case .forwarded(.miss, _, _): .miss
+                case .forwarded, .bypass, nil: .other
+                }
+        }
     }
 
-    init(factory: any MetricsFactory) {
-        requests = Dictionary(
-            uniqueKeysWithValues: Outcome.allCases.map {
-                ($0, Counter(label: "spool_requests_total", dimensions: [("result", $0.rawValue)], factory: factory))
-            })
-        sent = Counter(label: "spool_sent_bytes_total", factory: factory)
-        cut = Counter(label: "spool_cut_responses_total", factory: factory)
-        duration = Metrics.Timer(label: "spool_response_seconds", dimensions: [], factory: factory)
-        open = Meter(label: "spool_open_requests", factory: factory)
+    /// All counts at one moment.
+    struct Counts: Sendable {
+        /// The upper bounds of the classes of response times, in seconds.
+        static let durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600]
+
+        fileprivate(set) var requests = Dictionary(uniqueKeysWithValues: Result.allCases.map { ($0, 0) })
+        /// Body bytes that were sent to clients.
+        fileprivate(set) var sentBytes = 0
+        fileprivate(set) var cutResponses = 0
+        fileprivate(set) var openRequests = 0
+        /// The number of responses in each class of ``durationBounds``.
+        fileprivate(set) var durations = Array(repeating: 0, count: durationBounds.count)
+        fileprivate(set) var responses = 0
+        /// The sum of all response times, in seconds.
+        fileprivate(set) var seconds = 0.0
     }
 
-    func began() { open.increment() }
+    private let state = Mutex(Counts())
+
+    var counts: Counts { state.withLock { $0 } }
+
+    func began() { state.withLock { $0.openRequests += 1 } }
 
     func ended(_ entry: AccessLog.Entry) {
-        open.decrement()
-        requests[outcome(entry)]?.increment()
-        sent.increment(by: entry.bytes)
-        if case .cut = entry.outcome { cut.increment() }
-        duration.recordNanoseconds(Int64(entry.duration / .nanoseconds(1)))
+        let result = Result(status: entry.status, entry.cacheOutcome)
+        let seconds = entry.duration / .seconds(1)
+        let durationClass = Counts.durationBounds.firstIndex { seconds <= $0 }
+        state.withLock { counts in
+            counts.openRequests -= 1
+            counts.requests[result, default: 0] += 1
+            counts.sentBytes += entry.bytes
+            if case .cut = entry.outcome { counts.cutResponses += 1 }
+            if let durationClass { counts.durations[durationClass] += 1 }
+            counts.responses += 1
+            counts.seconds += seconds
+        }
     }
+}
 
-    private func outcome(_ entry: AccessLog.Entry) -> Outcome {
-        guard entry.status < 400 || entry.status == 416 else { return .failed }
-        guard let status = entry.cacheStatus else { return .other }
-        // Looked for first and as a whole: whoever searches the text pays a tenth of a hit for it.
-        if status == CacheStatus.plainHit { return .hit }
-        if status.hasPrefix("spool; hit") { return status.contains("; ttl=-") ? .stale : .hit }
-        if status.contains("fwd=partial") { return .partial }
-        if status.contains("fwd=stale") { return .stale }
-        return status.contains("fwd=miss") ? .miss : .other
+extension PrometheusText {
+    /// Adds the counts of a server.
+    mutating func add(_ counts: ProxyMetrics.Counts) {
+        add("spool_cut_responses_total", .counter, counts.cutResponses)
+        for result in ProxyMetrics.Result.allCases {
+            add("spool_requests_total", .counter, counts.requests[result] ?? 0, "result=\"\(result.rawValue)\"")
+        }
+        add("spool_sent_bytes_total", .counter, counts.sentBytes)
+        add("spool_open_requests", .gauge, counts.openRequests)
+        add(
+            "spool_response_seconds",
+            histogram: zip(ProxyMetrics.Counts.durationBounds, counts.durations).map { (bound: $0, count: $1) },
+            total: counts.responses, sum: counts.seconds)
     }
 }
 #endif

@@ -58,6 +58,7 @@ struct CacheStatus: Sendable, Hashable {
 extension Response {
     /// Says what the cache did for it.
     mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
+        cacheOutcome = outcome
         head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
     }
 }

@@ -38,6 +38,8 @@ struct Response: Sendable {
 
     var head: ResponseHead
     var body: Body
+    /// What the cache did, or `nil` if the response is not from the cache.
+    var cacheOutcome: CacheStatus.Outcome?
     /// Whether the bytes are stored, so that the head may wait for the first of them.
     var isStored = false
     /// The media file that it is of, and its head there, where the next request may be for another part of it.

@@ -67,7 +67,7 @@ final class ProxyService: Sendable {
             client: client.text, method: request.method.name, path: responder.shownPath(of: request),
             status: head.status, offset: place?.offset, length: place?.length,
             bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - began,
-            cacheStatus: head.fields[.cacheStatus], outcome: outcome)
+            cacheOutcome: response.cacheOutcome, cacheStatus: head.fields[.cacheStatus], outcome: outcome)
         record(entry)
         if case .cut(let reason) = outcome {
             configuration.logger.debug("a response was cut: \(reason)")
@@ -106,7 +106,8 @@ final class ProxyService: Sendable {
         let entry = AccessLog.Entry(
             client: client.text, method: "GET", path: log == nil ? "" : responder.shownPath(of: request),
             status: hit.status, offset: hit.offset, length: hit.length,
-            bytes: bytes, duration: ContinuousClock.now - began, cacheStatus: CacheStatus.plainHit, outcome: .complete)
+            bytes: bytes, duration: ContinuousClock.now - began, cacheOutcome: .hit, cacheStatus: CacheStatus.plainHit,
+            outcome: .complete)
         record(entry)
     }
 
