@@ -76,7 +76,7 @@ let package = Package(
         .target(name: "XMLTokens"),
         .target(
             name: "HTTPRanges",
-            dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")]
+            dependencies: ["ByteRanges", .product(name: "HTTPTypes", package: "swift-http-types")]
         ),
         .target(name: "CSystemFiles"),
         .target(
@@ -193,7 +193,7 @@ let package = Package(
         .testTarget(name: "ByteRangesTests", dependencies: ["ByteRanges"]),
         .testTarget(
             name: "HTTPRangesTests",
-            dependencies: ["HTTPRanges", .product(name: "HTTPTypes", package: "swift-http-types")]
+            dependencies: ["ByteRanges", "HTTPRanges", .product(name: "HTTPTypes", package: "swift-http-types")]
         ),
         .testTarget(
             name: "SpoolStorageTests",

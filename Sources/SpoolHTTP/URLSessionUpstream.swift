@@ -1,4 +1,5 @@
 #if !StaticLinking
+import HTTPRanges
 import HTTPTypes
 public import Spool
 import Synchronization
@@ -214,7 +215,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         let flight = flights.withLock { flights in
             // An encoded body is decoded on the way, and HEAD has none, so its length says nothing here.
             if fields[.contentEncoding] == nil, task.originalRequest?.httpMethod != "HEAD" {
-                flights[task.taskIdentifier]?.missing = fields[.contentLength].flatMap { Int64($0) }
+                flights[task.taskIdentifier]?.missing = fields.contentLength
             }
             let hasRanges = response.statusCode == 206 || fields[.acceptRanges]?.lowercased() == "bytes"
             if hasRanges { flights[task.taskIdentifier]?.heldLimit = 8 << 20 }

@@ -7,7 +7,7 @@ import Testing
         arguments: [
             ("bytes 0-99/1000", 0..<100, 1000), ("bytes 0-99/*", 0..<100, nil), ("bytes */1000", nil, 1000),
             ("bytes */0", nil, 0), ("bytes 999-999/1000", 999..<1000, 1000),
-            ("bytes 0-9223372036854775806/9223372036854775807", 0 ..< .max, .max),
+            ("bytes 0-9007199254740991/9007199254740992", 0..<1 << 53, 1 << 53),
         ] as [(String, Range<Int64>?, Int64?)])
     func forms(text: String, range: Range<Int64>?, length: Int64?) throws {
         let parsed = try #require(ContentRange(parsing: text))

@@ -40,8 +40,8 @@ package struct CacheControl: Sendable, Hashable {
 
     /// Reads all `Cache-Control` fields of a request or a response.
     ///
-    /// A directive with a blank beside its `=` is none. A number of seconds that is malformed counts as 0, one too large as `Int64.max`; of several, the smallest counts
-    /// (RFC 9111 §1.2.2, §4.2.1).
+    /// A directive with a blank beside its `=` is ignored. A malformed number of seconds counts as 0, and one of more than
+    /// 10,000 years as 10,000 years; of several numbers, the smallest counts (RFC 9111 §1.2.2, §4.2.1).
     package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -51,7 +51,7 @@ package struct CacheControl: Sendable, Hashable {
 
     mutating func apply(_ name: String, value: Substring?) {
         func seconds(_ former: Int64?) -> Int64 {
-            min(FieldText.digits(FieldText.unquoted(value ?? "").utf8) ?? 0, former ?? .max)
+            min(FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0, former ?? .max)
         }
         /// The fields that are named; whether none is, so that the whole response is meant.
         func isUnqualified(_ value: Substring?) -> Bool {

@@ -1,9 +1,10 @@
+import ByteRanges
 package import HTTPTypes
 
 /// Whether a stored response may be used without asking its origin (RFC 9111 §4.2).
 ///
 /// Says only how old it is and how old it may become; `no-cache` and its like are ``CacheControl``'s. All times are
-/// whole seconds; moments are seconds since 1970. Sums saturate, so that no field can make them wrap.
+/// whole seconds; moments are seconds since 1970. No number of seconds is negative or larger than 10,000 years.
 package struct Freshness: Sendable, Hashable {
     /// For how many seconds after its making at the origin the response is fresh.
     package var lifetime: Int64
@@ -35,11 +36,11 @@ package struct Freshness: Sendable, Hashable {
         } else if let first = expires.first, !isTargeted {
             // Several, or an invalid date such as 0, mean: already past (§5.3).
             let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
-            lifetime = moment.map { max(0, saturatingDifference($0, date)) } ?? 0
+            lifetime = moment.map { seconds(from: date, to: $0) } ?? 0
         } else if control.isPublic || StatusRules.isHeuristicallyCacheable(status),
             let modified = Validator(fields: fields).lastModifiedDate
         {
-            lifetime = max(0, saturatingDifference(date, modified.secondsSince1970)) / 10
+            lifetime = seconds(from: modified.secondsSince1970, to: date) / 10
             isHeuristic = true
         } else {
             lifetime = 0
@@ -48,14 +49,14 @@ package struct Freshness: Sendable, Hashable {
         self.responseTime = responseTime
         // Only the first counts (§5.1); what follows a semicolon is no part of it.
         let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first?.prefix { $0 != ";" } }
-        let age = ageField.flatMap { FieldText.digits($0.utf8) } ?? 0
-        let delay = max(0, saturatingDifference(responseTime, requestTime))
-        self.initialAge = max(max(0, saturatingDifference(responseTime, date)), saturatingSum(age, delay))
+        let age = ageField.flatMap { FieldText.seconds($0.utf8) } ?? 0
+        let delay = seconds(from: requestTime, to: responseTime)
+        self.initialAge = max(seconds(from: date, to: responseTime), min(age + delay, NumberLimits.seconds))
     }
 
     /// How old the response is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
     package func age(at now: Int64) -> Int64 {
-        saturatingSum(initialAge, max(0, saturatingDifference(now, responseTime)))
+        min(initialAge + seconds(from: responseTime, to: now), NumberLimits.seconds)
     }
 
     /// Whether it is still fresh at `now` (§4.2).
@@ -64,12 +65,9 @@ package struct Freshness: Sendable, Hashable {
     }
 }
 
-private func saturatingSum(_ one: Int64, _ other: Int64) -> Int64 {
-    let (sum, overflow) = one.addingReportingOverflow(other)
-    return overflow ? (one < 0 ? .min : .max) : sum
-}
-
-private func saturatingDifference(_ one: Int64, _ other: Int64) -> Int64 {
-    let (difference, overflow) = one.subtractingReportingOverflow(other)
-    return overflow ? (one < 0 ? .min : .max) : difference
+/// The time between two moments in seconds: 0 if the second one is earlier, and at most `NumberLimits.seconds`.
+private func seconds(from one: Int64, to other: Int64) -> Int64 {
+    let (difference, overflow) = other.subtractingReportingOverflow(one)
+    if overflow { return other < one ? 0 : NumberLimits.seconds }
+    return min(max(difference, 0), NumberLimits.seconds)
 }

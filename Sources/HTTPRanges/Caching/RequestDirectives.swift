@@ -26,7 +26,7 @@ package struct RequestDirectives: Sendable, Hashable {
         for element in elements {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let value = parts.count > 1 ? FieldText.unquoted(parts[1]) : nil
-            let seconds = value.flatMap { FieldText.digits($0.utf8) }
+            let seconds = value.flatMap { FieldText.seconds($0.utf8) }
             switch FieldText.lowercased(parts[0]) {
             case "max-age": maxAge = min(seconds ?? 0, maxAge ?? .max)
             case "min-fresh": minFresh = max(seconds ?? 0, minFresh ?? 0)

@@ -1,4 +1,5 @@
-import HTTPTypes
+import ByteRanges
+package import HTTPTypes
 
 /// The claims of a 200 or 206 about its own body, before it is compared with anything stored.
 ///
@@ -67,11 +68,23 @@ struct BodyClaim {
         self.length = length
     }
 
-    /// The one `Content-Range`; nil if absent or malformed.
+    /// The one `Content-Range`; `nil` if it is absent or malformed.
+    ///
+    /// - Throws: ``Contradiction`` if there are several, or if it contains a number larger than 2^53.
     static func contentRange(_ fields: HTTPFields) throws(Contradiction) -> ContentRange? {
         let values = fields[values: .contentRange]
         guard values.count <= 1 else { throw Contradiction(reason: "\(values.count) Content-Range fields") }
-        return values.first.flatMap { ContentRange(parsing: $0) }
+        guard let value = values.first else { return nil }
+        do {
+            return try ContentRange(checking: value)
+        } catch {
+            throw tooLarge("Content-Range")
+        }
+    }
+
+    private static func tooLarge(_ field: String) -> Contradiction {
+        Contradiction(
+            reason: "\(field) exceeds \(NumberLimits.byteOffset) bytes, the largest resource that can be handled")
     }
 
     /// The body's length in bytes as the head announces it; nil if it doesn't (RFC 9110 §8.6, RFC 9112 §6.3).
@@ -81,13 +94,27 @@ struct BodyClaim {
             $0.split(separator: ",", omittingEmptySubsequences: false)
         }
         guard let first = values.first else { return nil }
-        guard let length = FieldText.exactDigits(FieldText.trimmed(first).utf8),
-            values.allSatisfy({ FieldText.exactDigits(FieldText.trimmed($0).utf8) == length })
-        else { throw Contradiction(reason: "Content-Length is not a number, or several differ") }
+        func read(_ text: Substring) -> Int64? {
+            FieldText.digits(FieldText.trimmed(text).utf8, limit: NumberLimits.byteOffset + 1)
+        }
+        guard let length = read(first), values.allSatisfy({ read($0) == length }) else {
+            throw Contradiction(reason: "Content-Length is not a number, or several differ")
+        }
+        guard length <= NumberLimits.byteOffset else { throw tooLarge("Content-Length") }
         return length
     }
 
     private static func isMultipart(_ contentType: String) -> Bool {
         FieldText.equalIgnoringCase(FieldText.trimmed(contentType[...]).utf8.prefix(20), "multipart/byteranges".utf8)
+    }
+}
+
+extension HTTPFields {
+    /// The length of the body in bytes as `Content-Length` states it.
+    ///
+    /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a `Transfer-Encoding`.
+    package var contentLength: Int64? {
+        // A length that can't be used is unknown to callers that only relay or compare it.
+        try? BodyClaim.contentLength(self)
     }
 }

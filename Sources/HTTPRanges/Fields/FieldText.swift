@@ -1,29 +1,41 @@
+import ByteRanges
+
 /// Reads the small grammar that header fields share: digits, optional white space, comma lists (RFC 9110 §5.6).
 ///
 /// Works on UTF-8 bytes, never on characters, so that what looks alike is not taken for equal. Total: no input traps.
 enum FieldText {
-    /// `text` as a run of one or more decimal digits; a value beyond `Int64.max` is `Int64.max`.
+    /// Reads one or more decimal digits; a value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///
-    /// Nil if empty or if anything but `0`–`9` occurs: no sign, no space.
-    static func digits(_ text: some Sequence<UInt8>) -> Int64? {
+    /// Returns `nil` if `text` is empty or contains anything except `0`–`9`.
+    static func digits(_ text: some Sequence<UInt8>, limit: Int64) -> Int64? {
         var value: Int64 = 0
         var count = 0
         for byte in text {
             guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-            let (sum, carry) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
-            value = overflow || carry ? .max : sum
+            // At most 2^55 * 10 + 9.
+            value = min(value * 10 + Int64(byte - UInt8(ascii: "0")), limit)
             count += 1
         }
         return count == 0 ? nil : value
     }
 
-    /// `text` as digits that fit an `Int64`; nil where ``digits(_:)`` would have to saturate.
-    static func exactDigits(_ text: some Collection<UInt8>) -> Int64? {
-        guard let value = digits(text) else { return nil }
-        if value < .max { return value }
-        return text.drop { $0 == UInt8(ascii: "0") }.elementsEqual("9223372036854775807".utf8) ? value : nil
+    /// Reads a number of seconds; one larger than `NumberLimits.seconds` is read as that (RFC 9111 §1.2.2).
+    static func seconds(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.seconds) }
+
+    /// Reads an offset, or a length, of which a larger one means the same as `NumberLimits.byteOffset`.
+    static func clampedOffset(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.byteOffset) }
+
+    /// Reads an offset or a length that is stored or compared.
+    ///
+    /// - Throws: ``OffsetTooLarge`` if it is larger than `NumberLimits.byteOffset`.
+    static func offset(_ text: some Sequence<UInt8>) throws(OffsetTooLarge) -> Int64? {
+        guard let value = digits(text, limit: NumberLimits.byteOffset + 1) else { return nil }
+        guard value <= NumberLimits.byteOffset else { throw OffsetTooLarge() }
+        return value
     }
+
+    /// A number in a header is larger than any offset that Spool can store.
+    struct OffsetTooLarge: Error {}
 
     /// `text` without spaces and tabs at either end (`OWS`, RFC 9110 §5.6.3).
     static func trimmed(_ text: Substring) -> Substring {

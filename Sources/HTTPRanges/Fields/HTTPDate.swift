@@ -110,7 +110,7 @@ extension HTTPDate {
         return HTTPDate(secondsSince1970: days * 86_400 + hour * 3600 + minute * 60 + second)
     }
 
-    private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? { FieldText.digits(bytes) }
+    private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? { FieldText.seconds(bytes) }
 
     private static func matches(_ bytes: ArraySlice<UInt8>, _ text: StaticString) -> Bool {
         text.withUTF8Buffer { FieldText.equalIgnoringCase(bytes, $0) }

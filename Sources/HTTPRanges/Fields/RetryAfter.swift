@@ -2,7 +2,7 @@
 ///
 /// As the origin asks, which may be unreasonable: whoever waits sets a ceiling of their own.
 package enum RetryAfter: Sendable, Hashable {
-    /// A number of seconds from when the response came; a number too large to hold is `Int64.max`.
+    /// The number of seconds from when the response was received; a header's number is at most 10,000 years.
     case seconds(Int64)
     /// A moment to wait for.
     case date(HTTPDate)
@@ -10,7 +10,7 @@ package enum RetryAfter: Sendable, Hashable {
     /// Reads the field's value: digits, or a date in any of HTTP's three forms; nil for anything else.
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...])
-        if let seconds = FieldText.digits(value.utf8) {
+        if let seconds = FieldText.seconds(value.utf8) {
             self = .seconds(seconds)
         } else if let date = HTTPDate(parsing: String(value)) {
             self = .date(date)

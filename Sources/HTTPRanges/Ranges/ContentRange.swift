@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// Which bytes of a media file a response holds, and how long the file is (`Content-Range`, RFC 9110 §14.4).
 ///
 /// Three forms: `bytes 0-99/1000`; `bytes 0-99/*`, length unknown; `bytes */1000`, which a 416 carries to tell the
@@ -16,9 +18,18 @@ package struct ContentRange: Sendable, Hashable {
         self.length = length.flatMap { $0 < 0 ? nil : $0 }
     }
 
-    /// Reads a header's value; nil if it is malformed, names another unit, tells neither range nor length, has a range
-    /// that ends before it begins or past its own length, or a number that half-open `Int64` ranges can't hold.
+    /// Reads a header's value.
+    ///
+    /// Returns `nil` if it is malformed, uses another unit, contains neither a range nor a length, if the range ends before
+    /// it begins or after the length, or if a number is larger than 2^53.
     package init?(parsing text: String) {
+        // The caller learns only that the value can't be used.
+        guard let range = try? ContentRange(checking: text) else { return nil }
+        self = range
+    }
+
+    /// As ``init(parsing:)``, and distinguishes numbers that are too large.
+    init?(checking text: String) throws(FieldText.OffsetTooLarge) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let space = value.firstIndex(of: UInt8(ascii: " ")),
             FieldText.equalIgnoringCase(value[..<space], "bytes".utf8),
@@ -29,17 +40,18 @@ package struct ContentRange: Sendable, Hashable {
 
         let unknown = "*".utf8
         let isLengthUnknown = lengthText.elementsEqual(unknown)
-        let length = isLengthUnknown ? nil : FieldText.exactDigits(lengthText)
+        let length = try isLengthUnknown ? nil : FieldText.offset(lengthText)
         if length == nil, !isLengthUnknown { return nil }
         if rangeText.elementsEqual(unknown) {
             guard length != nil else { return nil }
             self.range = nil
         } else {
             guard let dash = rangeText.firstIndex(of: UInt8(ascii: "-")),
-                let first = FieldText.exactDigits(rangeText[..<dash]),
-                let last = FieldText.exactDigits(rangeText[rangeText.index(after: dash)...]),
-                first <= last, last < (length ?? .max)
+                let first = try FieldText.offset(rangeText[..<dash]),
+                let last = try FieldText.offset(rangeText[rangeText.index(after: dash)...]),
+                first <= last, length.map({ last < $0 }) ?? true
             else { return nil }
+            guard last < NumberLimits.byteOffset else { throw FieldText.OffsetTooLarge() }
             self.range = first..<(last + 1)
         }
         self.length = length

@@ -8,7 +8,7 @@ package import HTTPTypes
 package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
     package enum Specifier: Sendable, Hashable {
-        /// `first-last`, both included; positions too large to hold are `Int64.max`.
+        /// `first-last`, both included; a position after 2^53 is read as 2^53, which no resource reaches.
         case bounded(first: Int64, last: Int64)
         /// `first-`: from there to the end.
         case from(Int64)
@@ -55,10 +55,10 @@ package struct RangeHeader: Sendable, Hashable {
         guard let dash = text.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let first = text[..<dash]
         let last = text[text.index(after: dash)...]
-        if first.isEmpty { return FieldText.digits(last).map { .suffix($0) } }
-        guard let firstPosition = FieldText.digits(first) else { return nil }
+        if first.isEmpty { return FieldText.clampedOffset(last).map { .suffix($0) } }
+        guard let firstPosition = FieldText.clampedOffset(first) else { return nil }
         if last.isEmpty { return .from(firstPosition) }
-        guard let lastPosition = FieldText.digits(last), firstPosition <= lastPosition else { return nil }
+        guard let lastPosition = FieldText.clampedOffset(last), firstPosition <= lastPosition else { return nil }
         return .bounded(first: firstPosition, last: lastPosition)
     }
 

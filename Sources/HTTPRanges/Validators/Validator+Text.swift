@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// The form in which a catalog keeps a validator: one short line of text.
 extension Validator: Codable, LosslessStringConvertible {
     /// One line: the tag, a bar, `Last-Modified`, a bar, `Date` in seconds since 1970; what is absent is empty. For
@@ -26,7 +28,7 @@ extension Validator: Codable, LosslessStringConvertible {
             lastModified = modifiedText
         }
         if !dateText.isEmpty {
-            guard let seconds = Int64(dateText) else { return nil }
+            guard let seconds = Int64(dateText), seconds.magnitude <= NumberLimits.seconds else { return nil }
             date = HTTPDate(secondsSince1970: seconds)
         }
     }

@@ -37,11 +37,11 @@ public struct DownloadSet: Sendable, Identifiable {
     /// Its name.
     public var id: String { name }
     /// Bytes that are stored.
-    public var storedByteCount: Int64 { items.reduce(0) { $0 + $1.storedByteCount } }
+    public var storedByteCount: Int64 { items.reduce(0) { $0.adding($1.storedByteCount) } }
     /// Bytes in all; nil as long as a length is not known.
     public var byteCount: Int64? {
         let lengths = items.compactMap(\.length)
-        return lengths.count == items.count ? lengths.reduce(0, +) : nil
+        return lengths.count == items.count ? lengths.reduce(0) { $0.adding($1) } : nil
     }
     /// The part that is there, from 0 to 1, each item counting the same as long as a length is not known.
     public var fractionCompleted: Double {

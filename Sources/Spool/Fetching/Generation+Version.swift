@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import HTTPRanges
 import SpoolStorage
@@ -43,8 +44,11 @@ extension Generation {
 
 extension ResourceVersion {
     init?(encoded text: String) {
-        guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)) else {
-            // Written by a build that knew less or more: nothing is known of the version, so it is asked for anew.
+        guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
+            (0...NumberLimits.byteOffset).contains(version.length ?? 0)
+        else {
+            // Written by a build that knew less or more, or changed by another program: nothing is known of the version,
+            // and the origin is asked.
             return nil
         }
         self = version
@@ -56,7 +60,9 @@ extension ResourceVersion {
 extension StoredFreshness {
     init?(encoded text: String) {
         // As above: no freshness is known, so the origin is asked.
-        guard let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(text.utf8)) else { return nil }
+        guard let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(text.utf8)),
+            freshness.isPlausible
+        else { return nil }
         self = freshness
     }
 

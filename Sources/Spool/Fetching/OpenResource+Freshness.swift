@@ -37,7 +37,7 @@ extension OpenResource {
         await evaluation.run(key) {
             guard let generation else { return }
             let known = generation.resourceVersion
-            let length = head.headerFields[.contentLength].flatMap { Int64($0) }
+            let length = head.headerFields.contentLength
             let isSame =
                 head.status == .ok && (length == nil || known.length == nil || length == known.length)
                 && !Validator(fields: head.headerFields).contradicts(known.validator)

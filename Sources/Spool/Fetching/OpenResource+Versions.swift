@@ -116,8 +116,7 @@ extension OpenResource {
             (200...299).contains(status) || cacheability.mayStore && cacheability.freshness.freshUntil > now
         else { return nil }
         let hasBody = status != 204 && status != 205
-        let length = hasBody ? head.headerFields[.contentLength].flatMap { Int64($0) } : 0
-        guard length ?? 0 >= 0 else { return nil }
+        let length = hasBody ? head.headerFields.contentLength : 0
         var version = ResourceVersion(fields: head.headerFields, length: length)
         version.acceptsRanges = nil
         let landing = PartialResponse.Landing(offset: 0, end: length, version: version)
@@ -136,9 +135,6 @@ extension OpenResource {
     }
 
     private func check(_ landing: PartialResponse.Landing, replacing current: Generation?) throws {
-        guard landing.version.length ?? 0 <= Block.offsetLimit, landing.end ?? 0 <= Block.offsetLimit else {
-            throw CacheError(.malformedResponse, "\(address): the origin claims an impossible length")
-        }
         guard keepsAnything || landing.version.contentEncoding == nil else {
             throw CacheError(
                 .malformedResponse, "\(address): the origin compresses its response although asked not to")

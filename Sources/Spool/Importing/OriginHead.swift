@@ -35,7 +35,7 @@ struct OriginHead: Sendable {
             }
             fields = head.headerFields
             switch head.status.code {
-            case 200: length = fields[.contentLength].flatMap { Int64($0) }
+            case 200: length = fields.contentLength
             case 206: length = fields[.contentRange].flatMap { ContentRange(parsing: $0) }?.length
             case let status:
                 throw CacheError(

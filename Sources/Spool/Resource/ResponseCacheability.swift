@@ -61,8 +61,7 @@ struct ResponseCacheability: Sendable {
         // A new `Expires` counts where the stored `Cache-Control`, which stays in force, leaves it room.
         if !saysExpires || stored.isLifetimeControlled == true {
             result.lifetime = stored.lifetime
-            let (until, overflow) = now.addingReportingOverflow(stored.lifetime ?? 0)
-            result.freshUntil = overflow ? .max : until
+            result.freshUntil = StoredFreshness.end(of: stored.lifetime ?? 0, from: now)
         }
         return result
     }
@@ -90,9 +89,7 @@ extension StoredFreshness {
         staleWhileRevalidate = control.staleWhileRevalidate
         staleIfError = control.staleIfError
         isLifetimeControlled = control.noCache || control.sharedMaxAge != nil || control.maxAge != nil
-        let (left, underflow) = (lifetime ?? 0).subtractingReportingOverflow(initialAge)
-        let (until, overflow) = now.addingReportingOverflow(underflow ? 0 : max(left, 0))
         let isUsable = !control.noCache && control.allowsStoring(shared: true, hasAuthorization: false)
-        freshUntil = !isUsable ? 0 : overflow ? .max : until
+        freshUntil = isUsable ? Self.end(of: (lifetime ?? 0) - initialAge, from: now) : 0
     }
 }

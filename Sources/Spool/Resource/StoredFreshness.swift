@@ -1,3 +1,4 @@
+import ByteRanges
 import HTTPRanges
 import HTTPTypes
 import SpoolStorage
@@ -36,13 +37,22 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// has the resource's own key.
     var variantOf: [String]?
 
+    /// Whether every number is one that this version writes: no date is more than 10,000 years from 1970, and no number of
+    /// seconds is negative or larger than that. A catalog that another program has changed may contain any number.
+    var isPlausible: Bool {
+        let dates = [freshUntil, receivedAt ?? 0]
+        let seconds = [lifetime, initialAge, staleWhileRevalidate, staleIfError].map { $0 ?? 0 }
+        return dates.allSatisfy { $0.magnitude <= NumberLimits.seconds }
+            && seconds.allSatisfy { (0...NumberLimits.seconds).contains($0) }
+            && head.map { (100...999).contains($0.status) } ?? true
+    }
+
     /// A response that came later than now came while the calendar was ahead: nothing is known of its age.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
     /// How many seconds old the response is.
     func age(at now: Int64) -> Int64 {
-        let (age, overflow) = (initialAge ?? 0).addingReportingOverflow(max(0, now - (receivedAt ?? now)))
-        return overflow ? .max : age
+        min((initialAge ?? 0) + max(0, now - (receivedAt ?? now)), NumberLimits.seconds)
     }
 
     /// Whether it may be used at `now` without waiting for the origin, by its own word and what a request asks for.
@@ -53,9 +63,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             return mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
         }
         let age = age(at: now)
-        let (left, underflow) = freshUntil.subtractingReportingOverflow(now)
-        let (lifetime, overflow) = age.addingReportingOverflow(underflow ? .min / 2 : left)
-        guard demand.accepts(age: age, lifetime: overflow ? .max : lifetime, mayBeStale: !mustRevalidate) else {
+        guard demand.accepts(age: age, lifetime: age + freshUntil - now, mayBeStale: !mustRevalidate) else {
             let demandsMore = demand.noCache || demand.maxAge != nil || demand.minFresh != nil
             return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
         }
@@ -64,16 +72,19 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 
     private func mayBeStaleMeanwhile(at now: Int64) -> Bool {
         guard !mustRevalidate, let staleWhileRevalidate, now >= receivedAt ?? .min else { return false }
-        let (until, overflow) = freshUntil.addingReportingOverflow(staleWhileRevalidate)
-        return overflow || now < until
+        return now < freshUntil + staleWhileRevalidate
     }
 
     /// Whether it may be used although it is stale and the origin can't be asked (RFC 9111 §4.2.4).
     func mayBeStaleAfterError(at now: Int64) -> Bool {
         guard !mustRevalidate else { return false }
         guard let staleIfError else { return true }
-        let (until, overflow) = freshUntil.addingReportingOverflow(staleIfError)
-        return overflow || now < until
+        return now < freshUntil + staleIfError
+    }
+
+    /// The time after `seconds`, at most 10,000 years from 1970; `start` if `seconds` is negative.
+    static func end(of seconds: Int64, from start: Int64) -> Int64 {
+        min(start + max(seconds, 0), NumberLimits.seconds)
     }
 
     /// How a stored response may be used.
@@ -115,9 +126,6 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 extension Freshness {
     func freshUntil(noCache: Bool) -> Int64 {
         guard !noCache else { return 0 }
-        let (left, underflow) = lifetime.subtractingReportingOverflow(initialAge)
-        guard !underflow, left > 0 else { return responseTime }
-        let (until, overflow) = responseTime.addingReportingOverflow(left)
-        return overflow ? .max : until
+        return StoredFreshness.end(of: lifetime - initialAge, from: responseTime)
     }
 }

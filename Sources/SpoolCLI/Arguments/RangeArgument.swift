@@ -1,4 +1,5 @@
 import ArgumentParser
+import ByteRanges
 import HTTPRanges
 import Spool
 
@@ -12,7 +13,8 @@ struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
             let header = RangeHeader(parsing: "bytes=" + argument), let specifier = header.specifiers.first
         else { return nil }
         switch specifier {
-        case .bounded(let first, let last): range = last < .max ? .bytes(first..<last + 1) : .from(first)
+        case .bounded(let first, let last):
+            range = last < NumberLimits.byteOffset ? .bytes(first..<last + 1) : .from(first)
         case .from(let first): range = .from(first)
         case .suffix(let count): range = .suffix(count)
         }

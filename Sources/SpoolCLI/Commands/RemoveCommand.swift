@@ -46,7 +46,7 @@ struct RemoveCommand: AsyncParsableCommand {
             return (removed: removed, failures: failures)
         }
         let (removed, failures) = outcome ?? ([], urls.map(\.notStored))
-        let bytes = removed.reduce(0) { $0 + $1.byteCount }
+        let bytes = removed.reduce(0) { min($0 + $1.byteCount, NumberLimits.byteOffset) }
         if options.json {
             try Output.json(Report(removed: removed.map(\.media.address), bytes: bytes))
         } else {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ByteRanges
 import Foundation
 
 /// A number of bytes as people write it: `500MB`, `2GiB`, `1.5 GB`, `65536`.
@@ -10,7 +11,7 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    /// Reads a size; nil for anything else, for a negative size, and for 8 EiB or more.
+    /// Reads a size from 0 to 8 PiB (2^53 bytes); `nil` for anything else.
     init?(argument: String) {
         let text = argument.trimmingCharacters(in: .whitespaces).lowercased()
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
@@ -18,10 +19,12 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
         guard let factor = Self.factors[unit] else { return nil }
         if let whole = Int64(digits) {
             let (bytes, overflow) = whole.multipliedReportingOverflow(by: factor)
-            guard !overflow else { return nil }
+            guard !overflow, bytes <= NumberLimits.byteOffset else { return nil }
             self.bytes = bytes
         } else {
-            guard let number = Double(digits), let bytes = Int64(exactly: (number * Double(factor)).rounded()) else {
+            guard let number = Double(digits), let bytes = Int64(exactly: (number * Double(factor)).rounded()),
+                bytes <= NumberLimits.byteOffset
+            else {
                 return nil
             }
             self.bytes = bytes

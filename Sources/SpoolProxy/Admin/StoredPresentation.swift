@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 package import Spool
 
 /// What the cache holds of one thing to play: a media file, or a playlist with what belongs to it.
@@ -22,8 +23,10 @@ package struct StoredPresentation: Sendable {
         return contents.filter { !isPart($0) }.map { StoredPresentation(media: $0, parts: parts[$0.key] ?? []) }
     }
 
-    /// Bytes that are stored in all.
-    package var byteCount: Int64 { parts.reduce(media.storedByteCount) { $0 + $1.storedByteCount } }
+    /// The number of stored bytes of all files together, at most 2^53.
+    package var byteCount: Int64 {
+        parts.reduce(media.storedByteCount) { min($0 + $1.storedByteCount, NumberLimits.byteOffset) }
+    }
 
     /// How many files have come, the playlist among them.
     package var fileCount: Int { parts.count + 1 }

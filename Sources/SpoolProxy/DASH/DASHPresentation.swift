@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 import XMLTokens
 
 /// What an MPD says of the media that players choose from (ISO/IEC 23009-1 §5.3).
@@ -96,7 +97,7 @@ private struct Walk {
     private func range(_ tag: XMLStartTag, _ attribute: String) -> Range<Int64>? {
         let bounds = tag.text(attribute)?.split(separator: "-", omittingEmptySubsequences: false) ?? []
         guard bounds.count == 2, let first = Int64(bounds[0]), let last = Int64(bounds[1]), first >= 0, last >= first,
-            last < .max
+            last < NumberLimits.byteOffset
         else { return nil }
         return first..<last + 1
     }

@@ -1,4 +1,6 @@
 #if Proxy
+import ByteRanges
+
 extension HLSPlaylist {
     /// Reads a playlist line by line; tags and attributes that it does not know are passed over.
     ///
@@ -238,7 +240,7 @@ struct HLSParser {
 
     private func range(_ start: Int64, _ length: Int64) throws(ManifestError) -> Range<Int64> {
         let (end, overflows) = start.addingReportingOverflow(length)
-        guard length > 0, !overflows else {
+        guard length > 0, !overflows, end <= NumberLimits.byteOffset else {
             throw ManifestError(.malformed, "line \(lineNumber): a byte range of \(length) bytes from \(start)")
         }
         return start..<end

@@ -1,4 +1,6 @@
 #if Proxy
+import ByteRanges
+
 extension RequestParser {
     private static func host(
         _ fields: RequestFields, _ absolute: String?, _ minor: Int
@@ -27,6 +29,9 @@ extension RequestParser {
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             let length = Int64(text)
         else { throw malformed("its Content-Length is not one number") }
+        guard length <= NumberLimits.byteOffset else {
+            throw RequestFailure(413, "a body of more than \(NumberLimits.byteOffset) bytes is not accepted")
+        }
         return length == 0 ? .none : .length(length)
     }
 

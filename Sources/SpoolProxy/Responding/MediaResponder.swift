@@ -190,9 +190,7 @@ struct MediaResponder: Sendable {
             return .all
         }
         switch first {
-        case .bounded(let first, let last):
-            let (end, overflow) = last.addingReportingOverflow(1)
-            return .bytes(first..<(overflow ? .max : end))
+        case .bounded(let first, let last): return .bytes(first..<last + 1)
         case .from(let first): return .from(first)
         case .suffix(let count): return .suffix(count)
         }

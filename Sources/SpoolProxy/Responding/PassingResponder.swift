@@ -82,7 +82,7 @@ struct PassingResponder: Sendable {
 
     /// The origin's response, as it is sent on.
     func response(_ response: UpstreamResponse, to request: RequestHead) -> Response {
-        let length = response.head.headerFields[.contentLength].flatMap { Int64($0) }
+        let length = response.head.headerFields.contentLength
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
         passed.head.fields[.contentLength] = nil
         passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// The grain in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
 ///
 /// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`; the last block of a resource may be short. What has
@@ -7,8 +9,8 @@ package enum Block {
     /// Bytes in a block that is not the last.
     package static let size: Int64 = 65536
 
-    /// The end of the last whole block that an `Int64` offset can address; nothing lands beyond.
-    package static let offsetLimit = Int64.max / size * size
+    /// The largest offset, ``ByteRanges/NumberLimits/byteOffset``; no byte is stored at or after it.
+    package static let offsetLimit = NumberLimits.byteOffset
 
     /// The index of the block that holds the byte at `offset`, which must not be negative.
     package static func index(of offset: Int64) -> Int64 { offset / size }

@@ -56,12 +56,17 @@ extension Catalog {
         }
     }
 
-    /// How many blocks are recorded, and for each generation the bytes in its blocks: read from the blocks themselves.
+    /// The number of recorded blocks, and for each generation the number of bytes in its blocks, without the rows that can't
+    /// be right.
     package func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
         try read { db in
             var result = (blocks: 0, bytes: [Int64: Int64]())
             let rows = try Row.fetchCursor(
-                db, sql: "SELECT generation, COUNT(*), SUM(length) FROM block GROUP BY generation")
+                db,
+                sql: """
+                    SELECT generation, COUNT(*), SUM(length) FROM block
+                    WHERE typeof(length) = 'integer' AND length BETWEEN 1 AND \(Block.size) GROUP BY generation
+                    """)
             while let row = try rows.next() {
                 result.blocks += try row.decode(atIndex: 1)
                 result.bytes[try row.decode(atIndex: 0)] = try row.decode(atIndex: 2)

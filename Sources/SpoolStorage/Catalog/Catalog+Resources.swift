@@ -175,7 +175,7 @@ extension Catalog {
         """
         SELECT resource.key, url, contentType, pinned, createdAt, lastUsedAt,
             generation.id, identifier, length, version, fields, storedBytes,
-            tidyEpoch < (SELECT value FROM setting WHERE name = 'tidyEpoch'),
+            tidyEpoch IS NOT (SELECT value FROM setting WHERE name = 'tidyEpoch'),
             \(version < 2 ? "1, NULL" : "format, landed"),
             \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)"),
             \(version < 4 ? "NULL, NULL, 0" : "createdSealed, usedSealed, secret")
@@ -239,16 +239,13 @@ extension Catalog {
     /// Which bytes blocks hold; nil for what can't be: that is worked out from the blocks, as if it were not there.
     static func landed(_ encoded: Data?) -> ByteRangeSet? {
         guard let landed = encoded.flatMap({ try? ByteRangeSet(decoding: Array($0)) }),  // Else it can't be read.
-            landed.byteCount <= byteCountLimit
+            landed.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }
         return landed
     }
 
-    /// More than any disk holds.
-    private static let byteCountLimit: Int64 = 1 << 53
-
-    /// Recorded bytes, as far as there can be so many: sums of some hundreds of them do not overflow.
-    static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), byteCountLimit) }
+    /// A recorded number of bytes, between 0 and ``Block/offsetLimit``.
+    static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), Block.offsetLimit) }
 
     /// Scheme, host and path of a URL: cut before `?` and `#`, and without `user:password@`.
     static func withoutSecrets(_ url: String) -> String {

@@ -6,7 +6,7 @@ extension Catalog {
     /// Bytes in all recorded blocks. Kept up to date with every write, and counted here only if it can't be right.
     package func storedBytes() throws -> Int64 {
         let (sum, isPossible) = try read { db in
-            let sum: Int64 = try Self.setting("storedBytes", db) ?? -1
+            let sum = try Self.number("storedBytes", db) ?? -1
             if Self.byteCount(sum) == sum { return (sum, true) }
             return (try Self.countStoredBytes(db), false)
         }
@@ -19,7 +19,7 @@ extension Catalog {
     /// - Returns: By how much there are more than was noted.
     func recountStoredBytes() throws -> Int64 {
         try write { db in
-            let noted = Self.byteCount(try Self.setting("storedBytes", db))
+            let noted = Self.byteCount(try Self.number("storedBytes", db))
             let counted = try Self.countStoredBytes(db)
             if counted != noted { try Self.set("storedBytes", to: counted.databaseValue, db) }
             return counted - noted
@@ -34,7 +34,7 @@ extension Catalog {
     }
 
     /// The capacity that was set for this cache directory, in bytes; nil if none was.
-    package func capacity() throws -> Int64? { try read { db in try Self.setting("capacity", db) } }
+    package func capacity() throws -> Int64? { try read { db in try Self.number("capacity", db) } }
 
     /// Sets the capacity, or takes it away with nil.
     package func setCapacity(_ bytes: Int64?) throws {
@@ -71,7 +71,13 @@ extension Catalog {
     /// belong to none.
     func advanceTidyEpoch() throws {
         try write { db in
-            try db.execute(sql: "UPDATE setting SET value = value + 1 WHERE name = 'tidyEpoch'")
+            var epoch = try Self.number("tidyEpoch", db)
+            if epoch == nil {
+                // Not known any more, so every file is looked at again.
+                try db.execute(sql: "UPDATE generation SET tidyEpoch = 0")
+                epoch = 0
+            }
+            try Self.set("tidyEpoch", to: ((epoch ?? 0) + 1).databaseValue, db)
             try Self.set("sweepPending", to: true.databaseValue, db)
         }
     }
@@ -85,6 +91,15 @@ extension Catalog {
                     """,
                 arguments: [generation])
         }
+    }
+
+    /// A setting that is a number from 0 to ``Block/offsetLimit``; `nil` if there is none, or if another program has put
+    /// anything else in its place.
+    static func number(_ name: String, _ db: Database) throws -> Int64? {
+        guard let value: DatabaseValue = try setting(name, db), case .int64(let number) = value.storage else {
+            return nil
+        }
+        return (0...Block.offsetLimit).contains(number) ? number : nil
     }
 
     static func setting<Value: DatabaseValueConvertible>(_ name: String, _ db: Database) throws -> Value? {

@@ -19,7 +19,8 @@ package struct ResourceRecord: Hashable, Sendable {
     package var presentation: String?
     /// The version whose bytes are kept; nil if only the pin is.
     package var generation: GenerationRecord?
-    /// Whether the record was changed by somebody who has not the cache's key, so that nothing in it counts.
+    /// Whether another program changed the record, so that none of its values is used: a value of an encrypted cache
+    /// can't be decrypted, or a date is out of range.
     package var isUnreadable = false
 }
 

@@ -33,7 +33,6 @@ enum CatalogSchema {
         for (table, columns) in columns.merging(downloadColumns, uniquingKeysWith: { first, _ in first }) {
             _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)")
         }
-        for name in ["storedBytes", "tidyEpoch", "capacity"] { _ = try Catalog.setting(name, db) as Int64? }
         for name in ["sealKey", "encryption", "formerSecret"] { _ = try Catalog.setting(name, db) as Data? }
     }
 

@@ -87,12 +87,14 @@ struct CatalogCipher: Sendable {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
 
-    /// The date of such a cell, else the one that the number stands for.
+    /// The date of such a cell, or if it has none, the date that the number stands for.
+    ///
+    /// - Throws: As ``open(_:_:_:of:)``; ``UnreadableValue`` also for a date more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
-        guard !isPlain, let text = try open(row, index, column, of: name), let microseconds = Int64(text) else {
-            return Date(microseconds: try row.decode(atIndex: number))
-        }
-        return Date(microseconds: microseconds)
+        let text = isPlain ? nil : try open(row, index, column, of: name)
+        let microseconds: Int64 = try text.flatMap { Int64($0) } ?? row.decode(atIndex: number)
+        guard let date = Date(microseconds: microseconds) else { throw UnreadableValue() }
+        return date
     }
 
     /// The row of a generation: it counts only with its resource, its file and its length.

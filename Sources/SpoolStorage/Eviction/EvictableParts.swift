@@ -5,7 +5,7 @@ package import ByteRanges
 /// A play begins at the beginning, or goes on where the last one stopped: the first 256 KiB, and what lies from 128 KiB
 /// before that place to 320 KiB after it, in whole blocks.
 package struct EvictableParts: Sendable {
-    /// Where the last sitting stopped, in bytes; nil: nowhere, or at the end.
+    /// Where the last sitting stopped, in bytes, at most ``Block/offsetLimit``; `nil` if nowhere, or at the end.
     package var stop: Int64?
 
     package init(stop: Int64? = nil) { self.stop = stop }
@@ -15,7 +15,7 @@ package struct EvictableParts: Sendable {
         let head: Range<Int64> = 0..<4 * Block.size
         guard let stop, stop > 0 else { return [head] }
         let place = Block.roundDown(stop)
-        let around = max(0, place - 2 * Block.size)..<place + 5 * Block.size
+        let around = max(0, place - 2 * Block.size)..<min(place + 5 * Block.size, Block.offsetLimit)
         return around.lowerBound <= head.upperBound
             ? [0..<max(head.upperBound, around.upperBound)] : [head, around]
     }

@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 
 extension Date {
@@ -7,5 +8,12 @@ extension Date {
         return Int64(exactly: microseconds) ?? (microseconds < 0 ? .min : .max)
     }
 
-    init(microseconds: Int64) { self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000) }
+    /// The largest distance from 1970, in microseconds: 10,000 years.
+    static let microsecondLimit = Int64(NumberLimits.seconds) * 1_000_000
+
+    /// A date from microseconds since 1970; `nil` if it is more than 10,000 years from 1970.
+    init?(microseconds: Int64) {
+        guard microseconds.magnitude <= Self.microsecondLimit else { return nil }
+        self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000)
+    }
 }

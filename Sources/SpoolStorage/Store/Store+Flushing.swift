@@ -228,6 +228,7 @@ extension Store {
     /// - Parameter isSpent: Whether it is played once, and was heard to its end: it goes before all others.
     package func noteStop(_ offset: Int64?, isSpent: Bool = false, of key: CacheKey) {
         guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return }
+        let offset = offset.map { min($0, Block.offsetLimit) }
         flusher.noteStop(PlayStop(offset: offset, isSpent: isSpent, date: nextUse()), of: key)
     }
 

@@ -1,0 +1,191 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// One cell of the catalog at a time holds an extreme value, as another program may leave it.
+@Suite("Store: one changed cell of the catalog", .timeLimit(.minutes(10)))
+struct StoreCatalogCellTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    /// Columns and settings that hold numbers, dates or sets of ranges.
+    private static let cells = [
+        "resource.id", "resource.pinned", "resource.createdAt", "resource.lastUsedAt", "resource.presentation",
+        "resource.createdSealed", "resource.usedSealed", "resource.history", "resource.key", "resource.url",
+        "resource.contentType", "generation.id", "generation.resource", "generation.identifier", "generation.length",
+        "generation.version", "generation.fields", "generation.storedBytes", "generation.tidyEpoch",
+        "generation.landed",
+        "generation.format", "generation.secret", "block.generation", "block.idx", "block.length", "block.seal",
+        "download.id", "download.collection", "download.key", "download.url", "download.source", "handPin.key",
+        "setting.storedBytes", "setting.tidyEpoch", "setting.capacity", "setting.sweepPending", "setting.secretNumber",
+        "setting.scrubPending", "setting.ageStart", "setting.lastSeen",
+    ]
+    private static let limit = NumberLimits.byteOffset
+    private static let microseconds = NumberLimits.seconds * 1_000_000
+    private static let numbers: [Int64] = [
+        .min, .min + 1, -microseconds - 1, -1, 0, limit - 1, limit, limit + 1, 1 << 56, microseconds + 1, 1 << 62,
+        .max / 65536 * 65536 - 1, .max - 1, .max,
+    ]
+    private static let others: [DatabaseValue] = [
+        (1.5).databaseValue, (1e300).databaseValue, "text".databaseValue, Data([0xFF, 0]).databaseValue, .null,
+        "p9223372036854710272 n255".databaseValue, "p-5 n-9223372036854775808".databaseValue,
+        Data(ByteRangeSet([0..<Int64.max / 2]).encoded()).databaseValue,
+        Data(ByteRangeSet([Int64.max - 1..<Int64.max]).encoded()).databaseValue,
+        Data(ByteRangeSet([0..<limit + 1]).encoded()).databaseValue,
+    ]
+    /// How many values of each kind a cell gets. All of them with `SPOOL_CATALOG_CELLS=100`.
+    private static let count = ProcessInfo.processInfo.environment["SPOOL_CATALOG_CELLS"].flatMap(Int.init) ?? 2
+
+    private func edit<R>(_ body: (Database) throws -> R) throws -> R {
+        let database = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
+        let result = try database.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA foreign_keys = OFF")
+            return try body(db)
+        }
+        try database.close()
+        return result
+    }
+
+    private func change(_ cell: String, to value: DatabaseValue) throws {
+        let parts = cell.split(separator: ".").map(String.init)
+        try edit { db in
+            if parts[0] == "setting" {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", arguments: [parts[1], value])
+            } else {
+                try db.execute(
+                    sql: """
+                        UPDATE OR IGNORE \(parts[0]) SET \(parts[1]) = ?
+                        WHERE rowid = (SELECT MIN(rowid) FROM \(parts[0]))
+                        """.replacing("rowid", with: parts[0] == "block" ? "generation" : "rowid"), arguments: [value])
+            }
+        }
+    }
+
+    /// Three resources, one of them a part of another one; a set of downloads, one of them pinned by hand as well.
+    private func makeCache() async throws {
+        let store = try await fixture.open(capacity: 100 * block)
+        for name in ["a", "b", "c"] { try await fixture.store(name, length: 3 * block, in: store) }
+        store.noteUse(of: StoreFixture.key("b"), in: StoreFixture.key("c"))
+        store.noteStop(2 * block, of: StoreFixture.key("a"))
+        try await store.flush()
+        let downloads = ["c", "e"].map {
+            DownloadRecord(set: "set", key: StoreFixture.key($0).hash, url: StoreFixture.url($0), source: nil)
+        }
+        try await store.addDownloads(downloads)
+        _ = try await store.setPinned(true, StoreFixture.key("c"))
+        _ = try await store.setPinned(true, StoreFixture.key("e"))
+        try await store.close()
+    }
+
+    /// Opens, reads, evicts and verifies; each of them may fail with an error.
+    private func use() async throws {
+        // What is thrown here is an error instead of a crash, which is all that is tested; the next opening must succeed.
+        guard
+            let store = try? await fixture.open(
+                capacity: 7 * block, eviction: .standard, quotas: [.host("example.org", 20 * block)],
+                maximumAge: .seconds(1000))
+        else { return }
+        for name in ["a", "b", "c", "e"] {
+            guard let lease = try? await store.lease(StoreFixture.key(name)) else { continue }  // As above.
+            for range in lease.generation.landed { _ = try? lease.generation.read(range) }  // As above.
+            store.noteUse(of: StoreFixture.key(name))
+            lease.end()
+        }
+        _ = try? await (store.resources(), store.downloads())  // As above.
+        _ = try? await fixture.store("d", length: 4 * block, in: store)  // As above.
+        _ = try? await store.verify(repairing: true)  // As above.
+        _ = try? await store.evict(to: 2 * block)  // As above.
+        _ = try? await store.removeDownloads(nil, from: "set")  // As above.
+        #expect(store.usedBytes >= 0)
+        try? await store.close()  // As above.
+    }
+
+    @Test(
+        "E99: whatever one cell of the catalog holds, the cache opens, reads, evicts and is repaired",
+        arguments: cells.indices)
+    func cell(_ index: Int) async throws {
+        let cell = Self.cells[index]
+        try await makeCache()
+        let base = fixture.scratch.file("base")
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: base)
+        var generator = SeededGenerator(UInt64(index))
+        let numbers = Self.numbers.map(\.databaseValue).shuffled(using: &generator).prefix(Self.count)
+        let others = Self.others.shuffled(using: &generator).prefix(Self.count)
+        for value in Array(numbers) + others {
+            try FileManager.default.removeItem(atPath: fixture.path)
+            try FileManager.default.copyItem(atPath: base, toPath: fixture.path)
+            do {
+                try change(cell, to: value)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                continue
+            }
+            try await use()
+            let store = try await fixture.open(capacity: 100 * block)
+            _ = try await store.verify(repairing: true)
+            try await fixture.store("f", length: 3 * block, in: store)
+            try await store.flush()
+            #expect(try await store.resource(StoreFixture.key("f"))?.landed == [0..<3 * block], "\(cell) = \(value)")
+            try await store.close()
+        }
+    }
+
+    @Test("E99: a recorded place of stopping that no resource reaches is ignored, and eviction goes on")
+    func stop() async throws {
+        try await makeCache()
+        try change("resource.history", to: "p9223372036854448238".databaseValue)
+        let store = try await fixture.open(capacity: 7 * block, eviction: .standard)
+        try await fixture.store("d", length: 4 * block, in: store)
+        #expect(store.usedBytes <= 7 * block)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E99: a resource whose date is out of range counts as not stored, and is stored again when it is fetched")
+    func dates() async throws {
+        for (column, number) in [("createdAt", Int64.min), ("lastUsedAt", .max)] {
+            if column == "createdAt" { try await makeCache() }
+            try change("resource." + column, to: number.databaseValue)
+            var store = try await fixture.open(capacity: 100 * block)
+            if column == "createdAt" {
+                #expect(try await store.lease(StoreFixture.key("a")) == nil)
+                #expect(try await store.lease(StoreFixture.key("b")).map { $0.end() } != nil)
+            }
+            try await fixture.store("a", length: 3 * block, in: store)
+            store.noteUse(of: StoreFixture.key("a"))
+            try await store.close()
+            store = try await fixture.open(capacity: 100 * block)
+            #expect(store.notices.isEmpty)
+            #expect(try await store.lease(StoreFixture.key("a")).map { $0.end() } != nil)
+            await store.waitUntilIdle()
+            try await store.checkLedger()
+            try await store.close()
+        }
+    }
+
+    @Test(
+        "E99: an extreme count of bytes or of unclean ends does not discard the catalog",
+        arguments: [Int64.min, -1, .max])
+    func storedBytes(_ number: Int64) async throws {
+        for cell in ["setting.storedBytes", "setting.tidyEpoch", "generation.storedBytes"] {
+            try await makeCache()
+            try change(cell, to: number.databaseValue)
+            try fixture.noteUncleanEnd()
+            var store = try await fixture.open(capacity: 100 * block)
+            _ = try await store.remove(StoreFixture.key("a"))
+            try await store.close()
+            store = try await fixture.open(capacity: 100 * block)
+            _ = try await store.verify(repairing: true)
+            #expect(store.notices.isEmpty, "\(cell)")
+            #expect(try await store.lease(StoreFixture.key("b")).map { $0.end() } != nil)
+            #expect(store.usedBytes == 6 * block, "\(cell)")
+            try await store.close()
+            try FileManager.default.removeItem(atPath: fixture.path)
+        }
+    }
+}
