@@ -58,7 +58,7 @@ struct PieceWriter {
 
     mutating func write(_ chunk: MediaChunk) async throws {
         if let slice = chunk.slice, let descriptor = slice.fileDescriptor {
-            let sent = SentSlice(slice, descriptor)
+            let sent = try SentSlice(slice, descriptor)
             try await piece(count: slice.count, holding: sent) { sent.data($0) }
         } else {
             try await write(chunk.withUnsafeBytes { ByteBuffer(bytes: $0) })

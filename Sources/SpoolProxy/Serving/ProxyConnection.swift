@@ -143,8 +143,11 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         deadline = nil
         progressSeen = progress.count
         state = .responding(exchange)
-        if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator) {
-            return send(hit, head, context)
+        if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator),
+            // One that can't be sent from its file is left to the task, which ends the response with an error.
+            let sent = try? SentSlice(hit.slice, hit.descriptor)
+        {
+            return send(hit, sent, head, context)
         }
         if head.minorVersion >= 1, head.body != .none, head.fields["expect"]?.lowercased() == "100-continue" {
             context?.writeAndFlush(
@@ -154,14 +157,15 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// Responds at once, from memory.
-    private func send(_ hit: HotMedia.Hit, _ head: RequestHead, _ context: ChannelHandlerContext) {
+    private func send(
+        _ hit: HotMedia.Hit, _ sent: SentSlice, _ head: RequestHead, _ context: ChannelHandlerContext
+    ) {
         let began = ContinuousClock.now
         service.began()
         setStallDeadline()
         let cork = Cork(context.channel)
         context.write(wrapOutboundOut(.byteBuffer(hit.head)), promise: nil)
         let count = hit.slice.count
-        let sent = SentSlice(hit.slice, hit.descriptor)
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { result in
             sent.letGo()

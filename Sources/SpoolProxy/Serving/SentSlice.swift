@@ -8,9 +8,24 @@ final class SentSlice: Sendable {
     private let slice: MediaSlice
     private let handle: NIOFileHandle
 
-    init(_ slice: MediaSlice, _ descriptor: Int32) {
+    /// - Throws: ``OutOfReach`` if the slice ends at an offset that `FileRegion` can't hold. The descriptor is not taken then.
+    init(_ slice: MediaSlice, _ descriptor: Int32) throws(OutOfReach) {
+        guard Self.canHold(slice.range) else { throw OutOfReach(range: slice.range) }
         self.slice = slice
         handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
+    }
+
+    /// Whether a `FileRegion` can hold these offsets.
+    ///
+    /// It stores the position of the next byte in 56 bits. A debug build of NIO crashes at a larger one, and a release
+    /// build sends other bytes.
+    static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
+
+    /// The range ends at an offset that `FileRegion` can't hold.
+    struct OutOfReach: Error, CustomStringConvertible {
+        var range: Range<Int64>
+
+        var description: String { "bytes up to \(range.upperBound) can't be sent: the limit is offset 2^56 - 1" }
     }
 
     /// What the channel writes.
