@@ -12,6 +12,8 @@ final class StoreFixture: Sendable {
     let clock = ManualClock()
     /// The calendar, in seconds since 1970.
     let calendar = Mutex<Double>(1_700_000_000)
+    /// Whether the calendar moves with the clock.
+    let isCalendarRunning = Mutex(false)
     let events = EventLog()
     private let encryptionKey = Mutex<EncryptionKey?>(nil)
     /// Where bytes are; nil: in files of the directory.
@@ -36,7 +38,11 @@ final class StoreFixture: Sendable {
         return try await Store.open(
             path: path, configuration: configuration, fileSystem: files, executor: executor,
             clock: CacheClock(
-                clock: clock, now: { [self] in Date(timeIntervalSince1970: calendar.withLock { $0 }) }),
+                clock: clock,
+                now: { [self] in
+                    let elapsed = isCalendarRunning.withLock { $0 } ? clock.now.offset / .seconds(1) : 0
+                    return Date(timeIntervalSince1970: calendar.withLock { $0 } + elapsed)
+                }),
             report: { [events] in events.append($0) })
     }
 

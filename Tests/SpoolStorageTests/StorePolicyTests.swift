@@ -31,33 +31,140 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("What nobody has used for too long goes: at the opening, and while it is open; what is pinned or open stays")
+    @Test("Unused media is evicted after the maximum age, at opening and while open; pinned and open media stays")
     func age() async throws {
-        var store = try await fixture.open(maximumAge: .seconds(1000))
+        var store = try await openRunning()
         for name in ["old", "pinned", "open"] { try await fixture.store(name, length: block, in: store) }
         try await store.flush()
         _ = try await store.setPinned(true, StoreFixture.key("pinned"))
         let open = try #require(try await store.lease(StoreFixture.key("open")))
-        fixture.calendar.withLock { $0 += 900 }
+        fixture.clock.advance(by: .seconds(900))
         try await fixture.store("new", length: block, in: store)
         try await store.flush()
-        func urls() async throws -> [String] { try await store.resources().map(\.url) }
-        fixture.calendar.withLock { $0 += 200 }
-        try await fixture.clock.flowing {
-            while try await urls().count > 3 {
-                try await fixture.clock.sleep(until: fixture.clock.now.advanced(by: .seconds(1)))
-            }
-        }
-        #expect(try await urls() == ["new", "open", "pinned"].map(StoreFixture.url))
+        await store.evictAged()
+        #expect(try await names(store) == ["new", "old", "open", "pinned"])
+        fixture.clock.advance(by: .seconds(200))
+        await store.evictAged()
+        #expect(try await names(store) == ["new", "open", "pinned"])
         open.end()
         try await store.checkLedger()
         try await store.close()
-        fixture.calendar.withLock { $0 += 2000 }
-        store = try await fixture.open(maximumAge: .seconds(1000))
-        await store.waitUntilIdle()
-        while try await urls().count > 1 { await store.waitUntilIdle() }
-        #expect(try await urls() == ["pinned"].map(StoreFixture.url))
+        fixture.calendar.withLock { $0 += 500 }
+        store = try await openRunning()
+        await store.evictAged()
+        #expect(try await names(store) == ["new", "pinned"])
+        // Of itself, while time goes by.
+        try await fixture.clock.flowing {
+            while try await names(store).count > 1 {
+                try await fixture.clock.sleep(until: fixture.clock.now.advanced(by: .seconds(1)))
+            }
+        }
+        #expect(try await names(store) == ["pinned"])
         try await store.checkLedger()
         try await store.close()
+    }
+
+    @Test("A cache closed for longer than the maximum age keeps its media for that long after it opens")
+    func closedForLong() async throws {
+        var store = try await openRunning()
+        try await fixture.store("old", length: block, in: store)
+        try await store.close()
+        fixture.calendar.withLock { $0 += 2000 }
+        store = try await openRunning()
+        await store.evictAged()
+        #expect(try await names(store) == ["old"])
+        fixture.clock.advance(by: .seconds(600))
+        try await store.close()
+        store = try await openRunning()
+        fixture.clock.advance(by: .seconds(401))
+        await store.evictAged()
+        #expect(try await names(store).isEmpty)
+        try await store.close()
+    }
+
+    private static let years = 365.25 * 86_400.0
+
+    @Test(
+        "E100: a calendar that stands in 1970 when the cache opens, and is corrected later, evicts nothing by age",
+        arguments: [true, false], [true, false])
+    func starts1970(_ isCorrectedAtRestart: Bool, _ isUsedBefore: Bool) async throws {
+        var store = try await openRunning()
+        for name in ["a", "b"] { try await fixture.store(name, length: block, in: store) }
+        try await store.close()
+        let now = fixture.calendar.withLock { calendar in
+            defer { calendar = 3600 }
+            return calendar
+        }
+        store = try await openRunning()
+        await store.waitUntilIdle()
+        await store.evictAged()
+        if isUsedBefore { store.noteUse(of: StoreFixture.key("a")) }
+        fixture.clock.advance(by: .seconds(100))
+        if isCorrectedAtRestart { try await store.close() }
+        fixture.calendar.withLock { $0 = now + 100 }
+        if isCorrectedAtRestart { store = try await openRunning() }
+        store.noteUse(of: StoreFixture.key("b"))
+        try await store.flush()
+        await store.evictAged()
+        #expect(try await names(store) == ["a", "b"])
+        try await store.close()
+        store = try await openRunning()
+        await store.evictAged()
+        #expect(try await names(store) == ["a", "b"])
+        // From then on it ages as always.
+        for _ in 0..<3 {
+            fixture.clock.advance(by: .seconds(400))
+            store.noteUse(of: StoreFixture.key("b"))
+            await store.evictAged()
+        }
+        #expect(try await names(store) == ["b"])
+        try await store.close()
+    }
+
+    @Test(
+        "E101: a calendar that is ten years ahead for a moment evicts nothing by age, whatever is restarted or used then",
+        arguments: [true, false], [true, false])
+    func ahead(_ isAheadAtOpening: Bool, _ isUsed: Bool) async throws {
+        var store = try await openRunning()
+        for name in ["a", "b"] { try await fixture.store(name, length: block, in: store) }
+        if isAheadAtOpening { try await store.close() }
+        fixture.calendar.withLock { $0 += 10 * Self.years }
+        if isAheadAtOpening { store = try await openRunning() }
+        for _ in 0..<2 {
+            if isUsed { store.noteUse(of: StoreFixture.key("a")) }
+            try await store.flush()
+            await store.evictAged()
+            #expect(try await names(store) == ["a", "b"])
+            // And once more while it is still ahead.
+            try await store.close()
+            store = try await openRunning()
+        }
+        fixture.calendar.withLock { $0 -= 10 * Self.years }
+        for _ in 0..<2 {
+            store.noteUse(of: StoreFixture.key("b"))
+            await store.waitUntilIdle()
+            await store.evictAged()
+            #expect(try await names(store) == ["a", "b"])
+            try await store.close()
+            store = try await openRunning()
+        }
+        // Neither is kept for ten years.
+        fixture.clock.advance(by: .seconds(900))
+        store.noteUse(of: StoreFixture.key("b"))
+        fixture.clock.advance(by: .seconds(200))
+        await store.evictAged()
+        #expect(try await names(store) == ["b"])
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    /// A store with a maximum age of 1000 seconds, whose calendar moves with the clock.
+    private func openRunning() async throws -> Store {
+        fixture.isCalendarRunning.withLock { $0 = true }
+        return try await fixture.open(maximumAge: .seconds(1000))
+    }
+
+    private func names(_ store: Store) async throws -> [String] {
+        try await store.resources().map { String($0.url.dropFirst(StoreFixture.url("").count)) }.sorted()
     }
 }

@@ -1,3 +1,4 @@
+import ByteRanges
 public import Logging
 public import SpoolStorage
 
@@ -39,7 +40,12 @@ public struct MediaCacheConfiguration: Sendable {
     /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and what would
     /// take of them is played without being kept. Looked at when the cache is opened, and every ten seconds. 0: none.
     public var minimumFreeSpace: Int64 = 0
-    /// How long what nobody plays is kept, also where there is room; what is pinned stays. Nil: as long as there is room.
+    /// How long media that is not played stays in the cache, even if there is space. Pinned media stays. At most 10,000
+    /// years. The default, `nil`, evicts nothing by age.
+    ///
+    /// All ages restart when the clock jumps, because Spool can't tell which time is right. They also restart if all stored
+    /// media was last played longer ago than the maximum age when the cache opens: either the cache was closed for so
+    /// long, or the clock is wrong.
     public var maximumAge: Duration?
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).
     package var followsRedirects = true
@@ -69,7 +75,10 @@ public struct MediaCacheConfiguration: Sendable {
         try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "it must be at least 1048576 bytes")
         try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "it must not be negative")
         for quota in quotas { try check(quota.byteCount >= 0, "quota", quota.byteCount, "it must not be negative") }
-        if let maximumAge { try check(maximumAge > .zero, "maximumAge", maximumAge, "it must be positive") }
+        if let maximumAge {
+            let isPossible = maximumAge > .zero && maximumAge <= .seconds(NumberLimits.seconds)
+            try check(isPossible, "maximumAge", maximumAge, "it must be positive and at most 10,000 years")
+        }
         try check(connectionsPerOrigin >= 1, "connectionsPerOrigin", connectionsPerOrigin, "it must be at least 1")
         try check(readAhead.firstRequest >= 1, "readAhead.firstRequest", readAhead.firstRequest, "it must be positive")
         try check(

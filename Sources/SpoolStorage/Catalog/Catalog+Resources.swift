@@ -139,6 +139,25 @@ extension Catalog {
         }
     }
 
+    /// The newest date of use; `nil` if nothing is stored, or if it can't be read.
+    func newestUse() throws -> Date? {
+        try readOnce { db in
+            // One index for each of them.
+            let dates = try [0, 1].compactMap { pinned -> Date? in
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT key, usedSealed, lastUsedAt FROM resource WHERE pinned = \(pinned)
+                        ORDER BY lastUsedAt DESC LIMIT 1
+                        """)
+                guard let row else { return nil }
+                // One that was changed says nothing.
+                return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: try row.decode(atIndex: 0))
+            }
+            return dates.max()
+        }
+    }
+
     /// Moves dates of use that lie after `date`, as a clock that went wrong has left them, to just before it, in their
     /// order; some hundreds at a time.
     ///

@@ -102,6 +102,27 @@ extension Catalog {
         return (0...Block.offsetLimit).contains(number) ? number : nil
     }
 
+    /// What is recorded of the calendar for the maximum age.
+    func ageRecord() throws -> AgeStart.Record {
+        try read { db in
+            // A damaged value is as if there was none: the dates of use are compared as well.
+            func date(_ name: String) throws -> Date? {
+                guard let value: DatabaseValue = try Self.setting(name, db), case .int64(let number) = value.storage
+                else { return nil }
+                return Date(microseconds: number)
+            }
+            return AgeStart.Record(start: try date("ageStart"), seen: try date("lastSeen"))
+        }
+    }
+
+    /// Records it.
+    func setAgeRecord(_ record: AgeStart.Record) throws {
+        try write { db in
+            try Self.set("ageStart", to: record.start?.microseconds.databaseValue, db)
+            try Self.set("lastSeen", to: record.seen?.microseconds.databaseValue, db)
+        }
+    }
+
     static func setting<Value: DatabaseValueConvertible>(_ name: String, _ db: Database) throws -> Value? {
         try Value.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
     }

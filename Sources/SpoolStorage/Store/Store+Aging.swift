@@ -3,6 +3,30 @@ import Synchronization
 
 /// What nobody has used for longer than is allowed goes, whether there is room or not.
 extension Store {
+    /// Finds the time from which ages count, before this opening records a use; blocks.
+    func readAgeStart() throws {
+        guard let maximumAge, directory.access.isWritable else { return }
+        let start = AgeStart(
+            try catalog.ageRecord(), newestUse: try catalog.newestUse(), age: maximumAge, now: clock.now(),
+            elapsed: clock.elapsed())
+        ageStart.withLock { $0 = start }
+        noteCalendar(isLook: true)
+    }
+
+    /// Looks whether the calendar has jumped, and records a jump before a use is recorded by the new time; blocks.
+    ///
+    /// - Parameter isLook: Whether the time is recorded in any case.
+    func noteCalendar(isLook: Bool = false) {
+        guard maximumAge != nil else { return }
+        let (now, elapsed) = (clock.now(), clock.elapsed())
+        let record = ageStart.withLock { start -> AgeStart.Record? in
+            guard let restarts = start?.pass(now: now, elapsed: elapsed), restarts || isLook else { return nil }
+            return start?.record
+        }
+        guard let record else { return }
+        try? catalog.setAgeRecord(record)  // If the disk refuses, this process knows it, and the next look records it.
+    }
+
     /// Looks for it now, and every so often until the store is closed.
     func beginAging() {
         guard let age = maximumAge else { return }
@@ -11,18 +35,21 @@ extension Store {
         let timer = Task(executorPreference: executor.executor(for: .maintenance)) { [weak self, clock] in
             repeat {
                 guard let self else { return }
-                work.start(in: .maintenance) { [weak self] in await self?.evictAged(age) }
+                work.start(in: .maintenance) { [weak self] in await self?.evictAged() }
                 // Cancelled: the store is being closed.
             } while (try? await clock.sleep(pause)) != nil
         }
         aging.withLock { $0 = timer }
     }
 
-    private func evictAged(_ age: Duration) async {
-        let oldest = clock.now().addingTimeInterval(-(age / .seconds(1)))
+    /// Evicts what is too old now, unless the calendar has jumped less than the maximum age ago.
+    package func evictAged() async {
         await evictions.run(0) {
             do {
-                try await executor.run(in: .maintenance) { try self.evict(usedBefore: oldest) }
+                try await executor.run(in: .maintenance) {
+                    self.noteCalendar(isLook: true)
+                    if let oldest = self.ageStart.withLock({ $0?.oldest }) { try self.evict(usedBefore: oldest) }
+                }
             } catch let error as CacheError where error.code == .closed {
                 // The next opening looks again.
             } catch {

@@ -41,6 +41,7 @@ extension Store {
     /// - Throws: ``CacheError`` if the catalog refuses: then all of it waits for the next round.
     func writeChanges() throws {
         try work.counting {
+            noteCalendar()
             // Held over the catalog's writing, which rounds would wait for in any case: who finds nothing pending here
             // knows that all is written.
             let (outcome, ended, failure) = rounds.withLock { _ in writeRound() }

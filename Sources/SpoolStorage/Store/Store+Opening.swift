@@ -42,6 +42,7 @@ extension Store {
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
+            try store.readAgeStart()
             return store
         }
         store.begin()

@@ -26,7 +26,7 @@ package final class Store: Sendable {
         package var capacity: CacheCapacity
         /// What goes first when room is needed.
         package var eviction: EvictionPolicy
-        /// How long what nobody uses is kept; nil: as long as there is room.
+        /// How long unused media is kept; `nil` if only the space limits it. A jump of the calendar restarts all ages.
         package var maximumAge: Duration?
         /// The most that is kept of some of it.
         package var quotas: [EvictionQuota] = []
@@ -84,6 +84,8 @@ package final class Store: Sendable {
     let watching = Mutex<Task<Void, Never>?>(nil)
     /// Looks for what is too old.
     let aging = Mutex<Task<Void, Never>?>(nil)
+    /// The time from which ages count; `nil` without a maximum age.
+    let ageStart = Mutex<AgeStart?>(nil)
     let clock: CacheClock
     /// Rounds of writing to the catalog, one at a time. Taken before the catalog's writer and the table, never inside.
     let rounds = Mutex(())
