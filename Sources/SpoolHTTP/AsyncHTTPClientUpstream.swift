@@ -101,10 +101,10 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // Retries are the engine's.
             settings.connectionPool.retryConnectionEstablishment = false
-            // Up to a quarter of a megabyte a read in place of 64 KiB: what a chunk costs is paid less often.
+            // One read a turn: a body of tiny chunks costs time for each, and other connections wait for it.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
-                let sizes = AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 64 * 1024, maximum: 256 * 1024)
-                return channel.setOption(.recvAllocator, value: sizes)
+                channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
+                    .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
             }
             var gate: AddressGate?
             if case .direct = way { gate = configuration.allowsAddress.map { AddressGate(allows: $0) } }
@@ -114,6 +114,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.http1_1ConnectionDebugInitializer = { channel in
                 prepares(channel).flatMapThrowing {
                     try HeadGate.add(to: channel)
+                    try BodyGatherer.add(to: channel)
                     if case .forward = way { try AbsoluteForm.add(to: channel) }
                 }
             }
@@ -251,9 +252,13 @@ extension HTTPClient.Configuration.Proxy {
     }
 }
 
-/// A buffer as it came from the network; small enough to be kept in an existential without a box.
-struct ReceivedBytes: ContiguousBytes, Sendable {
-    let buffer: ByteBuffer
+/// A buffer as it was received, or several joined; small enough to be kept in an existential without a box.
+struct ReceivedBytes: GatheredBytes {
+    private(set) var buffer: ByteBuffer
+
+    init(buffer: ByteBuffer) { self.buffer = buffer }
+
+    mutating func append(_ other: ReceivedBytes) { buffer.writeImmutableBuffer(other.buffer) }
 
     func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try buffer.withUnsafeReadableBytes(body)

@@ -5,9 +5,9 @@ import Synchronization
 
 /// One request in flight: stands between a transport that pushes and a consumer that pulls.
 ///
-/// Holds at most about 1 MiB. Knows nothing of the transport but how to stop it and how to let it go on after a pause.
+/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. Knows nothing of the transport but how to stop it and how to let it go on after a pause.
 /// Safe to use from any thread; calls its hooks outside of its lock.
-final class Exchange<Chunk: ContiguousBytes & Sendable>: Sendable {
+final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The two things that the exchange asks of the transport.
     struct Transport: Sendable {
         /// Go on after ``Exchange/receive(_:count:)`` has returned false.

@@ -3,7 +3,7 @@ import Spool
 import Synchronization
 
 /// The body of an ``Exchange``, for ``UpstreamBody``: closes it when it is dropped, before or during iteration.
-struct ExchangeBody<Chunk: ContiguousBytes & Sendable>: AsyncSequence, Sendable {
+struct ExchangeBody<Chunk: GatheredBytes>: AsyncSequence, Sendable {
     typealias Element = Chunk
 
     /// Closes the exchange when the last reference goes, unless an iterator has taken over.

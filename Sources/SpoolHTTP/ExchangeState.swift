@@ -6,11 +6,11 @@ import Spool
 /// Pure but for the continuations that it keeps and hands back: ``Exchange`` locks it, asks, and acts after unlocking.
 /// States: waiting for the head → body → over. The transport may end an exchange in any state, the consumer may leave in
 /// any state; what comes after that is ignored.
-struct ExchangeState<Chunk: Sendable> {
+struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
-    /// Bytes (or chunks) that wait for the consumer before the transport is told to pause.
+    /// Bytes (or chunks, of which small ones are joined) that wait for the consumer before the transport is told to pause.
     static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
@@ -45,6 +45,9 @@ struct ExchangeState<Chunk: Sendable> {
     }
 
     /// Takes in a chunk: the waiter to wake with it, and whether the transport may go on at once.
+    ///
+    /// A consumer that waits receives the chunk at once. While it works, chunks are joined into pieces of up to
+    /// ``GatheredBytes/gatherLimit`` bytes.
     mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
         guard !isOver else { return (nil, true) }
         meter.receive(count)
@@ -53,7 +56,12 @@ struct ExchangeState<Chunk: Sendable> {
             chunkWaiter = nil
             return (waiter, true)
         }
-        chunks.append((chunk, count))
+        if let last = chunks.indices.last, chunks[last].count + count <= Chunk.gatherLimit {
+            chunks[last].chunk.append(chunk)
+            chunks[last].count += count
+        } else {
+            chunks.append((chunk, count))
+        }
         buffered += count
         isPaused = isPaused || buffered >= Self.highWater.bytes || chunks.count >= Self.highWater.chunks
         return (nil, !isPaused)

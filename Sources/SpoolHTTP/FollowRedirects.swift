@@ -7,7 +7,7 @@ import Spool
 ///
 /// Both upstreams are this function around a transport of their own. How many requests there are at once is for the
 /// cache to say.
-func open<Chunk>(
+func open<Chunk: GatheredBytes>(
     _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration,
     start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
 ) async throws -> UpstreamResponse {

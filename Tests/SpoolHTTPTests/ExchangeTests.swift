@@ -62,6 +62,31 @@ import Testing
         }
     }
 
+    @Test("E117: a waiting consumer gets a piece at once; pieces that it is late for are joined up to 16 KiB, in order")
+    func joinsSmallPieces() async throws {
+        let exchange = try await withHead()
+        let waiting = Task { try await exchange.next() }
+        _ = exchange.receive(Data([7]), count: 1)
+        #expect(try await waiting.value == Data([7]))
+        let bytes = (0..<40_000).map { UInt8(truncatingIfNeeded: $0) }
+        #expect(bytes.allSatisfy { exchange.receive(Data([$0]), count: 1) }, "40,000 bytes are no reason to pause")
+        exchange.finish(.success(()))
+        var pieces: [Data] = []
+        while let piece = try await exchange.next() { pieces.append(piece) }
+        #expect(pieces.map(\.count) == [16384, 16384, 7232])
+        #expect(pieces.joined().elementsEqual(bytes))
+    }
+
+    @Test("E117: a large piece is handed on as it was received, between joined ones")
+    func keepsLargePieces() async throws {
+        let exchange = try await withHead()
+        for data in [Data([1]), Data([2]), big, Data([3]), Data([4])] { _ = exchange.receive(data, count: data.count) }
+        #expect(try await exchange.next() == Data([1, 2]))
+        #expect(try await exchange.next() == big)
+        #expect(exchange.bufferedBytes == 2)
+        #expect(try await exchange.next() == Data([3, 4]))
+    }
+
     @Test func closingStopsTheTransportOnce() async throws {
         let exchange = try await withHead()
         exchange.close()

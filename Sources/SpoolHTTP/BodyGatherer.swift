@@ -1,0 +1,103 @@
+#if AsyncHTTPClient && (os(Linux) || os(macOS))
+import NIOCore
+import NIOHTTP1
+
+/// Joins the small pieces of an HTTP/1 response body that one read from the socket brings.
+///
+/// An origin may send a body in chunks of one byte. The parser then makes tens of thousands of pieces of one read. The
+/// client and the cache handle up to ``ReceivedBytes/gatherLimit`` bytes at a time instead. It delays no byte: whatever a read
+/// has brought is passed on when that read is complete.
+///
+/// Parsing still costs time for each chunk, in an event loop that other connections share. After a read with more than
+/// ``pieceLimit`` pieces, the connection therefore reads at most ``smallRead`` bytes at a time until the response ends.
+final class BodyGatherer: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias InboundOut = HTTPClientResponsePart
+
+    /// The number of pieces in one read above which the next reads are small.
+    static let pieceLimit = 1024
+    /// The size of a small read, in bytes.
+    static let smallRead = 1024
+
+    private var pending: ByteBuffer?
+    private var pieces = 0
+    private var readsLittle = false
+
+    /// Adds a gatherer between the parser and the client, behind the ``HeadGate``.
+    static func add(to channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        let gate = try pipeline.handler(type: HeadGate.self)
+        try pipeline.addHandler(BodyGatherer(), position: .after(gate))
+    }
+
+    /// Up to a quarter of a megabyte a read instead of 64 KiB: the cost of each piece is paid less often.
+    static var largeReads: AdaptiveRecvByteBufferAllocator {
+        AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 64 * 1024, maximum: 256 * 1024)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .body(let buffer):
+            pieces += 1
+            gather(buffer, context)
+        case .head:
+            passOn(context)
+            context.fireChannelRead(data)
+        case .end:
+            passOn(context)
+            readMuch(context)
+            context.fireChannelRead(data)
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        passOn(context)
+        if pieces > Self.pieceLimit { readLittle(context) }
+        pieces = 0
+        context.fireChannelReadComplete()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        passOn(context)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        passOn(context)
+        context.fireErrorCaught(error)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { passOn(context) }
+
+    private func gather(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
+        if var joined = pending.take() {
+            if joined.readableBytes + buffer.readableBytes <= ReceivedBytes.gatherLimit {
+                joined.writeImmutableBuffer(buffer)
+                pending = joined
+                return
+            }
+            context.fireChannelRead(wrapInboundOut(.body(joined)))
+        }
+        pending = buffer
+    }
+
+    private func passOn(_ context: ChannelHandlerContext) {
+        guard let joined = pending.take() else { return }
+        context.fireChannelRead(wrapInboundOut(.body(joined)))
+    }
+
+    private func readLittle(_ context: ChannelHandlerContext) {
+        guard !readsLittle else { return }
+        readsLittle = true
+        // A channel without this option reads as before, which costs time and nothing else.
+        try? context.channel.syncOptions?.setOption(
+            .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead))
+    }
+
+    private func readMuch(_ context: ChannelHandlerContext) {
+        guard readsLittle else { return }
+        readsLittle = false
+        try? context.channel.syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // As above.
+    }
+}
+#endif

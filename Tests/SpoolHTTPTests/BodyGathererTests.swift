@@ -1,0 +1,87 @@
+#if AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Spool
+import SpoolTesting
+import Testing
+
+@testable import SpoolHTTP
+
+/// The pieces of an HTTP/1 body between the parser and the client.
+@Suite(.timeLimit(.minutes(5))) struct BodyGathererTests {
+    /// Sends the parts of one read through a gatherer; the bodies that come out of it, and whether the response has ended.
+    private func read(
+        _ channel: EmbeddedChannel, _ parts: [HTTPClientResponsePart]
+    ) throws -> (bodies: [[UInt8]], hasEnded: Bool) {
+        for part in parts { channel.pipeline.fireChannelRead(part) }
+        channel.pipeline.fireChannelReadComplete()
+        var (bodies, hasEnded): ([[UInt8]], Bool) = ([], false)
+        while let part = try channel.readInbound(as: HTTPClientResponsePart.self) {
+            switch part {
+            case .head: break
+            case .body(let buffer): bodies.append(Array(buffer.readableBytesView))
+            case .end: hasEnded = true
+            }
+        }
+        return (bodies, hasEnded)
+    }
+
+    private func pieces(_ count: Int, of size: Int) -> [HTTPClientResponsePart] {
+        (0..<count).map { number in
+            .body(ByteBuffer(repeating: UInt8(truncatingIfNeeded: number), count: size))
+        }
+    }
+
+    @Test("E117: the pieces of one read are joined up to 16 KiB and passed on when it is complete")
+    func joins() throws {
+        let channel = EmbeddedChannel(handler: BodyGatherer())
+        let head = HTTPClientResponsePart.head(.init(version: .http1_1, status: .ok))
+        let first = try read(channel, [head] + pieces(20_000, of: 1))
+        #expect(first.bodies.map(\.count) == [16384, 3616])
+        #expect(Array(first.bodies.joined()) == (0..<20_000).map { UInt8(truncatingIfNeeded: $0) })
+        // Nothing is kept back for the next read.
+        #expect(try read(channel, pieces(1, of: 1)).bodies == [[0]])
+        let last = try read(channel, pieces(3, of: 10_000) + [.end(nil)])
+        #expect(last.bodies.map(\.count) == [10_000, 10_000, 10_000])
+        #expect(last.hasEnded)
+    }
+
+    @Test("E117: what was read before an error or the end of the connection is passed on before it")
+    func passesOnFirst() throws {
+        struct Failure: Error {}
+        let channel = EmbeddedChannel(handler: BodyGatherer())
+        channel.pipeline.fireChannelRead(HTTPClientResponsePart.body(ByteBuffer(string: "a")))
+        channel.pipeline.fireErrorCaught(Failure())
+        #expect(throws: Failure.self) { try channel.throwIfErrorCaught() }
+        #expect(try channel.readInbound(as: HTTPClientResponsePart.self) == .body(ByteBuffer(string: "a")))
+        channel.pipeline.fireChannelRead(HTTPClientResponsePart.body(ByteBuffer(string: "b")))
+        channel.pipeline.fireChannelInactive()
+        #expect(try channel.readInbound(as: HTTPClientResponsePart.self) == .body(ByteBuffer(string: "b")))
+    }
+
+    @Test("E117: a body in chunks of one byte is received whole, and the connection then serves the next response")
+    func overASocket() async throws {
+        let text = String((0..<100_000).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
+        let chunks = text.map { "1\r\n\($0)\r\n" }.joined() + "0\r\n\r\n"
+        let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+        var resource = OriginResource(.data(Data()))
+        resource.rules = [.always(.raw(response, closes: false))]
+        try await OriginServer.run(["/a": resource]) { origin in
+            let upstream = AsyncHTTPClientUpstream()
+            for _ in 0..<2 {
+                let response = try await upstream.open(UpstreamRequest(url: origin.url("/a")))
+                var (received, pieces): ([UInt8], Int) = ([], 0)
+                for try await chunk in response.body {
+                    chunk.withUnsafeBytes { received += $0 }
+                    pieces += 1
+                }
+                #expect(received == Array(text.utf8))
+                #expect(pieces < 10_000, "the pieces of a read are joined")
+            }
+            #expect(Set(origin.log.exchanges.map(\.connection)).count == 1)
+        }
+    }
+}
+#endif
