@@ -6,7 +6,13 @@ import Synchronization
 ///
 /// Waiting for a connection ends early by cancellation, or when none is given back for too long. Players go before
 /// preloads, and among equals who came first.
+///
+/// A long response without ranges uses its connection until its reader leaves: an endless stream never gives it back.
+/// Such a response therefore does not count to the connection limit, up to ``streamLimit`` of them.
 final class OriginState: Sendable {
+    /// The number of long responses without ranges that do not count to the connection limit. Any more of them do.
+    static let streamLimit = 64
+
     private struct Waiter {
         var id: UInt64
         var priority: Priority
@@ -16,6 +22,8 @@ final class OriginState: Sendable {
     private struct State {
         var link = LinkEstimate()
         var active = 0
+        /// How many of the active connections carry a long response without ranges.
+        var streams = 0
         var waiters: [Waiter] = []
         var nextID: UInt64 = 0
         var cancelled: Set<UInt64> = []
@@ -118,7 +126,7 @@ final class OriginState: Sendable {
     /// Takes one if it is free; nil if not.
     func connectAtOnce(_ priority: Priority) -> OriginConnection? {
         let isFree = state.withLock { state in
-            guard state.active < limit(for: priority) else { return false }
+            guard hasConnection(for: priority, state) else { return false }
             state.active += 1
             return true
         }
@@ -130,7 +138,7 @@ final class OriginState: Sendable {
     /// - Throws: `CancellationError` when the task is cancelled while it waits.
     func connect(_ priority: Priority) async throws -> OriginConnection {
         let id: UInt64? = state.withLock { state in
-            if state.active < limit(for: priority) {
+            if hasConnection(for: priority, state) {
                 state.active += 1
                 return nil
             }
@@ -142,7 +150,7 @@ final class OriginState: Sendable {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let result = state.withLock { state -> Result<Void, any Error>? in
                     if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
-                    if state.active < limit(for: priority) {
+                    if hasConnection(for: priority, state) {
                         state.active += 1
                         return .success(())
                     }
@@ -168,8 +176,9 @@ final class OriginState: Sendable {
     }
 
     /// Preloads leave one connection to players: an origin that keeps silent on all the others must not stop those.
-    private func limit(for priority: Priority) -> Int {
-        priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
+    private func hasConnection(for priority: Priority, _ state: State) -> Bool {
+        let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
+        return state.active - min(state.streams, Self.streamLimit) < limit
     }
 
     /// Connections in use, and transfers that wait for one.
@@ -177,11 +186,21 @@ final class OriginState: Sendable {
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     /// One connection less is in use; who has waited longest gets it.
-    fileprivate func disconnect() {
-        let next = state.withLock { state -> Waiter? in
+    fileprivate func disconnect(isStream: Bool) {
+        giveToNext { state in
             state.active -= 1
+            if isStream { state.streams -= 1 }
+        }
+    }
+
+    /// A connection in use carries a long response without ranges; whoever has waited longest gets another one.
+    fileprivate func noteStream() { giveToNext { $0.streams += 1 } }
+
+    private func giveToNext(_ change: (inout State) -> Void) {
+        let next = state.withLock { state -> Waiter? in
+            change(&state)
             state.given += 1
-            guard let first = state.waiters.first, state.active < limit(for: first.priority) else { return nil }
+            guard let first = state.waiters.first, hasConnection(for: first.priority, state) else { return nil }
             state.active += 1
             return state.waiters.removeFirst()
         }
@@ -189,7 +208,12 @@ final class OriginState: Sendable {
     }
 
     /// One that was paused is in use again, whether or not there is room: it can't be put off without being lost.
-    fileprivate func reconnect() { state.withLock { $0.active += 1 } }
+    fileprivate func reconnect(isStream: Bool) {
+        state.withLock { state in
+            state.active += 1
+            if isStream { state.streams += 1 }
+        }
+    }
 }
 
 /// How an origin can't be had, though it may be before long.
@@ -204,8 +228,13 @@ package enum OriginLoss: Sendable {
 final class OriginConnection: Sendable {
     private enum Phase { case flowing, paused, ended }
 
+    private struct State {
+        var phase = Phase.flowing
+        var isStream = false
+    }
+
     private let origin: OriginState
-    private let phase = Mutex(Phase.flowing)
+    private let state = Mutex(State())
 
     fileprivate init(_ origin: OriginState) { self.origin = origin }
 
@@ -213,30 +242,36 @@ final class OriginConnection: Sendable {
 
     /// Back-pressure holds the transfer.
     func pause() {
-        let isNews = phase.withLock { phase in
-            guard phase == .flowing else { return false }
-            phase = .paused
-            return true
-        }
-        if isNews { origin.disconnect() }
+        change(from: .flowing, to: .paused) { origin.disconnect(isStream: $0) }
     }
 
     /// The transfer goes on.
     func resume() {
-        let isNews = phase.withLock { phase in
-            guard phase == .paused else { return false }
-            phase = .flowing
-            return true
+        change(from: .paused, to: .flowing) { origin.reconnect(isStream: $0) }
+    }
+
+    /// The transfer's response is long and can't be fetched in parts.
+    func noteStream() {
+        let isFlowing = state.withLock { state in
+            guard !state.isStream, state.phase != .ended else { return false }
+            state.isStream = true
+            return state.phase == .flowing
         }
-        if isNews { origin.reconnect() }
+        if isFlowing { origin.noteStream() }
     }
 
     /// The transfer is over.
     func end() {
-        let wasFlowing = phase.withLock { phase in
-            defer { phase = .ended }
-            return phase == .flowing
+        change(from: .flowing, to: .ended) { origin.disconnect(isStream: $0) }
+        state.withLock { $0.phase = .ended }
+    }
+
+    private func change(from former: Phase, to phase: Phase, _ tell: (_ isStream: Bool) -> Void) {
+        let isStream = state.withLock { state -> Bool? in
+            guard state.phase == former else { return nil }
+            state.phase = phase
+            return state.isStream
         }
-        if wasFlowing { origin.disconnect() }
+        if let isStream { tell(isStream) }
     }
 }

@@ -28,7 +28,11 @@ public struct MediaCacheConfiguration: Sendable {
     public var readAhead = ReadAheadPolicy()
     /// When a failed request is tried again.
     public var retry = RetryPolicy()
-    /// Requests that one origin is sent at once, those that back-pressure holds not counted.
+    /// The number of concurrent requests to one origin. The default is 8.
+    ///
+    /// Two kinds of requests do not count: those that back-pressure pauses, and up to 64 long responses without ranges.
+    /// Such a response has no known end, or more bytes than ``ReadAheadPolicy/largestRequest``, and its origin does not
+    /// respond to range requests. An endless stream would otherwise hold its connection against other readers.
     public var connectionsPerOrigin = 8
     /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
     public var memoryLimit: Int64 = 16 << 20

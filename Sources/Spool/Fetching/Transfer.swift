@@ -278,6 +278,7 @@ struct Transfer {
     ) async throws -> Outcome {
         var machine = StateMachine(offset: landing.offset, end: landing.end, asked: asked)
         responseStarted(response, landing, at: machine.firstLanding, isProof: isProof)
+        if scheduler.look({ $0.machine.isStream(start.id) }) { connection.noteStream() }
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: clock.elapsed())
         while let limit = await permission(connection) {

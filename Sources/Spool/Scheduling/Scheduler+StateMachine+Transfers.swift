@@ -306,6 +306,13 @@ extension Scheduler.StateMachine {
     /// Whether the transfer asks if what is stored still holds.
     package func isValidation(_ id: TransferID) -> Bool { transfers[id]?.isValidation ?? false }
 
+    /// Whether the transfer has no end, or a later one than any request for a range, and can't be fetched in parts.
+    package func isStream(_ id: TransferID) -> Bool {
+        guard let transfer = transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
+        guard let end = transfer.end ?? length else { return true }
+        return end - transfer.position > policy.largestRequest
+    }
+
     /// Whether somebody waits for bytes that the transfer brings next, or on its way.
     package func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0, by: .preload) } ?? false }
 

@@ -119,6 +119,45 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
+    @Test("E116: long responses without ranges do not count to the limit, up to a limit of their own")
+    func streams() async throws {
+        let origin = OriginState(connectionLimit: 2)
+        var streams: [OriginConnection] = []
+        while let connection = origin.connectAtOnce(.playback) {
+            connection.noteStream()
+            connection.noteStream()
+            streams.append(connection)
+        }
+        #expect(streams.count == OriginState.streamLimit + 2)
+        // One that is paused and one that has ended each make room, and only once.
+        streams[0].pause()
+        streams[1].end()
+        streams[1].end()
+        let others = [origin.connectAtOnce(.playback), origin.connectAtOnce(.playback)]
+        #expect(others.allSatisfy { $0 != nil })
+        #expect(origin.connectAtOnce(.playback) == nil)
+        // One that goes on is not put off, and counts as before.
+        streams[0].resume()
+        others[0]?.end()
+        #expect(origin.connectAtOnce(.playback) == nil)
+        others[1]?.end()
+        #expect(origin.connectAtOnce(.playback) != nil)
+        for stream in streams { stream.end() }
+        #expect(origin.activeCount == 0)
+    }
+
+    @Test("E116: a response that turns out to be a long one without ranges gives its connection to the next that waits")
+    func streamGivesWay() async throws {
+        let origin = OriginState(connectionLimit: 1)
+        let first = try await origin.connect(.playback)
+        let second = Task { try await origin.connect(.playback) }
+        while origin.waitingCount < 1 { await Task.yield() }
+        first.noteStream()
+        try await second.value.end()
+        first.end()
+        #expect(origin.activeCount == 0)
+    }
+
     @Test("Who is cancelled while it waits takes no connection, and leaves the others their places")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)
