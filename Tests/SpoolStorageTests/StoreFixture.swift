@@ -198,6 +198,8 @@ final class TestUser: GenerationUser {
         state.withLock { $0.invalidated += ranges }
     }
 
+    func isFilling(_ generation: Generation) -> Bool { false }
+
     func retired(_ generation: Generation) { state.withLock { $0.retired += 1 } }
 }
 

@@ -52,3 +52,10 @@ enum VersionMatch {
         return merged
     }
 }
+
+extension PartialResponse.Landing {
+    /// Whether nothing proves that these bytes are of the stored version, and nothing proves that they are of another.
+    package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
+        if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
+    }
+}

@@ -11,6 +11,8 @@ extension OpenResource {
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         case end
         case failure(CacheError)
+        /// The bytes have to come from a response of the reader's own; see ``MediaResource/apart()``.
+        case apart
     }
 
     /// Begins a reader of `start ..< end`; nil end: to the end of the resource.
@@ -64,6 +66,13 @@ extension OpenResource {
         }
         if lease != nil { noteUse() }
         return lease
+    }
+
+    /// Whether asking the origin if what is stored still holds would end readers: nothing can prove that the response is
+    /// of the version that they are in.
+    var isUnprovable: Bool {
+        let generation = scheduler.look { $0.machine.isFeeding() ? $0.lease?.generation : nil }
+        return generation?.resourceVersion.validator.isEmpty ?? false
     }
 
     private func noteUse() {
@@ -136,6 +145,7 @@ extension OpenResource {
         let now = context.clock.elapsed()
         return scheduler.ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
+            if place.needsOwnResponse { return (.apart, []) }
             if let former = place.former { return (self.read(in: former, end: place.end, at: position, limit), []) }
             let (decision, actions) = state.machine.read(id, limit: limit, now: now)
             switch decision {
@@ -229,6 +239,10 @@ extension OpenResource {
 }
 
 extension OpenResource: GenerationUser {
+    func isFilling(_ generation: Generation) -> Bool {
+        scheduler.look { $0.lease?.generation === generation && $0.machine.isFilling }
+    }
+
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
         let ranges = scheduler.look { state -> [Range<Int64>] in
             guard state.lease?.generation === generation else { return [] }

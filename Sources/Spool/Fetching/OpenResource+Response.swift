@@ -9,6 +9,8 @@ extension OpenResource {
         case failure(CacheError)
         /// The reader has left its place.
         case gone
+        /// As ``ReadResult/apart``.
+        case apart
     }
 
     /// The head of the version that the reader is in, as soon as it is known and may be used; it stays in that version.
@@ -32,6 +34,7 @@ extension OpenResource {
         let now = context.clock.elapsed()
         let (found, error) = scheduler.ask { state -> ((Found?, HeadResult?), [Scheduler.StateMachine.Action]) in
             guard let place = state.readers[id] else { return ((nil, .gone), []) }
+            if place.needsOwnResponse { return ((nil, .apart), []) }
             if let former = place.former {
                 return ((Found(lease: former, length: nil, source: place.source), nil), [])
             }

@@ -106,8 +106,22 @@ extension OpenResource {
                 }
                 return lease
             }
+            // Nothing proves that this is the version that another resource is bringing to its readers: it must not take
+            // that one's place.
+            if isKept, let version,
+                store.isFilled(key, besides: self, where: { Self.isUnproven(version, against: $0) })
+            {
+                isKept = false
+            }
             return try begin(key, description, isKept: isKept, in: store)
         }
+    }
+
+    private static func isUnproven(_ version: ResourceVersion, against generation: Generation) -> Bool {
+        let landing = PartialResponse.Landing(offset: 0, end: version.length, version: version)
+        let end = generation.landed.bounds?.upperBound ?? 0
+        let stored = StoredVersion(version: generation.resourceVersion, storedEnd: end)
+        return landing.isUnproven(against: stored, rule: .strong)
     }
 
     /// Whether a version may be so long; nil: a response that does not say, as one without a total (RFC 9110 §14.4).

@@ -26,7 +26,8 @@ extension OpenResource {
     /// Evaluates a response against what is stored, and takes over the version that it brings.
     ///
     /// - Returns: Nil if its bytes are of no use: the version can't be put together from parts and has to be asked for
-    ///   whole, or another version has come meanwhile.
+    ///   whole, another version has come meanwhile, or nothing proves that they are of the version that readers are being
+    ///   brought.
     func evaluate(
         _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
     ) async throws -> PartialResponse.Decision? {
@@ -40,10 +41,16 @@ extension OpenResource {
             }
             let rule = context.configuration.freshness == .immutable ? CombiningRule.immutable : .strong
             let current = preconditions(for: start.id)
+            let otherStatus = otherStatus(head, replacing: current.generation, cacheability)
             let decision =
-                otherStatus(head, replacing: current.generation, cacheability)
+                otherStatus
                 ?? PartialResponse.evaluate(
                     head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+            if otherStatus == nil, let stored = current.stored, Self.isUnproven(decision, head, stored, rule),
+                setApart(start.id)
+            {
+                return nil
+            }
             switch decision {
             case .land(let landing), .newGeneration(let landing):
                 try check(landing, replacing: current.generation)
@@ -89,6 +96,28 @@ extension OpenResource {
             default: noteDescribed()
             }
             return decision
+        }
+    }
+
+    /// Whether a response is taken for another version only because nothing proves that it is of the stored one.
+    private static func isUnproven(
+        _ decision: PartialResponse.Decision, _ head: HTTPResponse, _ stored: StoredVersion, _ rule: CombiningRule
+    ) -> Bool {
+        switch decision {
+        case .newGeneration(let landing): landing.isUnproven(against: stored, rule: rule)
+        case .restart: head.status == .partialContent
+        default: false
+        }
+    }
+
+    /// Leaves readers of the current version, and their transfers, as they are: an unproven response is not taken over.
+    ///
+    /// - Returns: False if no reader depends on another transfer, so that the response may be taken over.
+    private func setApart(_ id: TransferID) -> Bool {
+        scheduler.ask { state in
+            guard let (left, actions) = state.machine.responseUnproven(id) else { return (false, []) }
+            for reader in left { state.readers[reader]?.needsOwnResponse = true }
+            return (true, left.map { .wake($0) } + actions)
         }
     }
 

@@ -7,7 +7,8 @@ import Synchronization
 /// One media file that is open: which version of it, what of that has landed, and what its readers and transfers tell
 /// each other.
 ///
-/// One for each resource in a cache, however many players read it. It brings together what others do: the store keeps
+/// One for each resource in a cache, however many players read it, and one for each reader that needs a response of its
+/// own (``MediaResource/apart()``). It brings together what others do: the store keeps
 /// bytes, the scheduler says what is asked for and when, a ``Transfer`` brings it.
 final class OpenResource: Sendable {
     struct State {
@@ -59,14 +60,16 @@ final class OpenResource: Sendable {
     let serving: ServingRecord
     /// Told of whatever changes ``observableState``.
     let changes = ChangeSignal()
-    let state = Mutex(State())
+    let state: Mutex<State>
     /// For the source's resolver and the length; they end when the cache closes.
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
     let evaluation = KeyTurns<CacheKey>()
 
-    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext) {
+    /// - Parameter isApart: Whether it has a response of its own: nothing that is stored is used, and nothing is kept.
+    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, isApart: Bool = false) {
         self.key = key
+        self.state = Mutex(State(isLoaded: isApart, isUncached: isApart))
         self.address = credentials.source.displayAddress
         self.context = context
         self.number = context.recentUse.newNumber()

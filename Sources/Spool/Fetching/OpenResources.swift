@@ -14,6 +14,8 @@ final class OpenResources: Sendable {
         var key: CacheKey
         var fields: [String] = []
         var resolver: UUID?
+        /// The number of a resource that has a response of its own for one reader; nil for one that is shared.
+        var apart: Int?
 
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
             self.key = key
@@ -36,6 +38,7 @@ final class OpenResources: Sendable {
         var identities: [CacheKey: [Identity]] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
+        var apartCount = 0
         /// What those counted that have gone.
         var statistics = TransferStatistics()
         var isClosed = false
@@ -71,6 +74,22 @@ final class OpenResources: Sendable {
         }
         if isReopened { found?.1.reopen() }
         return found
+    }
+
+    /// A resource of its own beside the one that is open, for one reader. Nil once all are closed.
+    func acquireApart(
+        from identity: Identity, make: () -> OpenResource
+    ) -> (identity: Identity, resource: OpenResource)? {
+        state.withLock { state in
+            if state.isClosed { return nil }
+            state.apartCount += 1
+            var identity = identity
+            identity.apart = state.apartCount
+            let resource = make()
+            // It is not among the identities of its key: nobody else may share it.
+            state.entries[identity] = Entry(resource: resource)
+            return (identity, resource)
+        }
     }
 
     /// One holder less; with the last one the resource lets what is nearly done land, and closes.

@@ -25,9 +25,16 @@ public final class MediaReader: AsyncSequence, Sendable {
         var position: Int64
         /// Whether it is where the last bytes of a version stand, and the reader does not know its own version yet.
         var isCountedFromEnd = false
+        /// Keeps a resource open that only this reader reads; nil for a shared one.
+        var own: MediaResource?
         /// The version that the last bytes came from, and how far the reader may go on in it by itself.
         var lease: Lease?
         var freeUntil: Int64 = 0
+
+        init(_ reader: MediaResource.OpenedReader, position: Int64) {
+            (id, resource, place, own) = (reader.id, reader.resource, reader.position, reader.own)
+            self.position = position
+        }
     }
 
     private enum Phase {
@@ -179,7 +186,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             found = bounds(from: offset).flatMap { try? place($0.start, $0.end, asked: offset, in: resource) }
         case .finished, .cancelled: found = nil
         }
-        guard let found, case .head(let head) = resource.responseNow(found.id),
+        guard let found, case .head(let head) = found.resource.responseNow(found.id),
             stands(found, in: head.response.length)
         else { return nil }
         stays(found)
@@ -199,6 +206,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                     if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                     if finish(open) { throw error }
                 case .gone: break
+                case .apart: try goApart(open)
                 }
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && range != MediaResource.beginning {
@@ -241,7 +249,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return chunk
         }
         guard resource.isLoaded, let open = firstPlace(in: resource),
-            case .bytes(let lease, _, let freeUntil) = resource.look(open.id, at: open.position, limit: limit),
+            case .bytes(let lease, _, let freeUntil) = open.resource.look(open.id, at: open.position, limit: limit),
             stands(open, in: lease.generation.description.length)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
@@ -383,6 +391,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             case .failure(let error):
                 if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                 if finish(open) { throw error }
+            case .apart: try goApart(open)
             case .bytes(let lease, let range, let freeUntil):
                 if try leaves(open, of: lease.generation.description.length, &moves) { continue }
                 do {
@@ -474,16 +483,38 @@ public final class MediaReader: AsyncSequence, Sendable {
                 key: media.key, range: start..<Swift.max(start, end ?? .max))
         }
         try media.check(demand, use, start..<Swift.max(start, end ?? .max), in: resource)
-        let (id, place) = media.openReader(
-            at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
-        var open = Open(id: id, resource: resource, place: place, position: start)
+        var open = Open(
+            media.openReader(
+                at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource),
+            position: start)
         if case .suffix = range { open.isCountedFromEnd = asked == nil }
         let isOpen = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }
             phase = .open(open)
             return true
         }
-        if !isOpen { resource.closeReader(id) }
+        if !isOpen { open.resource.closeReader(open.id) }
         return isOpen ? open : nil
+    }
+
+    /// Leaves the shared resource for one of its own, before its first byte.
+    private func goApart(_ place: Open) throws {
+        guard let (start, end) = bounds(from: place.position),
+            let reader = media.openOwnReader(at: start, end: end, priority: priority, ahead: ahead)
+        else { throw place.resource.closedError }
+        var open = Open(reader, position: start)
+        open.isCountedFromEnd = place.isCountedFromEnd
+        let isHere = phase.withLock { phase in
+            guard case .open(let current) = phase, current.place === place.place else { return false }
+            phase = .open(open)
+            return true
+        }
+        let left = isHere ? place : open
+        left.resource.closeReader(left.id)
+    }
+
+    /// The media that it reads: a resource of its own, if it needs one.
+    package var mediaInUse: MediaResource {
+        if case .open(let open) = phase.withLock({ $0 }) { open.own ?? media } else { media }
     }
 }

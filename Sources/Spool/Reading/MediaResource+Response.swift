@@ -79,7 +79,7 @@ extension MediaResource {
 
     /// Asks the origin once, in the background, whether what is stored still holds (RFC 5861 §3).
     func revalidate(_ resource: OpenResource) {
-        guard resource.beginRevalidation() else { return }
+        guard !resource.isUnprovable, resource.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {
             let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
             // What is stored stays stale where the origin can't be asked: the next use asks again.

@@ -60,16 +60,58 @@ public final class MediaResource: Sendable {
         }
     }
 
-    /// A place in the resource for a reader.
+    /// A reader's place in a resource.
+    struct OpenedReader {
+        var id: ReaderID
+        var position: ReaderPosition
+        var resource: OpenResource
+        /// Keeps a resource open that only this reader reads; nil for a shared one.
+        var own: MediaResource?
+    }
+
+    /// A place in the resource for a reader; or, where to ask the origin would end other readers, in one of its own.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
-    ) -> (id: ReaderID, position: ReaderPosition) {
+    ) -> OpenedReader {
+        var use = use
+        // In this order: a version is confirmed before it can be seen here, and must not be requested again.
+        if resource.isUnprovable, (use ?? resource.use(opening, demand)) == .ask {
+            // A preload is for what is kept, which a response of its own is not.
+            if priority == .preload {
+                use = .stale
+            } else if let reader = openOwnReader(at: start, end: end, priority: priority, ahead: ahead) {
+                return reader
+            }
+        }
         let (id, position, used) = resource.openReader(
             at: start, end: end, priority: priority, credentials: credentials, opening: opening, demand: demand,
             use: use, ahead: ahead)
         if used == .staleMeanwhile { revalidate(resource) }
-        return (id, position)
+        return OpenedReader(id: id, position: position, resource: resource)
+    }
+
+    /// A place in a resource of the reader's own; nil once the cache is closed.
+    func openOwnReader(
+        at start: Int64, end: Int64?, priority: Priority, ahead: ReadAheadStart
+    ) -> OpenedReader? {
+        guard let own = apart(), let resource = own.resource else { return nil }
+        let (id, position, _) = resource.openReader(
+            at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)
+        return OpenedReader(id: id, position: position, resource: resource, own: own)
+    }
+
+    /// The same media with a response of its own, of which nothing is kept; nil once the cache is closed.
+    ///
+    /// For a reader that may not use the running response without asking the origin, if nothing can prove that the
+    /// origin's response is of the same version. The readers of the running response continue.
+    private func apart() -> MediaResource? {
+        guard let context = resource?.context else { return nil }
+        let opened = registry.acquireApart(from: identity) {
+            OpenResource(key: key, credentials: credentials, context: context, isApart: true)
+        }
+        guard let (identity, resource) = opened else { return nil }
+        return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: registry)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking.

@@ -78,6 +78,51 @@ extension Scheduler.StateMachine {
         return (left, actions + reconsider())
     }
 
+    /// Whether a reader that is in the current generation needs bytes that a transfer other than `other` is to bring.
+    package func isFeeding(besides other: TransferID? = nil) -> Bool {
+        guard transfers.contains(where: { $0.key != other && $0.value.isLive && !$0.value.isValidation }) else {
+            return false
+        }
+        return readers.values.contains { $0.hasRead && lacksBytes($0) }
+    }
+
+    /// The same, for any transfer, of a reader that may not have read yet.
+    package var isFilling: Bool {
+        transfers.values.contains { $0.isLive && !$0.isValidation }
+            && readers.values.contains { $0.mayUseStored && lacksBytes($0) }
+    }
+
+    private func lacksBytes(_ reader: ReaderState) -> Bool {
+        let bound = min(reader.bound(length: length), Block.offsetLimit)
+        return reader.position < bound && !landed.contains(reader.position..<bound)
+    }
+
+    /// Nothing proves that a transfer's response is of the current generation, and other transfers bring that one to
+    /// readers that are in it. Those continue; no byte of the response may land.
+    ///
+    /// - Returns: The readers that only this response could serve, now unknown here, and what to do. Nil if no reader
+    ///   needs another transfer: the response may then begin another generation.
+    package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
+        guard let transfer = transfers[id], isFeeding(besides: id) else { return nil }
+        let left = readers.keys.sorted().filter { readers[$0].map { isServed($0, onlyBy: id) } ?? false }
+        for id in left { forgetReader(id) }
+        var actions: [Action] = []
+        if transfer.isValidation { endValidation(&actions) }
+        // Parts of several responses can't be put together.
+        rangeSupport = .unsupported
+        return (left, actions + reconsider())
+    }
+
+    private func isServed(_ reader: ReaderState, onlyBy id: TransferID) -> Bool {
+        if transfers[id]?.isValidation == true { return !reader.mayUseStored }
+        guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
+        let offset = nextHole(of: reader)
+        return !transfers.contains { other, transfer in
+            other != id && transfer.isLive && !transfer.isValidation && transfer.position <= offset
+                && offset < transfer.end ?? .max
+        }
+    }
+
     /// Stored bytes turned out bad and are gone.
     package mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable

@@ -207,17 +207,21 @@ struct MediaResponder: Sendable {
         let media: MediaResource
         if let known { media = known } else { media = try await cache.sharedMedia(for: source, demand: demand) }
         let reader = reader(of: media, range, demand, priority)
-        guard media.isShared else { return (media, reader, try await reader.response()) }
+        guard media.isShared else {
+            let head = try await reader.response()
+            return (reader.mediaInUse, reader, head)
+        }
         do {
             let head = try await reader.response()
-            if head.response.isSelected(by: source) { return (media, reader, head) }
+            if head.response.isSelected(by: source) { return (reader.mediaInUse, reader, head) }
         } catch let error as CacheError where error.code == .originRefused {
             // It was asked with another's fields: this client's own may fare better.
         }
         reader.cancel()
         let own = cache.media(for: source)
         let ownReader = self.reader(of: own, range, demand, priority)
-        return (own, ownReader, try await ownReader.response())
+        let head = try await ownReader.response()
+        return (ownReader.mediaInUse, ownReader, head)
     }
 
     /// What is brought, however long it takes, and however often the origin can't be reached.

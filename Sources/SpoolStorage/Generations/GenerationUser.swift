@@ -14,6 +14,9 @@ package protocol GenerationUser: AnyObject, Sendable {
     /// Bytes were found bad, by whoever read them, or could not be read, and are holes now.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation)
 
+    /// Whether a transfer is to bring bytes to the generation that a reader of this user waits for, or will need.
+    func isFilling(_ generation: Generation) -> Bool
+
     /// The generation has left the cache: it was removed, or another took its place. What has landed stays readable
     /// under leases; nothing more is kept of it.
     func retired(_ generation: Generation)

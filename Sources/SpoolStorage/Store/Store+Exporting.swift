@@ -58,6 +58,7 @@ extension Store {
 private final class ExportUser: GenerationUser {
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] { [] }
     func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {}
+    func isFilling(_ generation: Generation) -> Bool { false }
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {}
     func retired(_ generation: Generation) {}
 }

@@ -189,6 +189,21 @@ extension Store: GenerationOwner {
         }.map { makeLease($0, user) }
     }
 
+    /// Whether another user's readers depend on a version that is open under the key and `isMeant`.
+    ///
+    /// A version of which nothing has landed counts as well: its first response has just begun.
+    package func isFilled(
+        _ key: CacheKey, besides user: any GenerationUser, where isMeant: (Generation) -> Bool
+    ) -> Bool {
+        let open = table.withLock { table in
+            table.open(key).map { ($0, table.life($0.identifier)?.liveUsers ?? []) }
+        }
+        return open.contains { generation, users in
+            isMeant(generation)
+                && users.contains { $0 !== user && (generation.landed.isEmpty || $0.isFilling(generation)) }
+        }
+    }
+
     /// Sees to it that the next generation finds its file made, in the background.
     func prepareFile() {
         guard directory.wantsPreparedFile else { return }

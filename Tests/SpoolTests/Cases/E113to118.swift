@@ -1,0 +1,177 @@
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolTesting
+import Testing
+
+@testable import Spool
+
+/// CASES E, 113–118: several readers of media whose version nothing proves, and of endless streams.
+@Suite(.timeLimit(.minutes(10)))
+struct UnprovenVersionCases {
+    static let song = PatternBytes(seed: 1, length: 3_000_000)
+    static let other = PatternBytes(seed: 2, length: 3_000_000)
+
+    /// How an origin sends media without a validator.
+    enum Form: CaseIterable, Sendable {
+        case ranges, noRanges, noLength, noStore, isPrivate, fresh
+
+        var behaviours: [OriginBehaviour] {
+            switch self {
+            case .ranges: [.noValidators]
+            case .noRanges: [.noValidators, .ignoresRanges(acceptRanges: nil)]
+            case .noLength: [.noValidators, .ignoresRanges(acceptRanges: nil), .noLength(.chunked)]
+            case .noStore: [.noValidators, .field("Cache-Control", "no-store")]
+            case .isPrivate: [.noValidators, .field("Cache-Control", "private, max-age=0")]
+            case .fresh: [.noValidators, .field("Cache-Control", "max-age=600")]
+            }
+        }
+    }
+
+    /// An origin whose media changes, without a sign of it, from `song` to `other` while a response stalls halfway.
+    private func stage(
+        _ behaviours: [OriginBehaviour], _ freshness: FreshnessPolicy, stall: Int64
+    ) throws -> MemoryStage {
+        var resource = OriginResource.pattern(Self.song.length)
+        resource.rules = (behaviours + [.stall(after: stall)]).map { .always($0) }
+        return try MemoryStage(["/a": resource], freshness: freshness)
+    }
+
+    private func change(_ stage: MemoryStage, _ behaviours: [OriginBehaviour]) {
+        stage.origin.update("/a") { resource in
+            resource.content = .pattern(Self.other)
+            resource.rules = behaviours.map { .always($0) }
+        }
+    }
+
+    @Test(
+        "E113: if media has no validators, a second reader gets its own response, and the first one reads to the end",
+        arguments: Form.allCases, [.http, .revalidate] as [FreshnessPolicy])
+    func secondReader(_ form: Form, _ freshness: FreshnessPolicy) async throws {
+        let stage = try stage(form.behaviours, freshness, stall: 1_000_000)
+        var demand = FreshnessDemand()
+        demand.noCache = form == .fresh && freshness == .http
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+            try await first.check(Self.song, upTo: 500_000)
+            change(stage, form.behaviours)
+            let tail = cache.media(for: stage.url()).reader(.from(2_900_000), demand: demand)
+            #expect(try await tail.check(Self.other) == Self.other.length)
+            let byte = cache.media(for: stage.url()).reader(.bytes(0..<1), handsOutSlices: true, demand: demand)
+            #expect(try await byte.check(Self.other) == 1)
+            let whole = cache.media(for: stage.url()).reader(.all, demand: demand)
+            #expect(try await whole.check(Self.other) == Self.other.length)
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == Self.song.length)
+        }
+    }
+
+    @Test("E113: a head that is asked for beside a reader of media without validators is that of its own response")
+    func secondHead() async throws {
+        let stage = try stage(Form.ranges.behaviours, .http, stall: 1_000_000)
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+            try await first.check(Self.song, upTo: 500_000)
+            let version = try await first.response().version
+            change(stage, Form.ranges.behaviours)
+            let second = cache.media(for: stage.url()).reader(.from(1_000_000))
+            let head = try await second.response()
+            #expect(head.source == .miss)
+            #expect(head.version != version)
+            // What else is read for it belongs to the same response.
+            try await second.mediaInUse.check(.bytes(0..<1000), Self.other)
+            #expect(try await second.check(Self.other) == Self.other.length)
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == Self.song.length)
+        }
+    }
+
+    @Test(
+        "E114: two listeners of an endless stream each get a response of their own, and neither ends the other's",
+        arguments: [nil, "no-cache, no-store"])
+    func endlessStream(_ control: String?) async throws {
+        let behaviours: [OriginBehaviour] = [
+            .noValidators, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .field("Cache-Control", control),
+        ]
+        let (before, now) = (PatternBytes(seed: 1, length: 1 << 40), PatternBytes(seed: 2, length: 1 << 40))
+        var resource = OriginResource(.pattern(before))
+        resource.rules = behaviours.map { .always($0) }
+        let stage = try MemoryStage(["/a": resource], freshness: .http) { $0.capacity = .bytes(16 << 20) }
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+            try await first.check(before, upTo: 500_000)
+            stage.origin.update("/a") { $0.content = .pattern(now) }
+            let second = cache.media(for: stage.url()).reader(chunkSize: 65536)
+            for end in stride(from: 1_000_000, through: 8_000_000, by: 1_000_000) as StrideThrough<Int64> {
+                try await second.check(now, upTo: end)
+                try await first.check(before, upTo: end + 500_000)
+            }
+            first.cancel()
+            second.cancel()
+        }
+        #expect(stage.origin.log.exchanges.count == 2)
+    }
+
+    @Test(
+        "E115: under http, a request with other fields for media without validators does not end the reading of the first",
+        arguments: [30_000, 1_000_000] as [Int64])
+    func otherFields(_ stall: Int64) async throws {
+        let stage = try stage(Form.noRanges.behaviours, .http, stall: stall)
+        try await stage.session { cache in
+            func media(_ agent: String) -> MediaResource {
+                cache.media(for: MediaSource(url: stage.url(), headerFields: [.userAgent: agent]))
+            }
+            let first = media("one").reader(chunkSize: 10_000)
+            try await first.check(Self.song, upTo: stall / 2)
+            change(stage, Form.noRanges.behaviours)
+            try await media("two").check(.all, Self.other, covers: 0..<Self.other.length)
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == Self.song.length)
+        }
+    }
+
+    @Test(
+        "E118: a whole response to a conditional request with an equal weak tag does not end the reading of the first",
+        arguments: [true, false])
+    func ignoredCondition(_ hasRanges: Bool) async throws {
+        var behaviours: [OriginBehaviour] = [.noValidators, .field("ETag", "W/\"a\"")]
+        if !hasRanges { behaviours.append(.ignoresRanges(acceptRanges: nil)) }
+        let stage = try stage(behaviours, .http, stall: 1_000_000)
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+            try await first.check(Self.song, upTo: 500_000)
+            change(stage, behaviours)
+            for range in [.all, .bytes(0..<100_000), .suffix(100_000)] as [MediaRange] {
+                let second = cache.media(for: stage.url()).reader(range)
+                #expect(try await second.check(Self.other) >= 100_000)
+            }
+            stage.origin.release()
+            #expect(try await first.check(Self.song) == Self.song.length)
+        }
+    }
+
+    @Test("E118: a late whole response for a reader further ahead leaves the first one's as it is, and both read that")
+    func lateWholeResponse() async throws {
+        let stage = try MemoryStage([:], freshness: .http) { $0.readAhead.window = 1 << 20 }
+        let gates = (0..<2).map { _ in AsyncStream.makeStream(of: Void.self) }
+        stage.origin.script("/a") { _, index in
+            if index < gates.count { for await _ in gates[index].stream {} }
+            let pattern = index == 0 ? Self.song : Self.other
+            let fields: HTTPFields = [.contentLength: "\(pattern.length)", .contentType: "audio/mpeg"]
+            return .init(HTTPResponse(status: .ok, headerFields: fields), .pattern(pattern))
+        }
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let (first, second) = (media.reader(chunkSize: 65536), media.reader(.from(2_000_000)))
+            async let end = second.check(Self.song)
+            try await stage.origin.log.until { $0.count == 1 }
+            async let begun = first.check(Self.song, upTo: 100_000)
+            try await stage.origin.log.until { $0.count == 2 }
+            gates[0].continuation.finish()
+            _ = try await begun
+            gates[1].continuation.finish()
+            #expect(try await first.check(Self.song) == Self.song.length)
+            #expect(try await end == Self.song.length)
+        }
+    }
+}
