@@ -80,6 +80,14 @@ package struct Validator: Sendable, Hashable {
         return date != otherDate
     }
 
+    /// Whether both show that they are of the same version: their tags match weakly or, if one of them has no tag, their
+    /// dates are equal. False if there is nothing to compare.
+    package func confirms(_ other: Validator) -> Bool {
+        guard !contradicts(other) else { return false }
+        if entityTag != nil, other.entityTag != nil { return true }
+        return lastModifiedDate != nil && lastModifiedDate == other.lastModifiedDate
+    }
+
     /// Whether a request with this `If-Range` may be served a part of the version that this validates; if not,
     /// send the whole with status 200 (RFC 9110 §13.1.5).
     ///

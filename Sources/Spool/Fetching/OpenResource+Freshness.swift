@@ -38,10 +38,15 @@ extension OpenResource {
             guard let generation else { return }
             let known = generation.resourceVersion
             let length = head.headerFields.contentLength
-            let isSame =
-                head.status == .ok && (length == nil || known.length == nil || length == known.length)
-                && !Validator(fields: head.headerFields).contradicts(known.validator)
-            if isSame {
+            let validator = Validator(fields: head.headerFields)
+            let isOther =
+                length != nil && known.length != nil && length != known.length
+                || validator.contradicts(known.validator)
+            if head.status == .ok, !isOther {
+                // Equal lengths do not prove the same version, and only a GET shows again how long a playlist may be used.
+                guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
+                    return
+                }
                 let cacheability = ResponseCacheability(
                     policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
                     responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
@@ -63,13 +68,11 @@ extension OpenResource {
 
     /// See ``MediaResource/limitUse(until:)``.
     func limitUse(until moment: Int64) async {
+        // Most calls for a version change nothing, and need not wait for responses that are being evaluated.
+        if let freshness = state.withLock({ $0.freshness }), freshness.limited(until: moment) == freshness { return }
         await evaluation.run(key) {
             guard let generation else { return }
-            limit(generation) { freshness in
-                freshness.freshUntil = min(freshness.freshUntil, moment)
-                freshness.staleWhileRevalidate = nil
-                freshness.mustRevalidate = true
-            }
+            limit(generation) { $0 = $0.limited(until: moment) }
         }
     }
 

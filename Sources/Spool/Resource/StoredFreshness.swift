@@ -33,6 +33,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// used any more. Nil: it has not.
     var isSuperseded: Bool?
 
+    /// Whether the use of the version has been limited to less than its response allows, as that of a live playlist is: a
+    /// response to `HEAD` does not extend it. `nil` if it has not.
+    var isUseLimited: Bool?
+
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
     var variantOf: [String]?
@@ -68,6 +72,16 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
         }
         return isFresh(at: now) ? .fresh : .stale
+    }
+
+    /// The freshness with its use limited: the version is not used after `moment`, nor when it is stale.
+    func limited(until moment: Int64) -> StoredFreshness {
+        var limited = self
+        limited.freshUntil = min(freshUntil, moment)
+        limited.staleWhileRevalidate = nil
+        limited.mustRevalidate = true
+        limited.isUseLimited = true
+        return limited
     }
 
     private func mayBeStaleMeanwhile(at now: Int64) -> Bool {

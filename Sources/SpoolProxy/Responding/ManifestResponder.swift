@@ -129,7 +129,7 @@ struct ManifestResponder: Sendable {
         } catch {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
-        await limit(lifetime, of: media, response)
+        await limit(lifetime, of: media)
         guard !call.isForOwner else { return Manifest(response: response, bytes: bytes) }
         response.length = Int64(bytes.count)
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: bytes, as: UTF8.self)).hash.prefix(32))
@@ -193,7 +193,7 @@ struct ManifestResponder: Sendable {
     }
 
     /// Keeps a live manifest for no longer than it may be.
-    private func limit(_ lifetime: ManifestLifetime, of media: MediaResource, _ response: StoredResponse) async {
+    private func limit(_ lifetime: ManifestLifetime, of media: MediaResource) async {
         let seconds: Double
         switch lifetime {
         case .unchanging, .unstated: return
@@ -203,7 +203,7 @@ struct ManifestResponder: Sendable {
         let then = date.second + Int64(min(seconds, 3600).rounded(.down))
         switch cache.freshness {
         case .http:
-            if !response.isFresh(at: then) { return }
+            // This also ends stale-while-revalidate and stale-if-error, however short the lifetime is.
             try? await media.limitUse(until: then)  // It fails when the server closes its cache.
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // Else the next who asks has it removed.

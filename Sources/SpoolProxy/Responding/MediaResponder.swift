@@ -180,8 +180,10 @@ struct MediaResponder: Sendable {
         let date = Date()
         let passed = try await passing.pass(request, call, body: nil)
         try await media.update(byHead: passed.head, from: passed.url, requestDate: date)
-        if passed.head.status == .ok, try await !media.needsAsking(demand) { return nil }
-        return manifests.withoutLength(passing.response(passed, to: request), of: call)
+        var response = passing.response(passed, to: request)
+        response.note(
+            .forwarded(.stale, stored: false, status: passed.head.status.code), by: configuration.nodeName)
+        return manifests.withoutLength(response, of: call)
     }
 
     /// The range to open a reader for: what is asked; of several, the first one, whose head is that of all.

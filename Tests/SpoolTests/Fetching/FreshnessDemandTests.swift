@@ -160,6 +160,28 @@ struct FreshnessDemandTests {
         }
     }
 
+    @Test("E128: A HEAD response without validators, or of a version whose use is limited, extends nothing")
+    func headThatProvesNothing() async throws {
+        for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
+            let stage = try stage("max-age=100")
+            if tag == nil { stage.origin.update("/a") { $0.etag = nil } }
+            try await stage.session { cache in
+                let media = cache.media(for: stage.url())
+                try await media.check(.all, Self.film)
+                let now = { stage.date.withLock { $0 } }
+                if limited { try await media.limitUse(until: Int64(now().timeIntervalSince1970) + 20) }
+                var head = HTTPResponse(status: .ok, headerFields: [.contentLength: "100000"])
+                head.headerFields[.eTag] = tag
+                head.headerFields[.cacheControl] = "max-age=1000"
+                stage.date.withLock { $0 += 10 }
+                try await media.update(byHead: head, from: stage.url(), requestDate: now())
+                #expect(try await source(cache, stage) == .hit)
+                stage.date.withLock { $0 += 100 }
+                #expect(try await source(cache, stage) != .hit)
+            }
+        }
+    }
+
     @Test("E83: A HEAD response that confirms a variant leaves it one for the requests that select it")
     func headOfAVariant() async throws {
         let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
