@@ -54,6 +54,8 @@ package struct DASHTemplate: Hashable, Sendable {
 
     /// The address up to the first number; all of it where there is none.
     package var head: String { pieces[0] }
+    /// The length of its text, in bytes.
+    var byteCount: Int { pieces.reduce(0) { $0 + $1.utf8.count } }
     /// Whether it gives more than one address.
     package var hasNumber: Bool { pieces.count > 1 }
 

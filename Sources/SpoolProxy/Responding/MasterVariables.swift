@@ -3,27 +3,26 @@ import Synchronization
 
 /// The variables that master playlists define for the playlists that they name: a player has them, and asks for these alone.
 final class MasterVariables: Sendable {
-    private let known = Mutex<[OriginURL: [String: String]]>([:])
+    private let known = Mutex(Remembered<OriginURL, [String: String]>(count: limit))
     private static let limit = 1000
     private static let byteLimit = 16 << 10
 
     /// What a playlist may import; empty if nothing is known.
-    subscript(url: OriginURL) -> [String: String] { known.withLock { $0[url] ?? [:] } }
+    subscript(url: OriginURL) -> [String: String] { known.withLock { $0[url] } ?? [:] }
 
     /// Notes what a master playlist defines.
     ///
     /// - Parameter found: Where it was found.
     func note(_ playlist: HLSPlaylist, found: OriginURL) {
-        guard playlist.kind == .master, !playlist.variables.isEmpty,
-            playlist.variables.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= Self.byteLimit
-        else { return }
+        guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
+        let bytes = playlist.variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+        guard bytes <= Self.byteLimit else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
         let urls = uris.prefix(Self.limit).compactMap { rewriter.url(of: $0) }
         known.withLock { known in
-            // They are noted again with the next play.
-            if known.count + urls.count > Self.limit { known = [:] }
-            for url in urls { known[url] = playlist.variables }
+            // Forgotten ones are noted again with the next play.
+            for url in urls { known.note(playlist.variables, for: url, bytes: bytes + url.description.utf8.count) }
         }
     }
 }

@@ -14,14 +14,17 @@ final class Presentations: Sendable {
         /// The same for addresses that follow from templates, by what these begin with.
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
-        /// What was last noted of a manifest.
-        var noted: [CacheKey: String] = [:]
+        var templateBytes = 0
+        /// The hash of the tag that was noted last for a manifest.
+        var noted: [CacheKey: Int] = [:]
     }
 
     private let state = Mutex(State())
     /// The most addresses: some twenty films of two-second segments, with a few variants each. Then all are forgotten, and
     /// noted again as playlists come.
     private static let limit = 500_000
+    /// The most bytes of all templates.
+    private static let templateBytes = 16 << 20
     /// The most templates that begin alike, and the most digits of an address of which one may be a number's first.
     private static let alikeLimit = 32
     private static let digitLimit = 64
@@ -64,25 +67,27 @@ final class Presentations: Sendable {
         note(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 
-    private func isNews(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.noted[key] != tag } }
+    private func isNews(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.noted[key] != tag.hashValue } }
 
     private func note(
         _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
     ) {
         state.withLock { state in
             if state.roots.count + state.templateCount + parts.count + templates.count > Self.limit
-                || state.noted.count > 10_000
+                || state.noted.count > 10_000 || state.templateBytes > Self.templateBytes
             {
                 state = State()
             }
             let root = state.roots[url.hashValue] ?? key
-            state.noted[key] = tag
+            state.noted[key] = tag.hashValue
             for part in parts.prefix(Self.limit) where part != url { state.roots[part.hashValue] = root }
-            for template in templates {
+            for template in templates where state.templateBytes <= Self.templateBytes {
                 let head = template.head[...]
                 guard state.templates[head, default: [:]].count < Self.alikeLimit else { continue }
                 let former = state.templates[head, default: [:]].updateValue(root, forKey: template)
-                if former == nil { state.templateCount += 1 }
+                guard former == nil else { continue }
+                state.templateCount += 1
+                state.templateBytes += template.byteCount
             }
         }
     }

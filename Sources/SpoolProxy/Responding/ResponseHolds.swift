@@ -8,9 +8,9 @@ import Synchronization
 final class ResponseHolds: Sendable {
     private struct State {
         /// By a playlist's address without the directives of delivery.
-        var targetDurations: [String: Duration] = [:]
+        var targetDurations = Remembered<String, Duration>(count: limit)
         /// By a part's address.
-        var hints: [String: Duration] = [:]
+        var hints = Remembered<String, Duration>(count: limit)
     }
 
     private let state = Mutex(State())
@@ -37,15 +37,14 @@ final class ResponseHolds: Sendable {
     func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL) {
         guard playlist.isLowLatency, let seconds = playlist.targetDuration else { return }
         let limit = Self.limit(of: .seconds(min(seconds, 3600)))
-        let hints = playlist.preloadHints.compactMap { uri in
+        let hints = playlist.preloadHints.prefix(Self.limit).compactMap { uri in
             // What can't be asked for is not held back, either.
             try? OriginURL(URIReference(uri).resolved(against: found.reference)).description
         }
         state.withLock { state in
-            if state.targetDurations.count >= Self.limit { state.targetDurations = [:] }
-            state.targetDurations[HLSDelivery.withoutDirectives(requested)] = limit
-            if state.hints.count + hints.count > Self.limit { state.hints = [:] }
-            for hint in hints.prefix(Self.limit) { state.hints[hint] = limit }
+            let name = HLSDelivery.withoutDirectives(requested)
+            state.targetDurations.note(limit, for: name, bytes: name.utf8.count)
+            for hint in hints { state.hints.note(limit, for: hint, bytes: hint.utf8.count) }
         }
     }
 

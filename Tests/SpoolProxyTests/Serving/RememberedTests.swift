@@ -1,0 +1,44 @@
+import Testing
+
+@testable import SpoolProxy
+
+/// The memory that addresses and names from outside take.
+@Suite struct RememberedTests {
+    @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
+    func `A table has at most the entries and the bytes that it may have, and the latest are in it`(
+        count: Int, bytes: Int
+    ) {
+        var table = Remembered<Int, Int>(count: count, bytes: bytes)
+        for key in 0..<1000 { table.note(key, for: key, bytes: 100) }
+        let known = (0..<1000).filter { table[$0] == $0 }
+        #expect(known.count <= 100)
+        #expect(known.count >= 50)
+        #expect(known.last == 999)
+        table.note(1, for: 1000, bytes: 40_000)
+        #expect(table[1000] == nil)
+    }
+
+    @Test("E130: An address too long to be requested is not remembered by any table")
+    func longAddresses() throws {
+        let name = String(repeating: "a", count: 1_500_000)
+        let found = try OriginURL("http://origin.example/list.m3u8")
+        let long = try OriginURL("http://origin.example/\(name)")
+        let holds = ResponseHolds()
+        let live =
+            "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(name)\"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"b\"\n"
+        holds.note(try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, found: found)
+        #expect(holds.limit(for: long) == nil)
+        #expect(holds.limit(for: try OriginURL("http://origin.example/b")) == .seconds(12))
+        let variables = MasterVariables()
+        let master =
+            "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"b\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(name)\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb\n"
+        variables.note(try HLSPlaylist(parsing: Array(master.utf8), at: found), found: found)
+        #expect(variables[long].isEmpty)
+        #expect(variables[try OriginURL("http://origin.example/b")] == ["a": "b"])
+        let kinds = ManifestKinds()
+        kinds.note(.hls, of: name)
+        #expect(kinds[name] == nil)
+        kinds.note(nil, of: "b")
+        #expect(kinds["b"] == .some(nil))
+    }
+}
