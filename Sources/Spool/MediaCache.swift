@@ -56,6 +56,14 @@ public final class MediaCache: Sendable {
     /// Where media is read: a task that only reads, and hands on, changes threads less often there.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
+    /// Runs long work on the threads for maintenance, which leave one thread to players. It belongs to the calling task, and
+    /// is cancelled with it.
+    package func runMaintenance<R: Sendable, Failure: Error>(
+        _ body: @Sendable () async throws(Failure) -> R
+    ) async throws(Failure) -> R {
+        try await context.executor.runAsync(in: .maintenance, body)
+    }
+
     /// Bytes that are used, and the most that may be; nil before the directory is open.
     package var room: (used: Int64, capacity: Int64?)? {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }

@@ -2,6 +2,8 @@
 extension DASHPresentation {
     /// What players that know nothing of the line begin with at most, in bits a second.
     private static let firstBandwidth: Int64 = 1_000_000
+    /// The most files of a download: a day of one-second segments of eleven sets.
+    private static let fileLimit = 1_000_000
 
     /// What a play needs, each thing once.
     ///
@@ -19,7 +21,14 @@ extension DASHPresentation {
                 guard let representation = Self.choice(of: set.representations, isStart: seconds != nil) else {
                     continue
                 }
-                list += try files(of: representation, until: seconds, period: duration(of: index), url)
+                var files = files(of: representation, until: seconds, period: duration(of: index), url)
+                while let file = try files.next() {
+                    guard list.count < Self.fileLimit else {
+                        throw ManifestError(
+                            .tooLarge, "the MPD at \(url.nameForMessages) needs more than \(Self.fileLimit) files")
+                    }
+                    list.append(file)
+                }
             }
         }
         guard list.contains(where: \.isSegment) else {
@@ -40,46 +49,80 @@ extension DASHPresentation {
         return (sorted.last { $0.0 <= firstBandwidth } ?? sorted.first)?.1
     }
 
-    /// What one representation needs, as ``files(seconds:at:)``.
-    func files(
-        of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL
-    ) throws(ManifestError) -> [StreamFile] {
-        let segments = representation.segments
-        func file(_ reference: String?, _ range: Range<Int64>?, isSegment: Bool) throws(ManifestError) -> StreamFile {
+    /// The files that one representation needs.
+    ///
+    /// - Parameters:
+    ///   - seconds: As for ``files(seconds:at:)``.
+    ///   - period: The length of the period, in seconds; `nil` if the MPD does not state it.
+    ///   - url: Where the MPD was found.
+    func files(of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL) -> Files {
+        Files(representation: representation, seconds: seconds, period: period, url: url)
+    }
+
+    /// Enumerates the files of one representation: the initialization section, then the segments.
+    struct Files {
+        private let representation: Representation
+        private let seconds: Double?
+        private let url: OriginURL
+        private var places: DASHSegments.Places
+        private var isBegun = false
+        private var count = 0
+
+        init(representation: Representation, seconds: Double?, period: Double?, url: OriginURL) {
+            self.representation = representation
+            self.seconds = seconds
+            self.url = url
+            places = representation.segments.places(until: seconds, period: period)
+        }
+
+        /// The next file; `nil` after the last.
+        ///
+        /// - Throws: ``ManifestError``: as ``files(seconds:at:)``.
+        mutating func next() throws(ManifestError) -> StreamFile? {
+            let segments = representation.segments
+            if !isBegun {
+                isBegun = true
+                if let template = segments.initialization {
+                    return try file(filled(template, nil), nil, isSegment: false)
+                }
+                if let reference = segments.initializationReference {
+                    return try file(reference, segments.initializationRange, isSegment: false)
+                }
+            }
+            defer { count += 1 }
+            if let list = segments.list {
+                // Without times all of a list is one stretch: a duration each, if it says one.
+                let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
+                if let seconds, count > 0, length <= 0 || Double(count) * length >= seconds { return nil }
+                guard count < list.count else { return nil }
+                return try file(list[count].reference, list[count].byteRange, isSegment: true)
+            }
+            if let template = segments.media {
+                return try places.next().map { place throws(ManifestError) in
+                    try file(filled(template, place), nil, isSegment: true)
+                }
+            }
+            guard count == 0 else { return nil }
+            return DASHPresentation.oneFile(try file("", nil, isSegment: true), representation, seconds)
+        }
+
+        private func file(
+            _ reference: String?, _ range: Range<Int64>?, isSegment: Bool
+        ) throws(ManifestError) -> StreamFile {
             guard let target = reference.flatMap({ representation.base?.url(of: $0) }) else {
                 throw ManifestError(
                     .address, "something that the MPD at \(url.nameForMessages) names can't be asked for")
             }
             return StreamFile(url: target, byteRange: range, isSegment: isSegment)
         }
-        func filled(_ template: String, _ place: DASHSegments.Place?) -> String? {
+
+        private func filled(_ template: String, _ place: DASHSegments.Place?) -> String? {
             DASHSegments.fill(template, id: representation.id, bandwidth: representation.bandwidth, place)
         }
-        var files: [StreamFile] = []
-        if let template = segments.initialization {
-            files.append(try file(filled(template, nil), nil, isSegment: false))
-        } else if let reference = segments.initializationReference {
-            files.append(try file(reference, segments.initializationRange, isSegment: false))
-        }
-        if let list = segments.list {
-            // Without times all of a list is one stretch: a duration each, if it says one.
-            let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
-            for (index, listed) in list.enumerated() {
-                if let seconds, index > 0, length <= 0 || Double(index) * length >= seconds { break }
-                files.append(try file(listed.reference, listed.byteRange, isSegment: true))
-            }
-        } else if let template = segments.media {
-            for place in try segments.places(until: seconds, period: period) {
-                files.append(try file(filled(template, place), nil, isSegment: true))
-            }
-        } else {
-            files.append(try Self.oneFile(file("", nil, isSegment: true), representation, seconds))
-        }
-        return files
     }
 
     /// A representation that is one file: all of it, or its index and about as much as so many seconds have.
-    private static func oneFile(
+    fileprivate static func oneFile(
         _ file: StreamFile, _ representation: Representation, _ seconds: Double?
     ) -> StreamFile {
         guard let seconds else { return file }

@@ -39,63 +39,104 @@ struct DASHSegments: Sendable {
         var time: Int64
     }
 
-    /// The places of the segments that a template gives, those that begin before `seconds`, and the first.
+    /// The places of the segments that a template gives: those that begin before `seconds`, and the first.
     ///
-    /// - Parameter period: How long the period is, in seconds; nil: it does not say.
-    /// - Throws: ``ManifestError``: `live` where nothing says how many there are, `tooLarge` for more than ``limit``.
-    func places(until seconds: Double?, period: Double?) throws(ManifestError) -> [Place] {
-        let scale = Double(timescale)
-        var places: [Place] = []
-        func isWanted(_ start: Double) -> Bool { seconds.map { places.isEmpty || start < $0 } ?? true }
-        guard let timeline else {
-            guard let duration, duration > 0 else {
-                return [Place(start: 0, number: startNumber, time: 0)]
-            }
-            guard let period else { throw ManifestError(.live, "an MPD does not say how many segments there are") }
-            var number: Int64 = 0
-            while Double(number) * Double(duration) < period * scale,
-                isWanted(Double(number) * Double(duration) / scale)
-            {
-                try Self.check(places.count)
-                let (time, _) = number.multipliedReportingOverflow(by: duration)
-                places.append(
-                    Place(
-                        start: Double(time) / scale, number: startNumber.addingReportingOverflow(number).partialValue,
-                        time: time))
-                number += 1
-            }
-            return places
-        }
-        var next: Int64 = 0
-        let origin = timeline.first?.time ?? 0
-        for (index, entry) in timeline.enumerated() {
-            next = entry.time ?? next
-            let following = index + 1 < timeline.count ? timeline[index + 1].time : nil
-            let end =
-                following
-                ?? period.flatMap { Int64(exactly: ($0 * scale).rounded(.up)) }?.addingReportingOverflow(origin)
-                .partialValue
-            if entry.count == nil, end == nil {
-                throw ManifestError(.live, "an MPD does not say how many segments there are")
-            }
-            var left = entry.count ?? .max
-            while left > 0, entry.count != nil || next < end ?? 0 {
-                let start = Double(next) / scale - Double(origin) / scale
-                guard isWanted(start) else { return places }
-                try Self.check(places.count)
-                let number = startNumber.addingReportingOverflow(Int64(places.count)).partialValue
-                places.append(Place(start: start, number: number, time: next))
-                let (sum, overflow) = next.addingReportingOverflow(entry.duration)
-                guard !overflow, entry.duration > 0 else { return places }
-                next = sum
-                left -= 1
-            }
-        }
-        return places
+    /// - Parameter period: The length of the period, in seconds; `nil` if the MPD does not state it.
+    func places(until seconds: Double?, period: Double?) -> Places {
+        Places(segments: self, seconds: seconds, period: period)
     }
 
-    private static func check(_ count: Int) throws(ManifestError) {
-        guard count < limit else { throw ManifestError(.tooLarge, "an MPD has more than \(limit) segments") }
+    /// Enumerates places one at a time, because an MPD of a few kilobytes may state billions of them.
+    struct Places {
+        private let segments: DASHSegments
+        private let seconds: Double?
+        private let period: Double?
+        private var count = 0
+        private var isEnded = false
+        /// The entry of the timeline that is being read, and how many of its segments are left; `nil` before its first.
+        private var entry = 0
+        private var left: Int64?
+        private var tick: Int64 = 0
+        private var emptyEntries = 0
+
+        init(segments: DASHSegments, seconds: Double?, period: Double?) {
+            self.segments = segments
+            self.seconds = seconds
+            self.period = period
+        }
+
+        /// The next place; `nil` after the last.
+        ///
+        /// - Throws: ``ManifestError``: `live` if the MPD does not state how many there are, `tooLarge` after ``limit``.
+        mutating func next() throws(ManifestError) -> Place? {
+            guard !isEnded else { return nil }
+            let place =
+                if let timeline = segments.timeline { try next(in: timeline) } else { try nextEqual() }
+            guard let place, seconds.map({ count == 0 || place.start < $0 }) ?? true else {
+                isEnded = true
+                return nil
+            }
+            guard count < DASHSegments.limit else {
+                throw ManifestError(.tooLarge, "an MPD has more than \(DASHSegments.limit) segments")
+            }
+            count += 1
+            return place
+        }
+
+        private var nextNumber: Int64 { segments.startNumber.addingReportingOverflow(Int64(count)).partialValue }
+
+        /// The next one if all segments have one duration, or if there is only one.
+        private func nextEqual() throws(ManifestError) -> Place? {
+            guard let duration = segments.duration, duration > 0 else {
+                return count == 0 ? Place(start: 0, number: segments.startNumber, time: 0) : nil
+            }
+            guard let period else { throw Self.live }
+            let scale = Double(segments.timescale)
+            guard Double(count) * Double(duration) < period * scale else { return nil }
+            let (time, _) = Int64(count).multipliedReportingOverflow(by: duration)
+            return Place(start: Double(time) / scale, number: nextNumber, time: time)
+        }
+
+        private mutating func next(in timeline: [Entry]) throws(ManifestError) -> Place? {
+            let origin = timeline.first?.time ?? 0
+            while entry < timeline.count {
+                let current = timeline[entry]
+                let end = end(of: entry, in: timeline, origin)
+                if left == nil {
+                    tick = current.time ?? tick
+                    if current.count == nil, end == nil { throw Self.live }
+                }
+                let left = left ?? current.count ?? .max
+                guard left > 0, current.count != nil || tick < end ?? 0 else {
+                    entry += 1
+                    if self.left == nil { emptyEntries += 1 }
+                    self.left = nil
+                    guard emptyEntries <= 100 else {
+                        throw ManifestError(.malformed, "the entries of an MPD's timeline are not in order")
+                    }
+                    continue
+                }
+                let scale = Double(segments.timescale)
+                let place = Place(
+                    start: Double(tick) / scale - Double(origin) / scale, number: nextNumber, time: tick)
+                let (sum, overflow) = tick.addingReportingOverflow(current.duration)
+                if overflow || current.duration <= 0 { entry = timeline.count }
+                (tick, self.left) = (sum, left - 1)
+                return place
+            }
+            return nil
+        }
+
+        /// Where an entry without a count ends, in ticks: at the next one's time, or at the end of the period.
+        private func end(of entry: Int, in timeline: [Entry], _ origin: Int64) -> Int64? {
+            if entry + 1 < timeline.count, let time = timeline[entry + 1].time { return time }
+            let length = period.flatMap { Int64(exactly: ($0 * Double(segments.timescale)).rounded(.up)) }
+            return length?.addingReportingOverflow(origin).partialValue
+        }
+
+        private static var live: ManifestError {
+            ManifestError(.live, "an MPD does not say how many segments there are")
+        }
     }
 
     /// A template with everything put in (ISO/IEC 23009-1 §5.3.9.4.4); nil where an identifier is unknown or not closed.

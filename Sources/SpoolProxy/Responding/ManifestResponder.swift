@@ -112,14 +112,14 @@ struct ManifestResponder: Sendable {
         if !isOriginThere, !call.isForOwner {
             bytes =
                 kind == .hls
-                ? await offline.playable(bytes, found, call, at: date.second)
-                : await offline.playable(mpd: bytes, found, call, at: date.second)
+                ? try await offline.playable(bytes, found, call, at: date.second)
+                : try await offline.playable(mpd: bytes, found, call, at: date.second)
         }
         // Keys are known before what names them is listed.
         if kind == .hls {
             keys.note(HLSKeyAddresses.addresses(in: bytes, found: found, importing: variables[call.url]))
             if let maximumBitRate, !call.isForOwner {
-                let stored = await offline.storedVariants(of: bytes, found, call, above: maximumBitRate)
+                let stored = try await offline.storedVariants(of: bytes, found, call, above: maximumBitRate)
                 bytes = HLSMasterFilter.capped(bytes, at: maximumBitRate, keeping: stored)
             }
         }

@@ -13,30 +13,41 @@ final class OfflineVariants: Sendable {
 
     private let cache: MediaCache
     private let clock: any Clock<Duration>
+    private let limits: LookupBudget.Limits
     /// When an origin was last found to be reachable, or not, in seconds since 1970.
-    private let known = Mutex<[String: (isReachable: Bool, second: Int64)]>([:])
+    private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
     /// For how long that counts.
     private static let memory: Int64 = 15
     /// For how long an origin is waited for.
     private static let patience = Duration.seconds(1)
 
-    init(cache: MediaCache, clock: any Clock<Duration>) {
+    init(cache: MediaCache, clock: any Clock<Duration>, limits: LookupBudget.Limits = LookupBudget.Limits()) {
         self.cache = cache
         self.clock = clock
+        self.limits = limits
     }
 
     /// A stored master playlist, as it may be listed now.
     ///
     /// - Parameter found: Where it was found.
+    /// - Throws: `CancellationError`.
     func playable(
         _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async -> [UInt8] {
+    ) async throws -> [UInt8] {
+        try await cache.runMaintenance { try await self.filtered(bytes, found, call, at: second) }
+    }
+
+    private func filtered(
+        _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
+    ) async throws -> [UInt8] {
         let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Who rewrites it refuses one that can't be read.
         guard let playlist = parsed, playlist.kind == .master, (2...100).contains(playlist.variants.count)
         else { return bytes }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        var budget = LookupBudget(limits, clock)
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
+            guard try budget.takes(uri.utf8.count) else { return bytes }
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
             let media = cache.media(for: source)
@@ -49,7 +60,7 @@ final class OfflineVariants: Sendable {
         var extents: [String: Extent] = [:]
         for (uri, media) in stored {
             guard let url = rewriter.url(of: uri) else { continue }
-            extents[uri] = await extent(of: media, at: url, call, playlist)
+            extents[uri] = try await extent(of: media, at: url, call, playlist, &budget)
         }
         let best: Extent = playlist.variants.contains { extents[$0.uri] == .whole } ? .whole : .part
         let variants = Set(playlist.variants.map(\.uri))
@@ -62,17 +73,30 @@ final class OfflineVariants: Sendable {
     /// Which variants that need more bits per second, by their peak, are stored to their end: by their places in the list.
     ///
     /// - Parameter found: Where the master playlist was found.
+    /// - Throws: `CancellationError`.
     func storedVariants(
         of bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, above limit: Int64
-    ) async -> Set<Int> {
+    ) async throws -> Set<Int> {
         let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Of one with faults nothing is known.
-        guard let playlist = parsed, playlist.kind == .master, playlist.variants.count <= 100 else { return [] }
+        guard let playlist = parsed, playlist.kind == .master, playlist.variants.count <= 100,
+            playlist.variants.contains(where: { $0.bandwidth > limit })
+        else { return [] }
+        return try await cache.runMaintenance {
+            try await self.wholeVariants(of: playlist, found, call, above: limit)
+        }
+    }
+
+    private func wholeVariants(
+        of playlist: HLSPlaylist, _ found: OriginURL, _ call: OriginCall, above limit: Int64
+    ) async throws -> Set<Int> {
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        var budget = LookupBudget(limits, clock)
         var stored: Set<Int> = []
         for (index, variant) in playlist.variants.enumerated() where variant.bandwidth > limit {
             guard let url = rewriter.url(of: variant.uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
-            if await extent(of: cache.media(for: source), at: url, call, playlist) == .whole { stored.insert(index) }
+            let extent = try await extent(of: cache.media(for: source), at: url, call, playlist, &budget)
+            if extent == .whole { stored.insert(index) }
         }
         return stored
     }
@@ -80,24 +104,31 @@ final class OfflineVariants: Sendable {
     /// A stored MPD, as it may be listed now.
     ///
     /// - Parameter found: Where it was found.
+    /// - Throws: `CancellationError`.
     func playable(
         mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async -> [UInt8] {
+    ) async throws -> [UInt8] {
+        try await cache.runMaintenance { try await self.filtered(mpd: bytes, found, call, at: second) }
+    }
+
+    private func filtered(
+        mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
+    ) async throws -> [UInt8] {
         // A live one is none that can be played without its origin.
         guard let presentation = try? DASHPresentation(parsing: bytes, at: found),  // Who rewrites it refuses it.
             presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
         else { return bytes }
         guard await !isReachable(call, at: second) else { return bytes }
+        var budget = LookupBudget(limits, clock)
         var extents: [[[DASHFilter.Extent]]] = []
         for (index, period) in presentation.periods.enumerated() {
             var ofPeriod: [[DASHFilter.Extent]] = []
             for set in period.sets {
                 var ofSet: [DASHFilter.Extent] = []
                 for representation in set.representations {
-                    let length = presentation.duration(of: index)
-                    let files = try? presentation.files(  // One whose segments can't be told is not there.
-                        of: representation, until: nil, period: length, found)
-                    ofSet.append(await extent(of: files ?? [], call))
+                    var files = presentation.files(
+                        of: representation, until: nil, period: presentation.duration(of: index), found)
+                    ofSet.append(try await extent(of: &files, call, &budget))
                 }
                 ofPeriod.append(ofSet)
             }
@@ -107,36 +138,56 @@ final class OfflineVariants: Sendable {
     }
 
     /// How much is stored of what one representation needs.
-    private func extent(of files: [StreamFile], _ call: OriginCall) async -> DASHFilter.Extent {
+    ///
+    /// If the budget ends, a representation of which no file is missing so far counts as whole, and one that has not been
+    /// looked at as begun: so it stays listed unless another one of its set is whole.
+    private func extent(
+        of files: inout DASHPresentation.Files, _ call: OriginCall, _ budget: inout LookupBudget
+    ) async throws -> DASHFilter.Extent {
+        var isAnyStored = false
         var hasSegment = false
-        for file in files {
-            guard let source = try? call.source(of: file.url),  // What can't be asked for is not stored.
-                let record = try? await cache.media(for: source).storedResource()  // Nor what can't be looked up.
-            else { return hasSegment ? .start : .none }
-            let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
-            // Of one file for all its beginning is a start.
-            let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
-            guard isThere else { return hasSegment || isBegun ? .start : .none }
-            if file.isSegment { hasSegment = true }
+        do {
+            while let file = try files.next() {
+                guard try budget.takes(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
+                guard let source = try? call.source(of: file.url),  // What can't be asked for is not stored.
+                    let record = try? await cache.media(for: source).storedResource()  // Nor what can't be looked up.
+                else { return hasSegment ? .start : .none }
+                let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
+                // Of one file for all its beginning is a start.
+                let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
+                guard isThere else { return hasSegment || isBegun ? .start : .none }
+                isAnyStored = true
+                if file.isSegment { hasSegment = true }
+            }
+        } catch is ManifestError {
+            return .none  // If the segments are not known, they can't be played.
         }
         return hasSegment ? .whole : .none
     }
 
-    /// How much of a variant is stored.
+    /// How much of a variant is stored. If the budget ends, as for a representation of an MPD.
     private func extent(
-        of media: MediaResource, at url: OriginURL, _ call: OriginCall, _ master: HLSPlaylist
-    ) async -> Extent {
+        of media: MediaResource, at url: OriginURL, _ call: OriginCall, _ master: HLSPlaylist,
+        _ budget: inout LookupBudget
+    ) async throws -> Extent {
         do {
             var bytes: [UInt8] = []
-            for try await chunk in media.storedReader() { chunk.withUnsafeBytes { bytes.append(contentsOf: $0) } }
+            guard try budget.takes(url.target.utf8.count) else { return .part }
+            for try await chunk in media.storedReader() {
+                guard try budget.takes(chunk.count) else { return .part }
+                chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            }
             let playlist = try HLSPlaylist(parsing: bytes, at: url, importing: master.variables)
             for part in try playlist.downloads(at: url) {
+                guard try budget.takes(part.url.target.utf8.count) else { return .whole }
                 let ranges = try await cache.media(for: call.source(of: part.url)).storedResource()
                 guard let ranges else { return .part }
                 let isThere = part.byteRange.map { ranges.storedRanges.contains($0) } ?? ranges.isComplete
                 guard isThere else { return .part }
             }
             return .whole
+        } catch let error as CancellationError {
+            throw error
         } catch {
             // A playlist that is not stored, or is live, can't be played without its origin.
             return .none
@@ -161,10 +212,7 @@ final class OfflineVariants: Sendable {
         // Nil, too, where nothing came in time.
         let isReachable = response ?? false
         asking.cancel()
-        known.withLock { known in
-            if known.count > 1000 { known = [:] }
-            known[name] = (isReachable, second)
-        }
+        known.withLock { $0.note((isReachable, second), for: name, bytes: name.utf8.count) }
         return isReachable
     }
 }

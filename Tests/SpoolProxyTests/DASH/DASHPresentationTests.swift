@@ -32,6 +32,26 @@ import Testing
         #expect(try names(text, seconds: 2.1) == ["middle/i.mp4", "middle/005.m4s", "middle/006.m4s"])
     }
 
+    @Test(
+        "E127: The first segments of a representation are enumerated without the billions that follow",
+        arguments: [
+            "<SegmentTemplate media='$Number$' duration='1'/>",
+            "<SegmentTemplate media='$Number$'><SegmentTimeline><S d='1' r='999999999'/></SegmentTimeline></SegmentTemplate>",
+            "<SegmentTemplate media='$Number$'><SegmentTimeline><S d='1' r='-1'/></SegmentTimeline></SegmentTemplate>",
+        ])
+    func manySegments(template: String) throws {
+        let url = try OriginURL(Self.url)
+        let text = mpd("<AdaptationSet>\(template)<Representation id='a'/></AdaptationSet>", duration: "PT1000000000S")
+        let presentation = try DASHPresentation(parsing: Array(text.utf8), at: url)
+        var files = presentation.files(
+            of: presentation.periods[0].sets[0].representations[0], until: nil, period: presentation.duration(of: 0),
+            url)
+        for number in 1...3 {
+            #expect(try files.next()?.url.description == "https://origin.example/v/\(number)")
+        }
+        #expect(throws: ManifestError.self) { while try files.next() != nil {} }
+    }
+
     @Test func `A timeline gives times, repeats, gaps, and an end that is the period's`() throws {
         let text = mpd(
             """

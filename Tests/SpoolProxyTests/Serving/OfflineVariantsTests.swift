@@ -68,6 +68,50 @@ import Testing
         }
     }
 
+    @Test(
+        "E127: An MPD of thousands of days is listed while its origin is offline, and other responses do not wait for it"
+    )
+    func hostileMPD() async throws {
+        let representations = (0..<200).map { "<Representation id='\($0)'/>" }.joined()
+        let text = """
+            <MPD mediaPresentationDuration="PT345000S"><Period><AdaptationSet>
+            <SegmentTemplate media="$RepresentationID$-$Number$.m4s" duration="1"/>\(representations)
+            </AdaptationSet></Period></MPD>
+            """
+        var mpd = OriginResource(.data(Data(text.utf8)), contentType: "application/dash+xml")
+        mpd.headerFields[.cacheControl] = "max-age=3600"
+        try await OriginServer.run(["/a.mpd": mpd]) { origin in
+            try await ProxyServer.run { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/a.mpd"
+                #expect(try await server.get(target).status == 200)
+                await origin.stop()
+                let response = try await server.get(target)
+                #expect(response.status == 200)
+                #expect(String(decoding: response.body, as: UTF8.self) == text)
+            }
+        }
+    }
+
+    @Test("E127: Look-ups end at a limit of their number, their bytes or their time, and when their client leaves")
+    func budget() async throws {
+        let limits = LookupBudget.Limits(lookups: 3, bytes: 100, time: .seconds(4))
+        let clock = ManualClock()
+        func taken(_ bytes: Int, _ before: () -> Void = {}) throws -> Int {
+            var budget = LookupBudget(limits, clock)
+            before()
+            return try (0..<10).count { _ in try budget.takes(bytes) }
+        }
+        #expect(try taken(1) == 3)
+        #expect(try taken(40) == 2)
+        #expect(try taken(1) { clock.advance(by: .seconds(4)) } == 0)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            var budget = LookupBudget(limits, clock)
+            return try budget.takes(1)
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
     @Test(arguments: [(0, ["low"]), (500_000, ["low"]), (899_999, ["low", "mid"]), (900_000, ["low", "mid", "high"])])
     func `Variants that need more than the most that is set are not listed; one always is`(
         limit: Int, names: [String]
