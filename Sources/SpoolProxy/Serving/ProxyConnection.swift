@@ -44,7 +44,9 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var isReadHeld = false
     private var context: ChannelHandlerContext?
     private var deadline: NIODeadline?
-    private var progressSeen = 0
+    /// How far the client was when the stall limit began; `nil` if it has not been looked at since.
+    private var progressSeen: ClientProgress?
+    private var receivedBodyBytes = 0
     private var hasBegunHead = false
     private var hot: HotMedia?
     private var isAdvancing = false
@@ -141,7 +143,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         var exchange = Exchange(request: head, body: body, bodyEnded: head.body == .none)
         if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
         deadline = nil
-        progressSeen = progress.count
+        progressSeen = nil
         state = .responding(exchange)
         if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator),
             // One that can't be sent from its file is left to the task, which ends the response with an error.
@@ -218,6 +220,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 guard exchange.sink?.hasRoom ?? true else { break }
                 switch try exchange.body.next(in: &inbound) {
                 case .bytes(let bytes):
+                    receivedBodyBytes += bytes.readableBytes
                     exchange.dropped += exchange.sink == nil ? bytes.readableBytes : 0
                     exchange.sink?.take(bytes)
                     continue
@@ -259,7 +262,6 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             if exchange.dropped > Self.unwantedBodyLimit {
                 end()
             } else {
-                progressSeen = progress.count
                 setDeadline(.seconds(10))
                 releaseRead()
             }
@@ -336,31 +338,44 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - Time
 
-    private func setDeadline(_ time: Duration?) {
-        deadline = time.map { .now() + TimeAmount($0) }
+    private func setDeadline(_ time: Duration?, from now: NIODeadline = .now()) {
+        deadline = time.map { now + TimeAmount($0) }
     }
 
-    private func setStallDeadline() { setDeadline(client.isLoopback ? nil : service.configuration.limits.stallTime) }
+    private func setStallDeadline(from now: NIODeadline = .now()) {
+        setDeadline(client.isLoopback ? nil : service.configuration.limits.stallTime, from: now)
+    }
 
     /// Called about every second.
     func check(now: NIODeadline) {
-        guard let deadline, now >= deadline else { return }
-        switch state {
-        case .reading:
-            if hasBegunHead {
-                refuse(RequestFailure(408, "the request's head took longer than it may"))
-            } else {
-                close()
-            }
-        case .responding:
-            if progress.count != progressSeen {
-                progressSeen = progress.count
-                setStallDeadline()
-            } else {
-                close()
-            }
-        case .ending: close()
+        guard let deadline else { return }
+        if case .responding(let exchange) = state, !exchange.isOver {
+            return checkProgress(of: exchange, isDue: now >= deadline, now: now)
         }
+        guard now >= deadline else { return }
+        if case .reading = state, hasBegunHead {
+            refuse(RequestFailure(408, "the request's head took longer than it may"))
+        } else {
+            close()
+        }
+    }
+
+    /// Closes the connection if no byte has moved for the stall limit although the client could take or send one.
+    private func checkProgress(of exchange: Exchange, isDue: Bool, now: NIODeadline) {
+        guard let context else { return }
+        let buffered = ClientProgress.bufferedBytes(of: context.channel)
+        let isBodyAwaited = !exchange.bodyEnded && exchange.sink?.hasRoom == true
+        guard buffered > 0 || isBodyAwaited else {
+            // The client waits for the origin.
+            progressSeen = nil
+            return setStallDeadline(from: now)
+        }
+        guard isDue || progressSeen == nil else { return }
+        let current = ClientProgress(
+            sent: progress.count, buffered: buffered, received: receivedBodyBytes, channel: context.channel)
+        guard current != progressSeen else { return close() }
+        progressSeen = current
+        setStallDeadline(from: now)
     }
 
     /// The server stops: an idle connection ends now, a busy one after its response.

@@ -1,0 +1,144 @@
+import Foundation
+import HTTPTypes
+import NIOCore
+import NIOPosix
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// Clients on another machine that are slow, and the limit for those that have stalled.
+@Suite(.timeLimit(.minutes(5))) struct ClientProgressTests {
+    /// A connection whose server takes its client for one on another machine, and a clock that the test moves.
+    private struct Connection {
+        let client: NIOAsyncChannel<ByteBuffer, ByteBuffer>
+        let server: any Channel
+        let handler: NIOLoopBound<ProxyConnection>
+        var now = NIODeadline.now()
+
+        /// Lets the stall limit pass, and has the server look at the connection.
+        ///
+        /// - Returns: Whether the connection is still open.
+        mutating func staysAfterLimit() async throws -> Bool {
+            now = now + .seconds(61)
+            return try await server.eventLoop.submit { [server, handler, now] in
+                handler.value.check(now: now)
+                return server.isActive
+            }.get()
+        }
+    }
+
+    private func connect(
+        to server: ProxyServer,
+        _ body: (
+            inout Connection, inout NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator,
+            NIOAsyncChannelOutboundWriter<ByteBuffer>
+        ) async throws -> Void
+    ) async throws {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let accepted = group.any().makePromise(of: (any Channel, NIOLoopBound<ProxyConnection>).self)
+        let remote = try SocketAddress(ipAddress: "192.0.2.1", port: 1)
+        let listener = try await ServerBootstrap(group: group)
+            .childChannelInitializer { [service = server.service] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let connection = ProxyConnection(
+                        service: service, client: ProxyClient(remote), table: ConnectionTable())
+                    try channel.pipeline.syncOperations.addHandler(connection)
+                    accepted.succeed((channel, NIOLoopBound(connection, eventLoop: channel.eventLoop)))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let client = try await ClientBootstrap(group: group)
+            .channelOption(.socketOption(.so_rcvbuf), value: 16 << 10)
+            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4096))
+            .channelOption(.maxMessagesPerRead, value: 1)
+            .connect(host: "127.0.0.1", port: try #require(listener.localAddress?.port)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                        wrappingChannelSynchronously: channel,
+                        configuration: .init(backPressureStrategy: .init(lowWatermark: 1, highWatermark: 2)))
+                }
+            }
+        let (channel, handler) = try await accepted.futureResult.get()
+        var connection = Connection(client: client, server: channel, handler: handler)
+        try await client.executeThenClose { inbound, outbound in
+            var iterator = inbound.makeAsyncIterator()
+            try await body(&connection, &iterator, outbound)
+        }
+        try await listener.close()
+        try await channel.closeFuture.get()
+    }
+
+    @Test(
+        "E131: A client on another machine that takes few bytes at a time keeps its response; one that takes none is cut"
+    )
+    func slowReader() async throws {
+        let film = OriginResource(.pattern(PatternBytes(length: 30_000_000)))
+        try await OriginServer.run(["/film.mp4": film]) { origin in
+            try await ProxyServer.run(freshness: .immutable) { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/film.mp4"
+                #expect(try await server.get(target).status == 200)
+                try await connect(to: server) { connection, inbound, outbound in
+                    try await outbound.write(ByteBuffer(string: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+                    for _ in 0..<8 {
+                        var count = 0
+                        while count < 300_000 {
+                            count += try #require(try await inbound.next()).readableBytes
+                        }
+                        #expect(try await connection.staysAfterLimit())
+                    }
+                    // Bytes that are on their way still arrive at its system.
+                    while try await connection.staysAfterLimit() {}
+                }
+            }
+        }
+    }
+
+    /// An origin that takes request bodies, tells the test of each piece, and never responds.
+    private struct TakingUpstream: Upstream {
+        let pieces: AsyncStream<Int>.Continuation
+
+        func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            if let body = request.body {
+                for try await chunk in body { pieces.yield(chunk.count) }
+            }
+            pieces.finish()
+            try await ContinuousClock().sleep(for: .seconds(3600))
+            throw UpstreamError(.timedOut, "no response")
+        }
+    }
+
+    @Test(
+        "E132: A client on another machine that sends its body slowly keeps its connection; one that stops is cut",
+        arguments: [true, false])
+    func slowUpload(isComplete: Bool) async throws {
+        let (stream, pieces) = AsyncStream.makeStream(of: Int.self)
+        var configuration = ProxyConfiguration()
+        configuration.port = 0
+        configuration.threads = 1
+        configuration.origin = URL(string: "http://origin.example/")
+        let cache = MediaCache.inMemory(upstream: TakingUpstream(pieces: pieces))
+        let server = try ProxyServer(cache: cache, configuration: configuration)
+        try await connect(to: server) { connection, _, outbound in
+            var taken = stream.makeAsyncIterator()
+            try await outbound.write(
+                ByteBuffer(string: "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n"))
+            for _ in 0..<(isComplete ? 4 : 3) {
+                try await outbound.write(ByteBuffer(string: "0123456789"))
+                #expect(await taken.next() == 10)
+                #expect(try await connection.staysAfterLimit())
+            }
+            if isComplete {
+                // The client waits for the origin, for however long.
+                #expect(await taken.next() == nil)
+                for _ in 0..<3 { #expect(try await connection.staysAfterLimit()) }
+            } else {
+                #expect(try await !connection.staysAfterLimit())
+            }
+        }
+        await server.stop()
+        await cache.close()
+    }
+}
