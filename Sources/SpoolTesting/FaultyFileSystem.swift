@@ -123,6 +123,8 @@ package final class FaultyFileSystem: FileSystem {
         try base.createDirectory(path)
     }
 
+    package func protectDirectory(_ path: String) -> [CacheError] { base.protectDirectory(path) }
+
     package func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
         try check(.open, path)
         return FaultyFile(try base.openFile(path, access), path, self)

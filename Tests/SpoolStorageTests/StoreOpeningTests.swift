@@ -456,6 +456,7 @@ private struct OwnedFiles: FileSystem {
         return attributes
     }
     func createDirectory(_ path: String) throws(CacheError) { try base.createDirectory(path) }
+    func protectDirectory(_ path: String) -> [CacheError] { base.protectDirectory(path) }
     func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
         try base.openFile(path, access)
     }

@@ -9,6 +9,11 @@ package protocol FileSystem: Sendable {
     /// stays as it is.
     func createDirectory(_ path: String) throws(CacheError)
 
+    /// Excludes a cache's directory from backups and sets its data protection class, on platforms that have these.
+    ///
+    /// - Returns: The errors of attributes that could not be set. The directory can be used all the same.
+    func protectDirectory(_ path: String) -> [CacheError]
+
     /// Opens a file.
     ///
     /// Never follows a symbolic link in the last component (`ELOOP`), never leaks the descriptor to a child process.

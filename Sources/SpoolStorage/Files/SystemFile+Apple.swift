@@ -34,31 +34,44 @@ extension SystemFile {
         let read = pread(descriptor, base, buffer.count, off_t(offset))
         return read > 0 ? read : nil
     }
+}
 
-    /// Readable once the device has been unlocked after starting, so that audio plays on with the screen locked.
-    static func protect(_ descriptor: Int32, path: String) throws(CacheError) {
-        #if !os(macOS)
-        // PROTECTION_CLASS_C, "complete until first user authentication": NSFileProtection's own call, by descriptor.
-        guard fcntl(descriptor, F_SETPROTECTIONCLASS, 3) == 0 || errno == ENOTSUP || errno == EINVAL else {
-            throw .system("could not be given its protection class", path: path, errno: errno)
-        }
-        #endif
-    }
-
-    /// As for files, and left out of backups: what is here can be fetched again.
-    static func protectDirectory(_ path: String) throws(CacheError) {
-        do {
-            var url = URL(fileURLWithPath: path, isDirectory: true)
-            var values = URLResourceValues()
-            values.isExcludedFromBackup = true
-            try url.setResourceValues(values)
+extension FileProtection {
+    /// Excludes a cache's directory from backups, because its media can be fetched again, and sets protection classes.
+    ///
+    /// The class of the directory and its files is "complete until first user authentication". Playback then continues
+    /// while the screen is locked. macOS has no protection classes. Source: `NSURLIsExcludedFromBackupKey`,
+    /// `FileProtectionType.completeUntilFirstUserAuthentication`.
+    package static let system = FileProtection(
+        protectDirectory: { path in
+            var failures: [CacheError] = []
+            func attempt(_ failure: String, _ body: () throws -> Void) {
+                do {
+                    try body()
+                } catch {
+                    let cause = error.localizedDescription
+                    failures.append(CacheError(.storage, "“\(path)” \(failure): \(cause)", underlying: error))
+                }
+            }
+            attempt("could not be excluded from backups") {
+                var url = URL(fileURLWithPath: path, isDirectory: true)
+                var values = URLResourceValues()
+                values.isExcludedFromBackup = true
+                try url.setResourceValues(values)
+            }
             #if !os(macOS)
-            try FileManager.default.setAttributes(
-                [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
+            attempt("could not be given its protection class") {
+                try FileManager.default.setAttributes(
+                    [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
+            }
             #endif
-        } catch {
-            throw CacheError(.storage, "“\(path)” could not be left out of backups", underlying: error)
-        }
-    }
+            return failures
+        },
+        protectFile: { descriptor, _ in
+            #if !os(macOS)
+            // PROTECTION_CLASS_C. Without it the file has its directory's class; see `protectFile` for failures.
+            _ = fcntl(descriptor, F_SETPROTECTIONCLASS, 3)
+            #endif
+        })
 }
 #endif

@@ -35,11 +35,10 @@ extension SystemFile {
         }
         return count > 0 ? count : nil
     }
+}
 
-    /// Nothing to do: the mode 0600 is all the protection there is.
-    static func protect(_ descriptor: Int32, path: String) throws(CacheError) {}
-
-    /// Nothing to do: the mode 0700 is all the protection there is.
-    static func protectDirectory(_ path: String) throws(CacheError) {}
+extension FileProtection {
+    /// Sets nothing: Linux has neither attribute, and the modes 0600 and 0700 are the only protection.
+    package static let system = FileProtection(protectDirectory: { _ in [] }, protectFile: { _, _ in })
 }
 #endif

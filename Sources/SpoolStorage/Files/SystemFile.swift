@@ -18,7 +18,7 @@ final class SystemFile: StoredFile {
     /// When this opening last wrote, in seconds of uptime; Apple's platforms look at it.
     let lastWrite = Atomic<Int64>(-3600)
 
-    init(path: String, access: FileAccess) throws(CacheError) {
+    init(path: String, access: FileAccess, protection: FileProtection) throws(CacheError) {
         try checkPath(path)
         let flags =
             switch access {
@@ -43,7 +43,7 @@ final class SystemFile: StoredFile {
         }
         self.path = path
         self.descriptor = descriptor
-        if access == .create { try Self.protect(descriptor, path: path) }
+        if access == .create { protection.protectFile(descriptor, path) }
     }
 
     /// Refuses what stands in a file's place and is none, without opening it; passes over what is not there.

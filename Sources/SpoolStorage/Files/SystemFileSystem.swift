@@ -10,15 +10,14 @@ import Musl
 
 /// The machine's own files.
 package struct SystemFileSystem: FileSystem {
-    /// Creates it; it holds nothing.
-    package init() {}
+    private let protection: FileProtection
+
+    /// Creates a file system that sets these attributes, by default those of the platform.
+    package init(protection: FileProtection = .system) { self.protection = protection }
 
     package func createDirectory(_ path: String) throws(CacheError) {
         try checkPath(path)
-        if mkdir(path, 0o700) == 0 {
-            try SystemFile.protectDirectory(path)
-            return
-        }
+        if mkdir(path, 0o700) == 0 { return }
         switch errno {
         case EEXIST where isDirectory(path): return
         case EEXIST: throw .system("could not be created as a directory", path: path, errno: ENOTDIR)
@@ -32,17 +31,18 @@ package struct SystemFileSystem: FileSystem {
             guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
                 throw .system("could not be created", path: path, errno: errno)
             }
-            try SystemFile.protectDirectory(path)
         case let code: throw .system("could not be created", path: path, errno: code)
         }
     }
 
+    package func protectDirectory(_ path: String) -> [CacheError] { protection.protectDirectory(path) }
+
     package func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
-        try SystemFile(path: path, access: access)
+        try SystemFile(path: path, access: access, protection: protection)
     }
 
     package func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? {
-        let file = try SystemFile(path: path, access: .create)
+        let file = try SystemFile(path: path, access: .create, protection: protection)
         return try file.setMark(.exclusive) ? file : nil
     }
 

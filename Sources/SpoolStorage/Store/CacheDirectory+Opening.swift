@@ -42,6 +42,8 @@ extension CacheDirectory {
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
+        // At each opening, and only this directory: the app, or an earlier version, may have created it.
+        let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A catalog that is begun anew, since the former one was damaged or is gone, names none of the media there.
@@ -49,7 +51,7 @@ extension CacheDirectory {
         if wasUnclean || isForgotten { try catalog.advanceTidyEpoch() }
         let notice = catalog.setAside.map { "the catalog was damaged and set aside as \($0); the cache goes on empty" }
         try self.init(
-            path: path, catalog: catalog, access: .readWrite, notices: notice.map { [$0] } ?? [],
+            path: path, catalog: catalog, access: .readWrite, notices: failures + (notice.map { [$0] } ?? []),
             fileSystem: fileSystem, bytes: bytes, lock: held, signature: signature)
     }
 

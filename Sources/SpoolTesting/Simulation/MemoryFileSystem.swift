@@ -84,6 +84,8 @@ package final class MemoryFileSystem: FileSystem {
         if isReal(path) { try base.createDirectory(path) }
     }
 
+    package func protectDirectory(_ path: String) -> [CacheError] { [] }
+
     package func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
         try check(path)
         if isReal(path) { return try base.openFile(path, access) }

@@ -63,6 +63,7 @@ final class WatchedFileSystem: FileSystem {
     // MARK: - FileSystem
 
     func createDirectory(_ path: String) throws(CacheError) { try base.createDirectory(path) }
+    func protectDirectory(_ path: String) -> [CacheError] { base.protectDirectory(path) }
 
     func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
         let file = WatchedFile(try base.openFile(path, access), path, self)
