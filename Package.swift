@@ -21,6 +21,13 @@ let linuxTargets: [Target] = []
 let standInAVFoundation: [Target.Dependency] = []
 #endif
 
+// Only Apple's platforms read privacy manifests. Elsewhere a resource would only add a bundle to each product.
+#if canImport(Darwin)
+let privacyManifest: (exclude: [String], resources: [Resource]) = ([], [.copy("PrivacyInfo.xcprivacy")])
+#else
+let privacyManifest: (exclude: [String], resources: [Resource]) = (["PrivacyInfo.xcprivacy"], [])
+#endif
+
 // An app needs neither the command nor the test kit, and should not resolve what they are built on: it takes this package
 // with `traits: []`. A package is left out only if every reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
@@ -86,7 +93,9 @@ let package = Package(
                 .target(name: "CSystemFiles", condition: .when(platforms: [.linux])),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
+            ],
+            exclude: privacyManifest.exclude,
+            resources: privacyManifest.resources
         ),
         .target(
             name: "Spool",
@@ -97,7 +106,9 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: metrics),
-            ]
+            ],
+            exclude: privacyManifest.exclude,
+            resources: privacyManifest.resources
         ),
         .target(
             name: "SpoolHTTP",

@@ -22,15 +22,18 @@ extension SystemFile {
 
     func seekHole(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_HOLE) }
 
-    func noteWrite() { lastWrite.store(Self.uptime, ordering: .relaxed) }
+    func noteWrite() { lastWrite.store(Self.secondsSinceStart, ordering: .relaxed) }
 
-    private static var uptime: Int64 { Int64(ProcessInfo.processInfo.systemUptime) }
+    private static let start = ContinuousClock.now
+    private static var secondsSinceStart: Int64 { start.duration(to: .now).components.seconds }
 
     /// There is no call that reads from memory only. Bytes of a file that was written a moment ago are in the unified
     /// buffer cache unless memory is short, and a plain `pread` of them does not wait; all others are left to
     /// ``read(into:at:)``.
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
-        guard Self.uptime - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else { return nil }
+        guard Self.secondsSinceStart - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else {
+            return nil
+        }
         let read = pread(descriptor, base, buffer.count, off_t(offset))
         return read > 0 ? read : nil
     }
