@@ -12,13 +12,19 @@ let linuxTargets: [Target] = [
     .target(name: "AVFoundation", dependencies: ["CMPV"]),
     .testTarget(name: "AVFoundationTests", dependencies: ["AVFoundation"]),
     .executableTarget(
-        name: "TerminalPlayer", dependencies: ["AVFoundation", "SpoolAVFoundation", "SpoolProxy"],
+        name: "TerminalPlayer",
+        dependencies: [
+            "AVFoundation", "SpoolAVFoundation", "SpoolProxy", .product(name: "Logging", package: "swift-log"),
+        ],
         path: "Examples/TerminalPlayer", packageAccess: false),
+    .target(name: "StandInOSLog", path: "Tests/StandInOSLog"),
 ]
 let standInAVFoundation: [Target.Dependency] = ["AVFoundation"]
+let standInOSLog: [Target.Dependency] = ["StandInOSLog"]
 #else
 let linuxTargets: [Target] = []
 let standInAVFoundation: [Target.Dependency] = []
+let standInOSLog: [Target.Dependency] = []
 #endif
 
 // Only Apple's platforms read privacy manifests. Elsewhere a resource would only add a bundle to each product.
@@ -193,14 +199,20 @@ let package = Package(
         // What an app would write: it sees what an app sees.
         .target(
             name: "Examples",
-            dependencies: ["SpoolAVFoundation", "SpoolProxy", "SpoolSources", "SpoolTesting"] + standInAVFoundation,
+            dependencies: [
+                "SpoolAVFoundation", "SpoolProxy", "SpoolSources", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ] + standInAVFoundation,
             path: "Examples",
             exclude: ["SpoolPlayer", "TerminalPlayer"],
             packageAccess: false),
         .testTarget(
             name: "ExampleTests",
-            dependencies: ["Examples", "Spool", "SpoolAVFoundation", "SpoolOrigin", "SpoolProxy", "SpoolTesting"]
-                + standInAVFoundation),
+            dependencies: [
+                "Examples", "Spool", "SpoolAVFoundation", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ] + standInAVFoundation),
         .testTarget(name: "ByteRangesTests", dependencies: ["ByteRanges"]),
         .testTarget(
             name: "HTTPRangesTests",
@@ -283,7 +295,7 @@ let package = Package(
                 "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
-            ] + standInAVFoundation
+            ] + standInAVFoundation + standInOSLog
         ),
         .testTarget(
             name: "SimulationTests",

@@ -1,3 +1,4 @@
+import HTTPTypes
 import SpoolAVFoundation
 
 /// Media that needs a bearer token: asked for when it is first needed, when it has expired, and when it was refused.

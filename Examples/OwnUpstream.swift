@@ -1,3 +1,4 @@
+import HTTPTypes
 import SpoolAVFoundation
 
 /// Media that comes from somewhere else than HTTP. An upstream may send the whole where a part is asked for.
@@ -16,10 +17,9 @@ struct ArchiveUpstream: Upstream {
 
 extension UpstreamBody {
     init(of pieces: [Data]) {
-        self.init(
-            AsyncStream { stream in
-                for piece in pieces { stream.yield(piece) }
-                stream.finish()
-            })
+        let (stream, continuation) = AsyncStream.makeStream(of: Data.self)
+        for piece in pieces { continuation.yield(piece) }
+        continuation.finish()
+        self.init(stream)
     }
 }

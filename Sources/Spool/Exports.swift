@@ -1,6 +1,5 @@
-// What stands in the signatures of this module: errors, keys and policies; sets of byte ranges; header fields; a logger.
-// An app needs one import.
+// The modules whose types most signatures of this module use: errors, keys, policies and sets of byte ranges.
+// HTTPTypes and Logging are not among them. Their names are common (`Logger` is also OSLog's), so that a file which
+// imports both would find them ambiguous.
 @_exported public import ByteRanges
-@_exported public import HTTPTypes
-@_exported public import Logging
 @_exported public import SpoolStorage

@@ -2,6 +2,7 @@
 import AVFoundation
 import Foundation
 
+import HTTPTypes
 import Spool
 import SpoolTesting
 import Synchronization

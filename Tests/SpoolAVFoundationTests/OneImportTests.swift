@@ -4,18 +4,14 @@ import Testing
 
 @Suite("One import")
 struct OneImportTests {
-    @Test("Policies, header fields, sets of ranges, loggers and errors need no import of their own")
+    @Test("Policies, sets of ranges and errors need no import of their own")
     func names() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(1 << 20)
         configuration.eviction = .largestFirst
         configuration.freshness = .revalidate
         configuration.keyPolicy = .ignoringQuery.ignoringHost()
-        configuration.logger = Logger(label: "app")
-        #expect(configuration.logger.label == "app")
 
-        let fields: HTTPFields = [.authorization: "Bearer 1"]
-        #expect(fields[.authorization] == "Bearer 1")
         let ranges: ByteRangeSet = [0..<5]
         #expect(ranges.byteCount == 5 && ranges.holes(in: 0..<10) == [5..<10])
         #expect(CacheError.Code.capacityExceeded.number == 14)

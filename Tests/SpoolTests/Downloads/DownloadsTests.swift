@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import SpoolStorage
 import SpoolTesting
 import Testing

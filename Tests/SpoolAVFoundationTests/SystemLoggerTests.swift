@@ -1,0 +1,20 @@
+// This file imports what most files of an app do. Most of its proof is that it compiles: if SpoolAVFoundation exported
+// swift-log, `Logger` would be ambiguous here.
+import SpoolAVFoundation
+import Testing
+
+#if canImport(Darwin)
+import OSLog
+#else
+import StandInOSLog
+#endif
+
+@Suite("Logger of the system")
+struct SystemLoggerTests {
+    @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is the type of OSLog")
+    func isUnambiguous() {
+        let logger = Logger(subsystem: "org.example.app", category: "player")
+        let module = String(reflecting: type(of: logger)).split(separator: ".").first
+        #expect(module != "Logging")
+    }
+}
