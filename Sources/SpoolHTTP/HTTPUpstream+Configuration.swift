@@ -32,8 +32,10 @@ extension HTTPUpstream {
         public var minimumRate = 1000
         /// How long a body is given to come at ``minimumRate``; 30 seconds.
         public var minimumRateTime: Duration = .seconds(30)
-        /// Redirects that are followed before giving up.
-        public var maximumRedirects = 5
+        /// The maximum number of redirects to follow for one request. The default is 20, as in browsers.
+        ///
+        /// One more fails with ``UpstreamError/Code/redirects``. If it is 0 or less, every redirect fails.
+        public var maximumRedirects = 20
         /// Whether a redirect from https to http is followed; otherwise it is an error, since what comes then could be
         /// anybody's.
         public var allowsRedirectsToHTTP = false

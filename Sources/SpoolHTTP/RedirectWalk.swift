@@ -11,6 +11,7 @@ struct RedirectWalk {
     /// The request to send now.
     private(set) var request: UpstreamRequest
     private var remaining: Int
+    private let limit: Int
     private let allowsDowngrade: Bool
     private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
@@ -26,7 +27,8 @@ struct RedirectWalk {
         self.request.headerFields[.acceptEncoding] = request.headerFields[.acceptEncoding] ?? "identity"
         self.request.headerFields[.userAgent] = request.headerFields[.userAgent] ?? "Spool/\(SpoolVersion.current)"
         self.request.headerFields[.authorization] = request.headerFields[.authorization] ?? authorization
-        remaining = configuration.maximumRedirects
+        limit = max(configuration.maximumRedirects, 0)
+        remaining = limit
         allowsDowngrade = configuration.allowsRedirectsToHTTP
         allows = configuration.allowsRedirect
         visited = [url.absoluteString]
@@ -61,7 +63,8 @@ struct RedirectWalk {
                 .redirects, "\(from.nameForMessages) redirects to \(target.nameForMessages), which may not be asked")
         }
         guard remaining > 0 else {
-            throw UpstreamError(.redirects, "\(from.nameForMessages) redirects once too often")
+            throw UpstreamError(
+                .redirects, "\(from.nameForMessages) redirects, but the limit of \(limit) redirects is reached")
         }
         guard visited.insert(target.absoluteString).inserted else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects in a circle")

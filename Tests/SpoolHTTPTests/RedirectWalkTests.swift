@@ -13,10 +13,10 @@ import Testing
     }
 
     private func walk(
-        _ url: String, _ fields: HTTPFields = [:], limit: Int = 5, allowsHTTP: Bool = false
+        _ url: String, _ fields: HTTPFields = [:], limit: Int? = nil, allowsHTTP: Bool = false
     ) throws -> RedirectWalk {
         var configuration = HTTPUpstream.Configuration()
-        configuration.maximumRedirects = limit
+        if let limit { configuration.maximumRedirects = limit }
         configuration.allowsRedirectsToHTTP = allowsHTTP
         return try RedirectWalk(
             UpstreamRequest(url: try #require(URL(string: url)), headerFields: fields), configuration)
@@ -166,6 +166,19 @@ import Testing
         #expect(walk.request.headerFields[.authorization] == nil)
         let given = try self.walk("http://user:pass@h/a", [.authorization: "Bearer x"])
         #expect(given.request.headerFields[.authorization] == "Bearer x")
+    }
+
+    @Test("E138: by default 20 redirects are followed, and the 21st fails with the limit", arguments: [19, 20, 21])
+    func defaultLimit(_ count: Int) throws {
+        var walk = try walk("http://h/0?secret")
+        for number in 1...min(count, 20) { #expect(try walk.follow(head(302, "/\(number)"))) }
+        guard count > 20 else {
+            #expect(try !walk.follow(head(200, nil)))
+            return
+        }
+        let error = #expect(throws: UpstreamError.self) { try walk.follow(head(302, "/21")) }
+        #expect(error?.code == .redirects)
+        #expect(error?.message == "http://h/20 redirects, but the limit of 20 redirects is reached")
     }
 
     @Test func circlesAndLongChainsAreRefused() throws {

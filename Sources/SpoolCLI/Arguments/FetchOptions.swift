@@ -25,6 +25,9 @@ struct FetchOptions: ParsableArguments {
             valueName: "bytes"))
     var minimumRate = ByteCount(bytes: Int64(HTTPUpstream.Configuration().minimumRate))
 
+    @Option(help: ArgumentHelp("The maximum number of redirects to follow for one request.", valueName: "n"))
+    var maximumRedirects = HTTPUpstream.Configuration().maximumRedirects
+
     @OptionGroup var room: RoomOptions
 
     /// How the origin is asked.
@@ -32,7 +35,12 @@ struct FetchOptions: ParsableArguments {
         var configuration = HTTPUpstream.Configuration()
         configuration.allowsRedirectsToHTTP = allowsRedirectsToHTTP
         configuration.minimumRate = Int(clamping: minimumRate.bytes)
+        configuration.maximumRedirects = maximumRedirects
         return configuration
+    }
+
+    func validate() throws {
+        guard maximumRedirects >= 0 else { throw ValidationError("--maximum-redirects is negative; give 0 or more") }
     }
 
     /// Where bytes come from.

@@ -21,6 +21,13 @@ struct FetchOptionsTests {
         #expect(most.minimumRate == .max)
     }
 
+    @Test("E138: --maximum-redirects sets the limit, is 20 by default, and rejects negative numbers")
+    func redirects() throws {
+        #expect(try FetchOptions.parse([]).upstreamConfiguration.maximumRedirects == 20)
+        #expect(try FetchOptions.parse(["--maximum-redirects", "0"]).upstreamConfiguration.maximumRedirects == 0)
+        #expect(throws: (any Error).self) { try FetchOptions.parse(["--maximum-redirects=-1"]) }
+    }
+
     @Test("E70: a refused redirect from https to http names the option that allows it; other redirects do not")
     func advice() {
         func line(_ cause: UpstreamError) -> String? {
