@@ -6,7 +6,7 @@
 #   make test-players      what plays through the proxy, with VLC and GStreamer, too
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
-#   make lint              format, warnings, public symbols, privacy manifests, and what an app resolves
+#   make lint              format, warnings, public symbols, privacy manifests, language, and what an app resolves
 #   make api               list the public symbols anew, in docs/api.txt
 #   make docs              the documentation as a web site, in .build/docs/site
 #   make manual            man pages and shell completions, in .build/manual
@@ -66,6 +66,9 @@ lint: setup
 	@scripts/api --check
 	@echo "— checking the privacy manifests"
 	@scripts/check-privacy
+	@echo "— checking the language"
+	@scripts/check-language --self-test
+	@scripts/check-language
 	@echo "— checking what an app resolves"
 	@scripts/check-app
 
