@@ -2,99 +2,236 @@ import HTTPRanges
 import SpoolStorage
 import Synchronization
 
-/// Under ``FreshnessPolicy/http`` requests with different fields may get different bytes, so each has an open resource of
-/// its own. Most fields select nothing (`User-Agent`, what proxies add), which is known when a response has come.
+/// Under ``FreshnessPolicy/http``, a request may use the response that another request caused only as it may use a stored
+/// one (RFC 9111 §4): if `Vary` selects it, and if it may be used without asking the origin. Otherwise it asks the origin
+/// itself. Which of the two applies is known only when the response's header fields have been received.
 extension MediaCache {
-    /// The most open resources of one key that are looked at.
+    /// The maximum number of open resources of one key that a request looks at.
     private static let lookLimit = 16
 
-    /// Opens a media file as somebody else has it open already, where his response would have been sent to this source,
-    /// too (RFC 9111 §4.1): then both bring each byte once. Else as ``media(for:)`` does, for whoever asks at once.
+    /// Opens a media file for one request of a client.
     ///
-    /// Where somebody has just asked, his response is waited for, once: where it can't be shared, nobody else's is. What is
-    /// asked of the origin through what is shared is asked with the fields of whoever opened it: no other's variant comes
-    /// into it. Another version may vary by more: whoever shares looks at the head that he gets, by
-    /// ``StoredResponse/isSelected(by:)``.
+    /// A request that finds another one asking the origin waits for that response, once. If it may not use the response,
+    /// it asks itself, without waiting for others that do the same.
     ///
+    /// - Parameters:
+    ///   - demand: The request directives of the client.
+    ///   - turn: Ends the request's turn to ask when the client is no longer served. `nil` if the turn ends with the
+    ///     response or with the returned object.
+    ///   - mayShare: Whether the request may use another one's response. The default is `true`.
     /// - Throws: `CancellationError`.
-    package func sharedMedia(for source: MediaSource, demand: FreshnessDemand = .init()) async throws -> MediaResource {
-        guard freshness == .http, source.resolver == nil, !demand.onlyIfCached, !demand.noStore else {
-            return media(for: source)
-        }
+    package func sharedMedia(
+        for source: MediaSource, demand: FreshnessDemand = .init(), turn: OriginTurn? = nil, mayShare: Bool = true
+    ) async throws -> MediaResource {
+        guard freshness == .http, source.resolver == nil, !demand.onlyIfCached else { return media(for: source) }
         let own = identity(of: source)
-        let credentials = credentials(of: source)
-        var passed: Set<OpenResources.Identity> = []
+        var passed: Set<OpenResources.Identity>? = mayShare ? [] : nil
         var variants: [StoredResponse] = []
-        var mayWait = true
+        var mayWait = mayShare
         context.opening.begin()
-        while passed.count < Self.lookLimit {
-            let found = resources.acquire(own, orAnyBut: passed) {
-                OpenResource(key: own.key, credentials: credentials, context: context)
+        while passed?.count ?? 0 < Self.lookLimit {
+            guard let (media, resource) = open(own, orAnyBut: passed, for: source) else { break }
+            do {
+                try await resource.load(media.credentials)
+            } catch is CacheError {
+                break  // The cache is closed, which the reader reports.
             }
-            guard let (identity, resource) = found else { break }
-            let isOwn = identity == own
-            let media = MediaResource(
-                identity: identity, credentials: isOwn ? credentials : resource.scheduler.look { $0.credentials },
-                resource: resource, registry: resources, question: isOwn ? resource.question() : nil,
-                isShared: !isOwn)
-            if media.isShared {
-                let others = media.source.headerFields
-                let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
-                let variant = try await resource.keptResponse(waiting: mayWait && isAlike)
-                guard let variant, variant.isSelected(by: source) else {
-                    passed.insert(identity)
-                    if let variant { variants.append(variant) } else { mayWait = false }
-                    continue
+            let others = media.source.headerFields
+            let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
+            let offer = try await resource.offer(
+                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike, mayAsk: !media.isShared, turn)
+            switch offer {
+            case .use(let use):
+                resource.note(source)
+                return media.copy(using: use)
+            case .ask(let question):
+                resource.note(source)
+                return media.copy(asking: question)
+            case .version(let generation, let response):
+                let isMeant = response.isSelected(by: source)
+                if !media.isShared || isMeant && resource.isFetching {
+                    // Without a validator, the origin can't confirm it.
+                    let isConfirmable = isMeant && response.validator.canConfirm
+                    return openApart(own, source, beside: isConfirmable ? (media, generation) : nil)
                 }
+                if isMeant { mayWait = false } else { variants.append(response) }
+            case .nothing:
+                if !media.isShared { return openApart(own, source, beside: nil) }
+                mayWait = false
             }
-            resource.note(source)
-            return media
+            passed?.insert(media.identity)
         }
         return media(for: source)
+    }
+
+    /// The resource of `own`, which is opened if no other one of its key is open, apart from those that were `passed`.
+    private func open(
+        _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource
+    ) -> (MediaResource, OpenResource)? {
+        let credentials = credentials(of: source)
+        let found = resources.acquire(own, orAnyBut: passed) {
+            OpenResource(key: own.key, credentials: credentials, context: context)
+        }
+        guard let (identity, resource) = found else { return nil }
+        let isOwn = identity == own
+        let media = MediaResource(
+            identity: identity, credentials: isOwn ? credentials : resource.scheduler.look { $0.credentials },
+            resource: resource, registry: resources, isShared: !isOwn)
+        return (media, resource)
+    }
+
+    /// A resource for one request alone, so that no other request's response gets into it.
+    ///
+    /// - Parameter beside: The version that others are reading. If the origin confirms it, the request joins them. Any
+    ///   other version that the origin sends is not stored, since it would end the transfers of the others.
+    private func openApart(
+        _ own: OpenResources.Identity, _ source: MediaSource, beside: (media: MediaResource, generation: Generation)?
+    ) -> MediaResource {
+        let identity = own.apart()
+        let credentials = credentials(of: source)
+        let resource = resources.acquire(identity) {
+            OpenResource(
+                key: own.key, credentials: credentials, context: context,
+                apart: OpenResource.Apart(beside: beside?.generation))
+        }
+        resource?.note(source)
+        return MediaResource(
+            identity: identity, credentials: credentials, resource: resource, registry: resources,
+            beside: beside?.media.copy(using: .stale))
+    }
+}
+
+/// A client request's turn to ask the origin: until it ends, other requests wait for the response.
+package final class OriginTurn: Sendable {
+    private let question = Mutex<(isEnded: Bool, question: OpenResource.Question?)>((false, nil))
+
+    package init() {}
+
+    /// The client is no longer served: the next request may ask, or take the response of this one.
+    package func end() {
+        let former = question.withLock { state in
+            state.isEnded = true
+            return state.question.take()
+        }
+        former?.end()
+    }
+
+    /// - Throws: `CancellationError` if the turn has ended.
+    fileprivate func take(_ question: OpenResource.Question) throws {
+        let isEnded = self.question.withLock { state in
+            if !state.isEnded { state.question = question }
+            return state.isEnded
+        }
+        guard isEnded else { return }
+        question.end()
+        throw CancellationError()
     }
 }
 
 extension OpenResource {
-    /// Somebody is about to ask the origin, or asks it, until this is released.
+    /// What a resource that one request has for itself is for.
+    struct Apart: Sendable {
+        /// The version that others are reading. It may be used after the origin has confirmed it.
+        var beside: Generation?
+    }
+
+    /// The turn of one request to ask the origin, until its response is received or this is released.
     final class Question: Sendable {
         private let resource: OpenResource
+        private let number: Int
 
-        init(of resource: OpenResource) {
+        fileprivate init(_ number: Int, of resource: OpenResource) {
+            self.number = number
             self.resource = resource
-            resource.state.withLock { $0.questions += 1 }
         }
 
-        deinit {
-            resource.state.withLock { $0.questions -= 1 }
-            resource.endWaitsForHead()
+        deinit { end() }
+
+        /// Ends the turn; no effect if it has ended.
+        func end() {
+            resource.endTurn { $0 == number }
         }
     }
 
-    fileprivate func question() -> Question { Question(of: self) }
-
-    /// Those who do not read, but wait for what those who do are told, look again.
-    func endWaitsForHead() {
-        for wait in state.withLock({ exchange(&$0.headWaits, with: []) }) { wait.finish() }
+    /// What a request may do with an open resource.
+    fileprivate enum Offer {
+        /// Use the current version, which may be used without asking.
+        case use(StoredFreshness.Use)
+        /// Ask the origin for it, or whether the current version still holds.
+        case ask(Question)
+        /// Not use the current version of the stored resource.
+        case version(Generation, StoredResponse)
+        /// There is no response that others may use.
+        case nothing
     }
 
-    /// The response whose bytes are kept; nil where there is none, or they are not.
+    /// Decides how a request may use the resource, after waiting for a response that another request has asked for.
     ///
-    /// - Parameter isWaiting: Whether to wait for it while somebody asks.
     /// - Throws: `CancellationError`.
-    fileprivate func keptResponse(waiting isWaiting: Bool) async throws -> StoredResponse? {
+    fileprivate func offer(
+        to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
+        _ turn: OriginTurn?
+    ) async throws -> Offer {
+        var mayWait = mayWait
         while true {
-            if let generation { return generation.isKept ? describedResponse(of: generation) : nil }
-            guard isWaiting else { return nil }
-            let (end, ended) = AsyncStream.makeStream(of: Void.self)
-            let isAsked = state.withLock { state in
-                if state.questions > 0 { state.headWaits.append(ended) }
-                return state.questions > 0
+            let current = generation
+            let stored = current.flatMap { $0.isKept ? ($0, describedResponse(of: $0)) : nil }
+            if mayUse, let response = stored?.1, response.isSelected(by: source) {
+                let use = response.use(at: context.clock.secondsSince1970(), for: demand)
+                if use != .ask { return .use(use) }
             }
-            guard isAsked else { return nil }
-            // It may have come before it was certain that its coming is told.
-            if generation != nil { continue }
-            for await _ in end {}
-            try Task.checkCancellation()
+            if mayWait, let end = endOfTurn() {
+                mayWait = false
+                for await _ in end {}
+                try Task.checkCancellation()
+                continue
+            }
+            // The response was received meanwhile.
+            if generation !== current { continue }
+            // A response that nothing proves to be of the current version would end the transfers that others need, and
+            // one that is not stored is for one request.
+            let isFree = current == nil || stored != nil && (stored?.1.validator.isStrong == true || !isFetching)
+            if mayAsk, isFree, let question = takeTurn() {
+                try turn?.take(question)
+                return .ask(question)
+            }
+            return stored.map { .version($0, $1) } ?? .nothing
         }
+    }
+
+    /// Whether a transfer is under way.
+    fileprivate var isFetching: Bool {
+        scheduler.look { $0.machine.transfers.values.contains { $0.isLive } }
+    }
+
+    /// `nil` if another request is asking.
+    private func takeTurn() -> Question? {
+        let number = state.withLock { state -> Int? in
+            guard state.asking == nil else { return nil }
+            state.turns += 1
+            state.asking = state.turns
+            return state.turns
+        }
+        return number.map { Question($0, of: self) }
+    }
+
+    /// Finishes when the request that is asking has its response, or asks no more. `nil` if none is asking.
+    private func endOfTurn() -> AsyncStream<Void>? {
+        state.withLock { state in
+            guard state.asking != nil else { return nil }
+            let (end, ended) = AsyncStream.makeStream(of: Void.self)
+            state.turnWaits.append(ended)
+            return end
+        }
+    }
+
+    /// Requests that wait for the response of another one look again.
+    func endTurn(where isMeant: (Int) -> Bool = { _ in true }) {
+        let waits = state.withLock { state -> [AsyncStream<Void>.Continuation] in
+            guard let asking = state.asking, isMeant(asking) else { return [] }
+            state.asking = nil
+            return exchange(&state.turnWaits, with: [])
+        }
+        for wait in waits { wait.finish() }
     }
 }

@@ -34,8 +34,8 @@ package struct Validator: Sendable, Hashable {
     /// The moment that ``lastModified`` names.
     package var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
-    /// Whether it holds neither a tag nor a date, so that no conditional request can be made of it.
-    package var isEmpty: Bool { entityTag == nil && lastModified == nil }
+    /// Whether an origin can confirm a response by it, in a conditional request (RFC 9110 §13.1).
+    package var canConfirm: Bool { entityTag != nil || lastModified != nil }
 
     /// Whether it can prove that two responses are of the same bytes: a strong entity tag; or, where there is no tag at
     /// all, a strong-enough `Last-Modified`, at least 60 seconds older than `Date` (RFC 9110 §8.8.2.2).

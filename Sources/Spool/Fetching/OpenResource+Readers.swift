@@ -72,7 +72,7 @@ extension OpenResource {
     /// of the version that they are in.
     var isUnprovable: Bool {
         let generation = scheduler.look { $0.machine.isFeeding() ? $0.lease?.generation : nil }
-        return generation?.resourceVersion.validator.isEmpty ?? false
+        return generation.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
 
     private func noteUse() {

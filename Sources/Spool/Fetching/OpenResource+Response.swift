@@ -81,7 +81,8 @@ extension OpenResource {
             return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
-        endWaitsForHead()
+        // Without a version, the request that asks is about to ask again, or fails.
+        if generation != nil { endTurn() }
     }
 
     private struct Found: Sendable {

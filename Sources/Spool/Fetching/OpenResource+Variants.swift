@@ -42,6 +42,11 @@ extension OpenResource {
 
     /// A lease on what is stored of the variant; nil if nothing is.
     func leaseVariant(for credentials: SourceCredentials) async throws -> Lease? {
+        if let apart {
+            guard let version = apart.beside else { return nil }
+            state.withLock { $0.storageKey = version.key }
+            return try await context.store.leaseOpen(version.key, user: self) { $0 === version }
+        }
         for _ in 0..<3 {
             let key = try await storageKey(for: credentials)
             let lease = try await context.store.lease(key, user: self)
@@ -113,7 +118,7 @@ extension OpenResource {
             {
                 isKept = false
             }
-            return try begin(key, description, isKept: isKept, in: store)
+            return try begin(key, description, isKept: isKept && apart == nil, in: store)
         }
     }
 

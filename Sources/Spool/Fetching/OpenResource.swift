@@ -35,9 +35,11 @@ final class OpenResource: Sendable {
         /// Who waits for what the first response tells, by a number of its own.
         var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
         var lastDescribing = 0
-        /// How many are about to ask, or ask, whose responses others may want; and who waits for those.
-        var questions = 0
-        var headWaits: [AsyncStream<Void>.Continuation] = []
+        /// The number of the turn of the client request that is asking the origin, for whose response others wait. `nil` if
+        /// none is.
+        var asking: Int?
+        var turns = 0
+        var turnWaits: [AsyncStream<Void>.Continuation] = []
         /// Whether the origin is being asked while what is stale is used.
         var isRevalidating = false
         /// Where its variant is stored; nil before that is known.
@@ -65,11 +67,14 @@ final class OpenResource: Sendable {
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
     let evaluation = KeyTurns<CacheKey>()
+    /// What it is for if one request has it for itself. `nil` if all requests with the same fields share it.
+    let apart: Apart?
 
-    /// - Parameter isApart: Whether it has a response of its own: nothing that is stored is used, and nothing is kept.
-    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, isApart: Bool = false) {
+    init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, apart: Apart? = nil) {
+        self.apart = apart
         self.key = key
-        self.state = Mutex(State(isLoaded: isApart, isUncached: isApart))
+        // Without a version to confirm, it uses nothing that is stored.
+        self.state = Mutex(State(isLoaded: apart.map { $0.beside == nil } ?? false, isUncached: apart != nil))
         self.address = credentials.source.displayAddress
         self.context = context
         self.number = context.recentUse.newNumber()

@@ -14,8 +14,8 @@ final class OpenResources: Sendable {
         var key: CacheKey
         var fields: [String] = []
         var resolver: UUID?
-        /// The number of a resource that has a response of its own for one reader; nil for one that is shared.
-        var apart: Int?
+        /// The name of a resource that one request has for itself. `nil` for one that requests share.
+        private(set) var request: UUID?
 
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
             self.key = key
@@ -23,6 +23,16 @@ final class OpenResources: Sendable {
             fields = source.headerFields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
             resolver = source.resolver
         }
+
+        /// The identity of a resource that one request has for itself.
+        func apart() -> Self {
+            var identity = self
+            identity.request = UUID()
+            return identity
+        }
+
+        /// Whether requests of other sources may find it.
+        var isFound: Bool { request == nil && resolver == nil }
     }
 
     private struct Entry {
@@ -38,7 +48,6 @@ final class OpenResources: Sendable {
         var identities: [CacheKey: [Identity]] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0
-        var apartCount = 0
         /// What those counted that have gone.
         var statistics = TransferStatistics()
         var isClosed = false
@@ -59,7 +68,7 @@ final class OpenResources: Sendable {
             if state.isClosed { return (nil, false) }
             var identity = identity
             if let passed, state.entries[identity] == nil,
-                let other = state.identities[identity.key]?.first(where: { !passed.contains($0) })
+                let other = state.identities[identity.key]?.first(where: { $0.isFound && !passed.contains($0) })
             {
                 identity = other
             }
@@ -74,22 +83,6 @@ final class OpenResources: Sendable {
         }
         if isReopened { found?.1.reopen() }
         return found
-    }
-
-    /// A resource of its own beside the one that is open, for one reader. Nil once all are closed.
-    func acquireApart(
-        from identity: Identity, make: () -> OpenResource
-    ) -> (identity: Identity, resource: OpenResource)? {
-        state.withLock { state in
-            if state.isClosed { return nil }
-            state.apartCount += 1
-            var identity = identity
-            identity.apart = state.apartCount
-            let resource = make()
-            // It is not among the identities of its key: nobody else may share it.
-            state.entries[identity] = Entry(resource: resource)
-            return (identity, resource)
-        }
     }
 
     /// One holder less; with the last one the resource lets what is nearly done land, and closes.

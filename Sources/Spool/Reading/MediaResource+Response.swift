@@ -14,7 +14,7 @@ extension MediaResource {
     /// - Throws: As ``MediaReader/response()``.
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
-        let use = resource.use(opening, demand)
+        let use = decidedUse ?? resource.use(opening, demand)
         if let known = resource.responseNow(use: use) {
             if use == .staleMeanwhile { revalidate(resource) }
             return known
@@ -27,6 +27,22 @@ extension MediaResource {
     /// Whether the origin has to be asked before what is stored may be used.
     package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
         try await opened().use(opening, demand) == .ask
+    }
+
+    /// Asks the origin whether the version holds that others are reading, without requesting its bytes.
+    ///
+    /// - Returns: The response that confirms it, and the resource whose transfers bring its bytes; `nil` if there is no such
+    ///   version, or if the origin has sent another one.
+    /// - Throws: As ``MediaReader/response()``.
+    package func confirmed(
+        _ demand: FreshnessDemand, priority: Priority
+    ) async throws -> (media: MediaResource, response: OpenedResponse)? {
+        guard let beside else { return nil }
+        let reader = MediaReader(
+            media: self, range: .bytes(0..<0), priority: priority, chunkSize: 1, demand: demand)
+        let response = try await reader.response()
+        guard let version = response.version, beside.resource?.generation?.identifier == version else { return nil }
+        return (beside, response)
     }
 
     /// Why the origin, which has sent nothing since, is asked again; nil where it is not.

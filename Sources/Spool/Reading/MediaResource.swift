@@ -17,15 +17,24 @@ public final class MediaResource: Sendable {
     /// Nil where the cache was closed before this was opened.
     let resource: OpenResource?
     let opening: Int
-    private let identity: OpenResources.Identity
+    let identity: OpenResources.Identity
     private let registry: OpenResources
+    /// The turn of the request that it is opened for.
     private let question: OpenResource.Question?
     /// Whether it was opened for a source that sends other fields than this one.
     package let isShared: Bool
+    /// How its readers may use the current version, as was decided for the request that it is opened for. `nil` to
+    /// decide when a reader opens.
+    let decidedUse: StoredFreshness.Use?
+    /// Whether it is opened for a request that may use the response of another one.
+    package var usesOthersResponse: Bool { decidedUse != nil }
+    /// The resource whose version others are reading. See ``confirmed(_:priority:)``.
+    let beside: MediaResource?
 
     init(
         identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
-        registry: OpenResources, question: OpenResource.Question? = nil, isShared: Bool = false
+        registry: OpenResources, question: OpenResource.Question? = nil, isShared: Bool = false,
+        decidedUse: StoredFreshness.Use? = nil, beside: MediaResource? = nil
     ) {
         self.key = identity.key
         self.source = credentials.source
@@ -36,6 +45,18 @@ public final class MediaResource: Sendable {
         self.registry = registry
         self.question = question
         self.isShared = isShared
+        self.decidedUse = decidedUse
+        self.beside = beside
+    }
+
+    /// The same resource, opened once more: responses that were received before do not count as this one's.
+    func copy(
+        using use: StoredFreshness.Use? = nil, asking question: OpenResource.Question? = nil
+    ) -> MediaResource {
+        MediaResource(
+            identity: identity, credentials: credentials,
+            resource: resource.flatMap { resource in registry.acquire(identity) { resource } }, registry: registry,
+            question: question, isShared: isShared, decidedUse: use)
     }
 
     deinit { if resource != nil { registry.release(identity) } }
@@ -74,7 +95,7 @@ public final class MediaResource: Sendable {
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
     ) -> OpenedReader {
-        var use = use
+        var use = use ?? decidedUse
         // In this order: a version is confirmed before it can be seen here, and must not be requested again.
         if resource.isUnprovable, (use ?? resource.use(opening, demand)) == .ask {
             // A preload is for what is kept, which a response of its own is not.
@@ -107,11 +128,12 @@ public final class MediaResource: Sendable {
     /// origin's response is of the same version. The readers of the running response continue.
     private func apart() -> MediaResource? {
         guard let context = resource?.context else { return nil }
-        let opened = registry.acquireApart(from: identity) {
-            OpenResource(key: key, credentials: credentials, context: context, isApart: true)
+        let identity = identity.apart()
+        let opened = registry.acquire(identity) {
+            OpenResource(key: key, credentials: credentials, context: context, apart: .init(beside: nil))
         }
-        guard let (identity, resource) = opened else { return nil }
-        return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: registry)
+        guard let opened else { return nil }
+        return MediaResource(identity: identity, credentials: credentials, resource: opened, registry: registry)
     }
 
     /// The version that has all of `range`, where that has landed and may be used without asking.

@@ -20,11 +20,6 @@ package struct StoredResponse: Sendable, Hashable {
     package var isStored: Bool
     /// Whether the origin sent cookies with it that are not among the fields: who needs them has to ask himself.
     package var dropsCookies: Bool { freshness?.head?.dropsCookies ?? false }
-    /// Whether nobody may be sent it but who asked for it: a cache that several share does not keep it (RFC 9111 §3).
-    package var isForOneRequest: Bool {
-        let control = CacheControl.governing(fields).control
-        return control.noStore || control.isPrivate
-    }
     private var freshness: StoredFreshness?
 
     /// Whether a source, which needs no resolver, would have been sent it, too (RFC 9111 §4.1).
@@ -42,6 +37,18 @@ package struct StoredResponse: Sendable, Hashable {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)
         return overflow ? .min : left
+    }
+
+    /// How it may be used at a moment in seconds since 1970 for a request with these directives, by its freshness.
+    func use(at now: Int64, for demand: FreshnessDemand) -> StoredFreshness.Use {
+        freshness?.use(at: now, for: demand) ?? .ask
+    }
+
+    /// Whether a request may be sent it although another request caused it.
+    ///
+    /// - Parameter now: The time in seconds since 1970.
+    package func mayBeShared(with source: MediaSource, _ demand: FreshnessDemand, at now: Int64) -> Bool {
+        isSelected(by: source) && use(at: now, for: demand) != .ask
     }
 
     /// Whether it may be used at a moment in seconds since 1970 without asking, by HTTP's rules (RFC 9111 §4.2).

@@ -18,8 +18,6 @@ struct MediaResponder: Sendable {
     let manifests: ManifestResponder
     /// What is for one user each, before the server's own origin.
     let passed = PassedResources()
-    /// Versions that are for one request each, and have been sent to it.
-    let taken = TakenVersions()
 
     /// The response to a `GET` or `HEAD`.
     ///
@@ -42,13 +40,15 @@ struct MediaResponder: Sendable {
         }
         var range = range(of: request)
         var known: MediaResource?
+        let turn = OriginTurn()
+        defer { turn.end() }
         // Once for what seems to be asked for, and once more for what is: conditions may turn a part into the whole.
         for _ in 0..<3 {
             let (media, reader, opened): (MediaResource, MediaReader, OpenedResponse)
             do {
                 let open = { [source, known, range] in
                     Task(executorPreference: cache.readingExecutor) {
-                        try await self.open(source, known, range, demand, priority)
+                        try await self.open(source, known, range, demand, priority, turn)
                     }
                 }
                 // While players wait for bytes, what nobody waits for does.
@@ -61,10 +61,9 @@ struct MediaResponder: Sendable {
                         try await withinTime(open(), source, request, call, hold: limit)
                     }
                 known = media
-                if call.isReverse, !demand.onlyIfCached, isOfSomebodyElse(opened) {
-                    // This client asks for a response of its own.
+                if call.isReverse, !demand.onlyIfCached, opened.response.dropsCookies {
                     reader.cancel()
-                    if opened.response.dropsCookies { passed.insert(call.url.description, at: date.second) }
+                    passed.insert(call.url.description, at: date.second)
                     return try await passing.respond(to: request, call, body: nil)
                 }
                 if let manifest = try await manifest(
@@ -103,15 +102,6 @@ struct MediaResponder: Sendable {
         } catch is CacheError {
             return true  // What can't be looked up is not there.
         }
-    }
-
-    /// Whether a response that may be used once is another client's, as far as can be told.
-    private func isOfSomebodyElse(_ opened: OpenedResponse) -> Bool {
-        if opened.response.dropsCookies { return true }
-        guard cache.freshness == .http, opened.response.isForOneRequest, let version = opened.version else {
-            return false
-        }
-        return !taken.insert(version)
     }
 
     private func manifest(
@@ -201,29 +191,49 @@ struct MediaResponder: Sendable {
     /// A reader, and the head of the version that it is in.
     private typealias Opened = (media: MediaResource, reader: MediaReader, head: OpenedResponse)
 
-    /// - Parameter known: What the client has been found to share; nil where that has not been looked for.
+    /// - Parameters:
+    ///   - known: The media file that an earlier reader of the same request has opened, or `nil`.
+    ///   - turn: The client's turn to ask the origin.
     private func open(
         _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand,
-        _ priority: Priority
+        _ priority: Priority, _ turn: OriginTurn
     ) async throws -> Opened {
-        let media: MediaResource
-        if let known { media = known } else { media = try await cache.sharedMedia(for: source, demand: demand) }
-        let reader = reader(of: media, range, demand, priority)
-        guard media.isShared else {
+        if let known {
+            let reader = reader(of: known, range, demand, priority)
             let head = try await reader.response()
             return (reader.mediaInUse, reader, head)
         }
+        let media = try await cache.sharedMedia(for: source, demand: demand, turn: turn)
+        if let joined = try await joined(media, range, demand, priority) { return joined }
+        let reader = reader(of: media, range, demand, priority)
         do {
             let head = try await reader.response()
-            if head.response.isSelected(by: source) { return (reader.mediaInUse, reader, head) }
-        } catch let error as CacheError where error.code == .originRefused {
-            // It was asked with another's fields: this client's own may fare better.
+            // Another version may have taken the place of the one that the client may share.
+            if !media.usesOthersResponse || head.response.mayBeShared(with: source, demand, at: date.second) {
+                return (reader.mediaInUse, reader, head)
+            }
+        } catch let error as CacheError where error.code == .originRefused && media.isShared {
+            // It was asked with another client's fields: this client's own may be accepted.
         }
         reader.cancel()
-        let own = cache.media(for: source)
+        let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)
+        if let joined = try await joined(own, range, demand, priority) { return joined }
         let ownReader = self.reader(of: own, range, demand, priority)
         let head = try await ownReader.response()
         return (ownReader.mediaInUse, ownReader, head)
+    }
+
+    /// A reader of the version that other clients are reading, if the origin confirms to this client that it holds.
+    private func joined(
+        _ media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand, _ priority: Priority
+    ) async throws -> Opened? {
+        guard let (other, head) = try await media.confirmed(demand, priority: priority) else { return nil }
+        let reader = reader(of: other, range, demand, priority)
+        guard try await reader.response().version == head.version else {
+            reader.cancel()
+            return nil
+        }
+        return (other, reader, head)
     }
 
     /// What is brought, however long it takes, and however often the origin can't be reached.

@@ -37,7 +37,7 @@ import Testing
 
     @Test(arguments: [
         ("Cache-Control: no-store", 3), ("Cache-Control: private", 3), ("Cache-Control: max-age=1000", 1),
-        ("CDN-Cache-Control: max-age=1000", 1),
+        ("CDN-Cache-Control: max-age=1000", 1), ("Cache-Control: no-cache", 3),
     ])
     func `E85: Before a site, a response for one request is sent to one, however many wait`(
         control: String, requests: Int

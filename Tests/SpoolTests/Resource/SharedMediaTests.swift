@@ -1,4 +1,5 @@
 import Foundation
+import HTTPRanges
 import HTTPTypes
 import SpoolOrigin
 import SpoolTesting
@@ -97,7 +98,7 @@ struct SharedMediaTests {
                     if index == 0 { _ = try await stage.origin.log.first { $0.isStalled } }
                 }
                 let first = try #require(cache.resources.open.first)
-                while first.state.withLock({ $0.headWaits.count }) < number - 1 { await Task.yield() }
+                while first.state.withLock({ $0.turnWaits.count }) < number - 1 { await Task.yield() }
                 // Those that follow are held, too, and come all the same: none waits for another of them.
                 stage.origin.release()
                 for index in 1..<number {
@@ -114,16 +115,77 @@ struct SharedMediaTests {
     @Test("E92: what one client asks through another's resource is asked with the other's fields")
     func ownersFields() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
-        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
+        stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
         try await stage.session { cache in
             let first = try await cache.sharedMedia(for: source(stage, agent: "one"))
             _ = try await first.data(in: 0..<10)
             let second = try await cache.sharedMedia(for: source(stage, agent: "two"))
             #expect(second.isShared)
             stage.origin.update("/a") { $0.rules.append(.always(.field("Vary", "User-Agent"))) }
-            let head = try await second.response()
+            let reader = second.reader(in: 900_000..<900_010)
+            _ = try await reader.next()
             #expect(stage.origin.log.exchanges.allSatisfy { $0.headerFields[.userAgent] == "one" })
-            #expect(!head.response.isSelected(by: source(stage, agent: "two")))
+            let response = try await second.response().response
+            #expect(!response.mayBeShared(with: source(stage, agent: "two"), .init(), at: 0))
+        }
+    }
+
+    @Test(
+        "E119: a running response is not another client's if it may not be used without asking",
+        arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?], [true, false])
+    func notReusable(_ control: String?, _ hasTag: Bool) async throws {
+        let stage = try MemoryStage([:], freshness: .http)
+        let token = try #require(HTTPField.Name("X-Emby-Token"))
+        let patterns = (1...2).map { PatternBytes(seed: UInt64($0), length: 3_000_000) }
+        stage.origin.script("/a") { request, _ in
+            let isAlice = request.headerFields[token] == "alice"
+            var head = HTTPResponse(status: .ok)
+            head.headerFields[.cacheControl] = control
+            head.headerFields[.contentLength] = "3000000"
+            if hasTag { head.headerFields[.eTag] = isAlice ? "\"alice\"" : "\"bob\"" }
+            return .init(head, .pattern(patterns[isAlice ? 0 : 1]))
+        }
+        func source(_ user: String) -> MediaSource { MediaSource(url: stage.url(), headerFields: [token: user]) }
+        try await stage.session { cache in
+            let alice = try await cache.sharedMedia(for: source("alice")).reader()
+            try await alice.check(patterns[0], upTo: 300_000)
+            let bob = try await cache.sharedMedia(for: source("bob"))
+            #expect(!bob.isShared)
+            #expect(try await bob.reader().check(patterns[1]) == 3_000_000)
+            #expect(try await alice.check(patterns[0]) == 3_000_000)
+        }
+    }
+
+    @Test("E119: a client that asks for a validated response does not share a fresh one that another client caused")
+    func requestDirectives() async throws {
+        let stage = try stage(.field("Cache-Control", "max-age=1000"))
+        stage.origin.update("/a") { $0.rules.removeFirst() }
+        try await stage.session { cache in
+            let first = try await cache.sharedMedia(for: source(stage, agent: "one"))
+            _ = try await first.data(in: 0..<10)
+            for demand in [FreshnessDemand(fields: [.cacheControl: "no-cache"]), .init()] {
+                let second = try await cache.sharedMedia(for: source(stage, agent: "one"), demand: demand)
+                #expect(second.usesOthersResponse == !demand.noCache)
+            }
+        }
+    }
+
+    @Test("E119: the next client gets the response that a client waited for in vain, without another request")
+    func abandoned() async throws {
+        let stage = try stage(.field("Cache-Control", "no-cache"))
+        try await stage.session { cache in
+            let turn = OriginTurn()
+            let first = try await cache.sharedMedia(for: source(stage, agent: "one"), turn: turn)
+            async let late = first.reader().response()
+            _ = try await stage.origin.log.first { $0.isStalled }
+            turn.end()
+            let second = try await cache.sharedMedia(for: source(stage, agent: "one"))
+            async let head = second.reader().response()
+            stage.origin.update("/a") { $0.rules.removeFirst() }
+            while first.resource?.activity.readers ?? 0 < 2 { await Task.yield() }
+            stage.origin.release()
+            _ = try await (late, head)
+            #expect(stage.origin.log.exchanges.count == 1)
         }
     }
 }

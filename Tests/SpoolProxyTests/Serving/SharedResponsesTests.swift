@@ -1,0 +1,76 @@
+import Foundation
+import HTTPTypes
+import Spool
+import SpoolOrigin
+import SpoolTesting
+import Testing
+
+@testable import SpoolProxy
+
+/// Which response a client gets if another client's request is already running, and what its request can change for others.
+@Suite(.timeLimit(.minutes(5))) struct SharedResponsesTests {
+    private static func reverse(
+        _ resource: OriginResource, clock: any Clock<Duration> = ContinuousClock(),
+        _ body: (ProxyServer, OriginServer) async throws -> Void
+    ) async throws {
+        try await OriginServer.run(["/a": resource]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration, clock: clock) { server, _ in try await body(server, origin) }
+        }
+    }
+
+    private static func resource(_ control: String?, etag: String?, stalls: Bool) -> OriginResource {
+        var resource = OriginResource(.pattern(PatternBytes(length: 50_000)), etag: etag, contentType: "text/plain")
+        if stalls { resource.rules = [OriginRule(0..<1, .stall(after: nil))] }
+        resource.headerFields[.cacheControl] = control
+        return resource
+    }
+
+    @Test(
+        arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?],
+        [true, false])
+    func `E119: Each of three waiting clients has its own request if the response may not be reused`(
+        control: String?, isSameClient: Bool
+    ) async throws {
+        let page = Self.resource(control, etag: nil, stalls: true)
+        let clock = ManualClock()
+        try await Self.reverse(page, clock: clock) { server, origin in
+            let keys = (0..<3).map { isSameClient ? "key" : "key\($0)" }
+            async let first = server.get("/a", "X-Api-Key: \(keys[0])\r\n")
+            async let second = server.get("/a", "X-Api-Key: \(keys[1])\r\n")
+            async let third = server.get("/a", "X-Api-Key: \(keys[2])\r\n")
+            try await clock.waitForSleepers(3)
+            try await origin.log.until { !$0.isEmpty && $0[0].isStalled }
+            origin.release()
+            for response in try await [first, second, third] {
+                #expect(response.status == 200)
+                #expect(response.body.elementsEqual(page.content.bytes(0..<50_000)))
+            }
+            let asked = origin.log.exchanges.compactMap { $0.headerFields[HTTPField.Name("X-Api-Key")!] }
+            #expect(asked.sorted() == keys)
+        }
+    }
+
+    @Test(arguments: ["max-age=60", "no-cache", nil] as [String?])
+    func `E119: Clients that wait for a response with a strong validator receive its bytes from the origin once`(
+        control: String?
+    ) async throws {
+        let page = Self.resource(control, etag: "\"v1\"", stalls: true)
+        let clock = ManualClock()
+        try await Self.reverse(page, clock: clock) { server, origin in
+            async let first = server.get("/a", "X-Api-Key: 1\r\n")
+            async let second = server.get("/a", "X-Api-Key: 2\r\n")
+            async let third = server.get("/a", "X-Api-Key: 2\r\n")
+            try await clock.waitForSleepers(3)
+            try await origin.log.until { !$0.isEmpty && $0[0].isStalled }
+            origin.release()
+            for response in try await [first, second, third] {
+                #expect(response.body.elementsEqual(page.content.bytes(0..<50_000)))
+            }
+            try await origin.log.untilQuiet()
+            #expect(origin.log.exchanges.count == (control == "max-age=60" ? 1 : 3))
+            #expect(origin.log.bytesSent("/a") == 50_000)
+        }
+    }
+}
