@@ -34,7 +34,7 @@ struct EndToEndFieldsTests {
     @Test(
         "E84: One visitor's cookie is kept for others only where the origin says that for some time all may have it",
         arguments: [
-            ("max-age=9", true), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
+            ("max-age=9", false), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
             ("public", false), ("public, max-age=0", false), ("s-maxage=0, max-age=9", false),
             ("no-cache, max-age=9", false),
             ("private, max-age=9", false), ("must-revalidate", false),
@@ -43,6 +43,32 @@ struct EndToEndFieldsTests {
         let all = try fields([("Cache-Control", control), ("Set-Cookie", "sid=1")])
         #expect(EndToEndFields.hasCookies(EndToEndFields.storable(all, isOfSite: true)) == isKept)
         #expect(!EndToEndFields.hasCookies(EndToEndFields.storable(all)))
+    }
+
+    @Test(
+        "E120: A cookie that no-cache or private names is not stored, whatever else permits it",
+        arguments: [
+            "public, max-age=9, no-cache=\"Set-Cookie\"", "s-maxage=9, private=\"set-cookie\"",
+            "public, max-age=9, private=\"X-A, SET-COOKIE\"",
+        ])
+    func namedCookies(control: String) throws {
+        let all = try fields([("Cache-Control", control), ("Set-Cookie", "sid=1")])
+        #expect(!EndToEndFields.hasCookies(EndToEndFields.storable(all, isOfSite: true)))
+    }
+
+    @Test(
+        "E120: A stored cookie is dropped when a 304 says that it is not for all clients",
+        arguments: [
+            ("public, max-age=9, no-cache=\"Set-Cookie\"", false), ("private=\"set-cookie\", s-maxage=9", false),
+            ("no-cache", false), ("max-age=9", false), ("public, max-age=9", true),
+        ])
+    func cookiesAfterNotModified(control: String, isKept: Bool) throws {
+        let stored = try fields([("Cache-Control", "public, max-age=9"), ("Set-Cookie", "sid=1"), ("X-A", "1")])
+        let newer = try fields([("Cache-Control", control)])
+        let updated = EndToEndFields.updating(stored, by: newer)
+        #expect(EndToEndFields.hasCookies(updated) == isKept)
+        #expect(updated[try #require(HTTPField.Name("X-A"))] == "1")
+        #expect(EndToEndFields.hasCookies(EndToEndFields.updating(stored, by: [.eTag: "\"1\""])))
     }
 
     @Test("E86: A later response replaces all lines of each field that it carries, and no other (9111 §3.2)")

@@ -12,18 +12,25 @@ package enum EndToEndFields {
     /// Those of a response that may be kept with its bytes: without its framing, which is each message's own, without `Age`,
     /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
     ///
-    /// - Parameter isOfSite: Whether it is kept for a site that the cache stands before, as the origin sends it: cookies, too,
-    ///   where the origin says that for some time the response may be used for all without asking. What has to be asked
-    ///   about each time has one visitor's cookie.
+    /// A field that `private` or `no-cache` names is dropped, whatever else permits it.
+    ///
+    /// - Parameter isOfSite: Whether the cache stores it for the site that it serves, as the origin sends it. Cookies are
+    ///   then stored if the response has a lifetime and says that it is for all clients, with `public` or `s-maxage`. A
+    ///   `max-age` alone says only how long the client of the response may use it.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
-        let lifetime = control.noCache || control.isPrivate ? 0 : control.sharedMaxAge ?? control.maxAge ?? 0
-        let isForAll = isOfSite && lifetime > 0
+        let storesCookies = isOfSite && allowsCookies(control)
         return of(fields).without { name in
-            if isCookie(name), isForAll { return false }
+            if control.namedFields.contains(name.canonicalName) { return true }
+            if isCookie(name), storesCookies { return false }
             if isOfSite, name == .contentRange { return false }
-            return unstorable.contains(name.canonicalName) || control.namedFields.contains(name.canonicalName)
+            return unstorable.contains(name.canonicalName)
         }
+    }
+
+    private static func allowsCookies(_ control: CacheControl) -> Bool {
+        let lifetime = control.noCache || control.isPrivate ? 0 : control.sharedMaxAge ?? control.maxAge ?? 0
+        return lifetime > 0 && (control.isPublic || control.sharedMaxAge != nil)
     }
 
     /// Whether there is something among them that one user is sent for himself.
@@ -41,7 +48,13 @@ package enum EndToEndFields {
             ofStoredBytes.contains(name.canonicalName) || name == .contentType && !isOfSameType
         }
         let names = Set(newer.map(\.name))
-        return stored.without { names.contains($0) } + newer
+        let updated = stored.without { names.contains($0) } + newer
+        // The newer response may prohibit fields that only the stored one has.
+        let control = CacheControl.governing(updated).control
+        let storesCookies = allowsCookies(control)
+        return updated.without { name in
+            control.namedFields.contains(name.canonicalName) || isCookie(name) && !storesCookies
+        }
     }
 
     /// `fields` with names and values of at most `limit` bytes together: of those that no cache or player needs, the largest

@@ -43,7 +43,9 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// After a later response of the same version: a 304, or another part (RFC 9111 §3.2, §3.4).
     func updated(by newer: StoredHead) -> StoredHead {
         var result = self
-        result.fields = EndToEndFields.updating(fields, by: newer.fields)
+        let updated = EndToEndFields.updating(fields, by: newer.fields)
+        if EndToEndFields.hasCookies(fields), !EndToEndFields.hasCookies(updated) { result.dropsCookies = true }
+        result.fields = updated
         result.url = newer.url ?? url
         return result
     }
