@@ -29,7 +29,9 @@ struct MediaResponder: Sendable {
         source.presentation = manifests.presentations.root(of: call.url)
         // Whatever the cache's key policy makes of queries: these say which playlist is meant.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
-        if call.isReverse, passed.contains(call.url.description, at: date.second) {
+        // For these credentials, whether or not the policy keeps them apart.
+        let client = cache.key(for: source).with(credentialsIn: call.fields)
+        if call.isReverse, passed.contains(client, at: date.second) {
             return try await passing.respond(to: request, call, body: nil)
         }
         if try await isUnkeptKey(source, call) { return try await passing.respond(to: request, call, body: nil) }
@@ -61,9 +63,9 @@ struct MediaResponder: Sendable {
                         try await withinTime(open(), source, request, call, hold: limit)
                     }
                 known = media
-                if call.isReverse, !demand.onlyIfCached, opened.response.dropsCookies {
+                if call.isReverse, !demand.onlyIfCached, needsOwnCookies(opened) {
                     reader.cancel()
-                    passed.insert(call.url.description, at: date.second)
+                    passed.insert(client, at: date.second)
                     return try await passing.respond(to: request, call, body: nil)
                 }
                 if let manifest = try await manifest(
@@ -102,6 +104,13 @@ struct MediaResponder: Sendable {
         } catch is CacheError {
             return true  // What can't be looked up is not there.
         }
+    }
+
+    /// Whether the origin sent cookies that only the client of its own response may be sent.
+    ///
+    /// Under other policies than HTTP's, clients with other credentials use the stored response, which has no cookies.
+    private func needsOwnCookies(_ opened: OpenedResponse) -> Bool {
+        opened.response.dropsCookies && (cache.freshness == .http || opened.source == .miss)
     }
 
     private func manifest(

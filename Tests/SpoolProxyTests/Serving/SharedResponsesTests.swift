@@ -73,4 +73,38 @@ import Testing
             #expect(origin.log.bytesSent("/a") == 50_000)
         }
     }
+
+    @Test func `E121: A cookie set for one client's cookie leaves the cache to clients without it`() async throws {
+        try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
+            for freshness in [FreshnessPolicy.http, .immutable] {
+                var configuration = ProxyConfiguration()
+                configuration.origin = origin.url("/")
+                try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                    let bogus = try await server.get("/a", "Cookie: sid=bogus\r\n")
+                    #expect(bogus.field("set-cookie") != nil)
+                    for fields in ["", "Cookie: sid=other\r\n", "Authorization: Basic YTpi\r\n"] {
+                        _ = try await server.get("/a", fields)
+                        let again = try await server.get("/a", fields)
+                        #expect(again.field("cache-status")?.hasPrefix("spool; hit") == true, "\(fields)")
+                        #expect(again.field("set-cookie") == nil)
+                    }
+                }
+            }
+        }
+    }
+
+    /// A resource that all may reuse, except the response to one cookie, which sets that cookie anew.
+    private static func cookies(for cookie: String) -> OriginResource {
+        var resource = resource("public, max-age=600", etag: "\"v1\"", stalls: false)
+        resource.rules = [
+            OriginRule(
+                0..<Int.max,
+                prepare: { request, resource in
+                    guard request.headerFields[.cookie] == cookie else { return }
+                    resource.headerFields[.cacheControl] = "private"
+                    resource.headerFields[.setCookie] = "sid=; Max-Age=0"
+                })
+        ]
+        return resource
+    }
 }
