@@ -33,6 +33,7 @@ struct OriginCall: Sendable {
             isReverse || isForOwner
             ? OutgoingFields.reverse(asked, hiding: admitted.secret)
             : OutgoingFields.forward(asked, hiding: admitted.secret)
+        if !isForOwner { fields = OutgoingFields.withoutUnkeyed(fields) }
         if isReverse {
             for name in Set(own.map(\.name)) { fields[name] = nil }
             for field in own { fields.append(field) }

@@ -20,6 +20,20 @@ enum OutgoingFields {
             EndToEndFields.of(fields).filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
     }
 
+    /// The fields without those that change what many origins send although no cache key contains them: one client's
+    /// response would be stored for all (web cache poisoning). A balancer or gateway sets them, a client does not.
+    ///
+    /// Names with an underscore are dropped as well: CGI and its successors can't tell `X_Forwarded_Host` or
+    /// `Transfer_Encoding` from the names with hyphens.
+    static func withoutUnkeyed(_ fields: HTTPFields) -> HTTPFields {
+        HTTPFields(
+            fields.filter { field in
+                let name = field.name.canonicalName
+                return !unkeyed.contains(name) && !unkeyedPrefixes.contains { name.hasPrefix($0) }
+                    && !name.hasSuffix("-override") && !name.contains("_")
+            })
+    }
+
     private static func holds(_ field: HTTPField, _ secret: String?) -> Bool {
         secret.map { field.value.contains($0) } ?? false
     }
@@ -35,6 +49,24 @@ enum OutgoingFields {
     }
 
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
+    private static let unkeyedPrefixes = [
+        "x-forward", "forwarded", "x-original", "x-rewrite", "x-envoy-", "x-accel-", "x-sendfile-", "x-middleware-",
+        "x-invoke-", "x-proxy-", "x-http-method", "x-http-host", "x-http-path", "x-http-dest",
+    ]
+    private static let unkeyed: Set<String> = [
+        // The client's address.
+        "x-real-ip", "x-client-ip", "x-cluster-client-ip", "client-ip", "true-client-ip", "x-true-client-ip",
+        "x-originating-ip", "x-remote-ip", "x-remote-addr", "x-proxyuser-ip", "cf-connecting-ip", "cf-connecting-ipv6",
+        "cf-ipcountry", "fastly-client-ip", "x-azure-clientip", "x-appengine-user-ip", "x-country-code",
+        // The scheme, host, port and path.
+        "x-host", "x-backend-host", "x-server-name", "proxy-host", "x-scheme", "x-url-scheme", "x-protocol",
+        "front-end-https", "x-https", "cf-visitor", "cloudfront-forwarded-proto", "x-port", "x-url", "x-uri",
+        "x-request-uri", "request-uri", "base-url", "x-base-url", "x-path", "x-script-name", "x-wap-profile",
+        // The method.
+        "x-method",
+        // Titles inside the audio.
+        "icy-metadata",
+    ]
     private static let conditions: Set<String> = [
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]

@@ -107,4 +107,46 @@ import Testing
         ]
         return resource
     }
+
+    @Test(arguments: [
+        "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-For", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP",
+        "X-Original-URL", "X-Original-Host", "X-Rewrite-URL", "X-Host", "X-HTTP-Method-Override", "X-HTTP-Method",
+        "X-Method-Override", "X-HTTP-Host-Override", "Transfer_Encoding", "X_Forwarded_Host", "X-Scheme",
+        "X-Middleware-Subrequest", "CF-Connecting-IP",
+    ])
+    func `E122: A field that is in no cache key does not reach the origin from a client`(name: String) async throws {
+        try await Self.reverse(Self.resource("max-age=60", etag: "\"v1\"", stalls: false)) { server, origin in
+            for method in ["GET", "POST", "HEAD"] {
+                let target = method == "HEAD" ? "/b" : "/a"
+                _ = try await server.get(target, "\(name): evil.example\r\nX-Other: 1\r\n", method: method)
+            }
+            let fields = origin.log.exchanges.map(\.headerFields)
+            #expect(fields.count == 3)
+            for fields in fields {
+                #expect(!fields.contains { $0.value == "evil.example" })
+                #expect(fields[HTTPField.Name("X-Other")!] == "1")
+            }
+        }
+    }
+
+    @Test(arguments: [FreshnessPolicy.http, .immutable])
+    func `E124: A client's request for titles inside the audio does not reach the origin`(
+        freshness: FreshnessPolicy
+    ) async throws {
+        let station = Self.resource("max-age=60", etag: nil, stalls: false)
+        try await OriginServer.run(["/a": station]) { origin in
+            for isReverse in [true, false] {
+                var configuration = ProxyConfiguration()
+                if isReverse { configuration.origin = origin.url("/") }
+                let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+                try await ProxyServer.run(configuration, freshness: freshness) { server, _ in
+                    let response = try await server.get(target, "Icy-MetaData: 1\r\n")
+                    #expect(response.status == 200)
+                }
+            }
+            #expect(origin.log.exchanges.count == 2)
+            let name = try #require(HTTPField.Name("Icy-MetaData"))
+            #expect(origin.log.exchanges.allSatisfy { $0.headerFields[name] == nil })
+        }
+    }
 }
