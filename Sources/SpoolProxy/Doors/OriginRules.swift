@@ -50,7 +50,8 @@ struct OriginRules: Sendable {
         }
     }
 
-    /// Marks a request, so that it is known if it comes back (RFC 8586; RFC 9110 §7.6.3).
+    /// Appends this server to the nodes that a request has passed, so that it is known if it comes back (RFC 8586 §3;
+    /// RFC 9110 §7.6.3). Those before it stay: two servers that are each other's origin would not know it otherwise.
     func addTrace(to fields: inout HTTPFields) {
         fields.append(HTTPField(name: .via, value: "1.1 " + mark))
         if let name = HTTPField.Name("CDN-Loop") { fields.append(HTTPField(name: name, value: mark)) }

@@ -4,12 +4,16 @@ import HTTPTypes
 
 /// Which fields of a client's request are sent on to an origin.
 enum OutgoingFields {
-    /// For an address that names its own origin: only what a player may need there. Nothing that belongs between the client
-    /// and this server, no cookie, no page's origin.
+    /// For an address that names its own origin: only what a player may need there, and ``trace``. Nothing that belongs
+    /// between the client and this server, no cookie, no page's origin.
     ///
     /// - Parameter secret: Fields that hold it are not sent.
     static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
-        HTTPFields(fields.filter { forwarded.contains($0.name.canonicalName) && !holds($0, secret) })
+        HTTPFields(
+            fields.filter { field in
+                let name = field.name.canonicalName
+                return (forwarded.contains(name) || trace.contains(name)) && !holds(field, secret)
+            })
     }
 
     /// For the server's own origin: all that is meant for it, but what the cache asks for by itself.
@@ -49,6 +53,8 @@ enum OutgoingFields {
     }
 
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
+    /// The nodes that a request has passed, which each node keeps and appends itself to (RFC 9110 §7.6.3, RFC 8586 §3).
+    private static let trace: Set<String> = ["via", "cdn-loop"]
     private static let unkeyedPrefixes = [
         "x-forward", "forwarded", "x-original", "x-rewrite", "x-envoy-", "x-accel-", "x-sendfile-", "x-middleware-",
         "x-invoke-", "x-proxy-", "x-http-method", "x-http-host", "x-http-path", "x-http-dest",
@@ -71,7 +77,7 @@ enum OutgoingFields {
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]
     private static let ownFields: Set<String> = conditions.union([
-        "host", "content-length", "accept-encoding", "expect", "via", "cdn-loop", "cache-control", "pragma",
+        "host", "content-length", "accept-encoding", "expect", "cache-control", "pragma",
     ])
 }
 #endif

@@ -129,6 +129,36 @@ import Testing
         }
     }
 
+    @Test(arguments: ["GET", "HEAD", "POST"], [true, false])
+    func `E123: A request that two servers send to each other is rejected when it comes back`(
+        method: String, isReverse: Bool
+    ) async throws {
+        let film = Self.resource("no-store", etag: nil, stalls: false)
+        if !isReverse, method == "POST" { return }  // The forward form has no such method.
+        try await OriginServer.run(["/a": film]) { origin in
+            var configuration = ProxyConfiguration()
+            if isReverse { configuration.origin = origin.url("/") }
+            let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+            try await ProxyServer.run(configuration) { one, _ in
+                try await ProxyServer.run(configuration) { other, _ in
+                    var fields = "Via: 1.1 other\r\nCDN-Loop: other-cdn\r\n"
+                    for (hop, server) in [one, other].enumerated() {
+                        let response = try await server.get(target, fields, method: method)
+                        #expect(response.status < 500)
+                        let sent = try #require(origin.log.exchanges.last).headerFields
+                        let (via, loop) = (sent[values: .via], sent[values: HTTPField.Name("CDN-Loop")!])
+                        #expect(via.count == hop + 2 && via.first == "1.1 other")
+                        #expect(loop.count == hop + 2 && loop.first == "other-cdn")
+                        fields = via.map { "Via: \($0)\r\n" }.joined() + loop.map { "CDN-Loop: \($0)\r\n" }.joined()
+                    }
+                    let count = origin.log.exchanges.count
+                    #expect(try await one.get(target, fields, method: method).status == 508)
+                    #expect(origin.log.exchanges.count == count)
+                }
+            }
+        }
+    }
+
     @Test(arguments: [FreshnessPolicy.http, .immutable])
     func `E124: A client's request for titles inside the audio does not reach the origin`(
         freshness: FreshnessPolicy
