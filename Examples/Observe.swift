@@ -1,3 +1,4 @@
+import HTTPTypes
 import SpoolAVFoundation
 
 /// What is stored of a media file; its origin is not asked.

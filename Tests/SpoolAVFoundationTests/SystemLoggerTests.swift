@@ -13,7 +13,8 @@ import StandInOSLog
 struct SystemLoggerTests {
     @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is the type of OSLog")
     func isUnambiguous() {
-        let logger = Logger(subsystem: "org.example.app", category: "player")
+        // The type is written, because an initializer alone would select one of two types.
+        let logger: Logger = Logger(subsystem: "org.example.app", category: "player")
         let module = String(reflecting: type(of: logger)).split(separator: ".").first
         #expect(module != "Logging")
     }

@@ -1,6 +1,7 @@
 #if os(Linux)
 import AVFoundation
 import Foundation
+import HTTPTypes
 import Spool
 import SpoolAVFoundation
 import SpoolHTTP

@@ -1,5 +1,6 @@
 #if Proxy
 import Foundation
+import HTTPTypes
 import Spool
 import Synchronization
 

@@ -2,6 +2,7 @@
 import Foundation
 import HTTPRanges
 import HTTPTypes
+import Logging
 import NIOCore
 import Spool
 

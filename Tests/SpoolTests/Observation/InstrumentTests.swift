@@ -1,3 +1,4 @@
+import HTTPTypes
 import SpoolTesting
 import Synchronization
 import Testing
