@@ -29,7 +29,8 @@ extension CatalogTransaction {
                 VALUES (?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (key) DO UPDATE SET
                     url = excluded.url, contentType = excluded.contentType,
-                    createdAt = CASE WHEN abs(createdAt) <= \(Date.microsecondLimit) THEN createdAt
+                    createdAt = CASE
+                        WHEN createdAt BETWEEN -\(Date.microsecondLimit) AND \(Date.microsecondLimit) THEN createdAt
                         ELSE excluded.createdAt END,
                     lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt), usedSealed = excluded.usedSealed
                 """
