@@ -1,6 +1,4 @@
 #if Proxy
-import ByteRanges
-
 extension OriginURL {
     /// The URL without its query, for an error's sentence.
     var nameForMessages: String {
