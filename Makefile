@@ -5,6 +5,7 @@
 #   make test              all tests; plays with mpv, ffmpeg and Chromium, through HAProxy, where they can be had
 #   make test-players      what plays through the proxy, with VLC and GStreamer, too
 #   make soak SECONDS=600  simulated plays of fresh seeds for ten minutes, in release
+#   make fuzz SECONDS=600  each fuzzer of Fuzz/ for ten minutes
 #   make sanitize          the engine's tests under ThreadSanitizer, then under AddressSanitizer
 #   make lint              format, warnings, public symbols, privacy manifests, language, and what an app resolves
 #   make api               list the public symbols anew, in docs/api.txt
@@ -18,7 +19,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: demo test test-players soak sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
+.PHONY: demo test test-players soak fuzz sanitize lint api docs manual install dist build release clean setup setup-media setup-tests setup-players
 
 LIBRARIES := libmpv-dev libsqlite3-dev
 # A release without its symbol table is about half as large. Apple's linker keeps the names that others may look up.
@@ -52,6 +53,9 @@ test-players: setup-tests setup-players
 
 soak: setup-tests
 	@scripts/soak $(or $(SECONDS),60)
+
+fuzz: setup
+	@scripts/fuzz $(or $(SECONDS),60)
 
 sanitize: setup-tests
 	@scripts/sanitize thread
