@@ -9,7 +9,7 @@ struct DocumentsTests {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     static let documents = [
         "README.md", "CONTRIBUTING.md", "docs/apple.md", "docs/benchmarks.md", "docs/cases.md", "docs/errors.md",
-        "docs/format.md", "docs/threat-model.md",
+        "docs/format.md", "docs/glossary.md", "docs/threat-model.md",
     ]
 
     private func text(_ path: String) throws -> String {
