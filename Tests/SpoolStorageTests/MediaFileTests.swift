@@ -311,15 +311,18 @@ struct MediaFileTests {
         #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 6 * 65536)
     }
 
-    @Test("Where the disk refuses to give space back, the blocks are dropped all the same, and the error told")
+    @Test("E105: blocks whose space the disk does not free are forgotten and stay claimed; no others are evicted")
     func dropFails() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
         try fixture.land(0..<2 * 65536, in: media)
         fixture.files.fail([.punchHole], with: .error(.EIO))
         let dropped = media.evict(0..<65536)
-        #expect(dropped.indices == [0] && dropped.failure?.posixCode == .EIO)
-        #expect(media.landed == [65536..<131072])
+        #expect(dropped.ranges.isEmpty && dropped.failure?.posixCode == .EIO)
+        #expect(media.landed == [65536..<131072] && media.claimedByteCount == 131_072)
+        fixture.files.heal()
+        #expect(media.evict(0..<131_072).failure?.posixCode == .EIO)
+        #expect(media.landed == [65536..<131072] && media.endCounting() == 131_072)
     }
 
     @Test("What an unclean end left behind is given back, and nothing else")

@@ -21,8 +21,9 @@ final class DownloadWork: Sendable {
 
     /// Brings a media file, if it is not being brought.
     func begin(_ source: MediaSource, _ key: CacheKey, in cache: MediaCache) -> Download {
-        let keeping = PreloadKeeping { [weak self] wanted in
-            try await self?.checkRoom(for: wanted, key, source.displayAddress, in: cache)
+        let keeping = PreloadKeeping { [weak self] byteCount, isLengthKnown in
+            try await self?.checkRoom(
+                for: byteCount, isLengthKnown: isLengthKnown, key, source.displayAddress, in: cache)
         } check: {
             try await Self.checkKept($0, in: cache)
         }
@@ -102,16 +103,28 @@ final class DownloadWork: Sendable {
 
     /// Sees to it that what a download will hold fits beside what else is pinned.
     ///
+    /// A body whose length is unknown may have no end. If more of it is received than fits, ``Downloads/resume(_:)`` does
+    /// not start it again; adding it again does.
+    ///
+    /// - Parameters:
+    ///   - wanted: The length, or the bytes received so far.
+    ///   - isLengthKnown: Whether it is the length.
     /// - Throws: `CacheError` with code `.capacityExceeded`, which is told as an event, too.
-    func checkRoom(for wanted: Int64, _ key: CacheKey, _ address: String, in cache: MediaCache) async throws {
+    func checkRoom(
+        for wanted: Int64, isLengthKnown: Bool = true, _ key: CacheKey, _ address: String, in cache: MediaCache
+    ) async throws {
         let store = try await cache.store
         guard let capacity = store.capacity else { return }
         let pinned = try await store.pinnedBytes(except: key)
         guard wanted > capacity - min(pinned, capacity) else { return }
-        let error = CacheError(
-            .capacityExceeded,
-            "\(address): \(wanted.grouped) bytes are to be kept, \(pinned.grouped) are pinned already, and the cache "
-                + "keeps \(capacity.grouped)", key: key)
+        let cause =
+            isLengthKnown
+            ? "\(wanted.grouped) bytes are to be kept, \(pinned.grouped) are pinned already, and the cache keeps "
+                + capacity.grouped
+            : "\(wanted.counted("byte")) received of a body of unknown length, more than fit: the capacity is "
+                + "\(capacity.grouped), of which \(pinned.grouped) are pinned"
+        if !isLengthKnown { try await store.forgetSource(ofDownload: key) }
+        let error = CacheError(.capacityExceeded, "\(address): \(cause)", key: key)
         cache.context.events.send(.notKept(cause: error), key: key, address: address)
         throw error
     }

@@ -29,6 +29,10 @@ public struct Downloads: Sendable {
     /// Adds a media file to a set, which is begun if there is none, and brings it. When this returns, it is pinned, and
     /// noted for the next life of the cache.
     ///
+    /// If the origin does not announce a length, the resource is pinned when its body has ended. If more bytes are received
+    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded` and ``resume(_:)`` does not start
+    /// it again.
+    ///
     /// What the set has already is gone on with, by this source.
     ///
     /// - Parameters:
@@ -74,8 +78,8 @@ public struct Downloads: Sendable {
     public func resume(_ set: String? = nil) async throws -> [Download] {
         let store = try await cache.store
         let missing = try await store.downloads(of: set).filter { !work.item($0).isComplete }
-        // What was removed from the cache meanwhile is pinned anew.
-        try await store.addDownloads(missing)
+        // What was removed from the cache meanwhile is pinned anew, if it can be started here.
+        try await store.addDownloads(missing.filter { $0.source != nil })
         var seen: Set<CacheKey> = []
         return missing.compactMap { record in
             let item = work.item(record)

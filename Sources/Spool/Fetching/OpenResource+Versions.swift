@@ -207,6 +207,12 @@ extension OpenResource {
             let text = "\(address) is played without being kept: the origin sent a web page, not media"
             send(.notKept(cause: CacheError(.malformedResponse, text)))
         }
+        if cacheability.hasLongFields {
+            let limit = StoredHead.limit
+            let text =
+                "\(address) is played without being kept: its header fields are longer than \(limit.counted("byte"))"
+            send(.notKept(cause: CacheError(.malformedResponse, text)))
+        }
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !state.withLock { $0.isUncached }
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
@@ -274,7 +280,7 @@ extension OpenResource {
         if !keepsAnything, !ContentTypes.isPlausible(version.contentType, inPlaceOf: known.contentType) {
             version.contentType = known.contentType
         }
-        if version != known { generation.update(version, nil) }
+        if version != known, !cacheability.hasLongFields { generation.update(version, nil) }
         confirmed(by: cacheability, of: generation)
         scheduler.feed { state in
             guard state.lease?.generation === generation else { return [] }

@@ -82,8 +82,12 @@ final class PreloadRun {
         try await read(.all) { chunk in
             landed += Int64(chunk.count)
             let length = self.length
-            if let length, length != checked { try await check(length) }
-            checked = length
+            if let length {
+                if length != checked { try await check(length) }
+                checked = length
+            } else {
+                try await check(received: landed)
+            }
             note(landed, length)
         }
         note(landed, landed)
@@ -131,8 +135,19 @@ final class PreloadRun {
         note(landed, length == nil ? landed : wanted())
     }
 
+    /// Checks the bytes received so far of a body whose length is unknown, which may have no end, against the same limit.
+    private func check(received count: Int64) async throws {
+        if let keeping { return try await keeping.makeSure(count, false) }
+        guard let capacity, count > capacity else { return }
+        throw CacheError(
+            .capacityExceeded,
+            "\(media.source.displayAddress): \(count.counted("byte")) received of a body of unknown length, more than the "
+                + "capacity of \(capacity.grouped)",
+            key: media.key)
+    }
+
     private func check(_ wanted: Int64) async throws {
-        if let keeping { return try await keeping.makeSure(wanted) }
+        if let keeping { return try await keeping.makeSure(wanted, true) }
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,

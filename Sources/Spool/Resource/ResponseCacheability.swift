@@ -6,6 +6,8 @@ import HTTPTypes
 struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
+    /// Whether it is not stored since its header fields are too long.
+    let hasLongFields: Bool
     private let saysControl: Bool
     private let saysExpires: Bool
     private let saysVary: Bool
@@ -20,18 +22,20 @@ struct ResponseCacheability: Sendable {
         let freshness = Freshness(
             fields: fields, requestTime: Int64(requestDate.timeIntervalSince1970),
             responseTime: Int64(responseDate.timeIntervalSince1970), shared: true, status: response.status.code)
+        self.hasLongFields = StoredHead.exceedsLimit(fields)
         self.mayStore =
-            policy != .http
-            || (!vary.isAny
-                && control.allowsStoring(
-                    shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code))
+            !hasLongFields
+            && (policy != .http
+                || (!vary.isAny
+                    && control.allowsStoring(
+                        shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(
             // What may not be kept is for those alone who wait for it, however long it is fresh.
             freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
             // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
-            vary: vary.names, selected: StoredFreshness.digest(of: vary, in: request),
+            vary: hasLongFields ? [] : vary.names, selected: StoredFreshness.digest(of: vary, in: request),
             // With `no-cache` it is asked about each time, also after a 304 that does not repeat the word.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,

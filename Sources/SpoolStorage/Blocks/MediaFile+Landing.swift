@@ -143,7 +143,8 @@ extension MediaFile {
     package struct Evicted: Sendable {
         /// The landed bytes that are holes now, by run of neighbouring blocks.
         package var ranges: [Range<Int64>] = []
-        /// Set if the disk refused to give all of the space back; the blocks are forgotten all the same.
+        /// Set if the disk did not free all of the space. The blocks of that space are forgotten all the same, and stay
+        /// claimed until the file is removed.
         package var failure: CacheError?
 
         /// Number of landed bytes that went.
@@ -156,29 +157,55 @@ extension MediaFile {
     /// slice holds stay; all stay if another cache, closed since, still has readers on the file. They are forgotten
     /// first, then given back to the disk, so that no reader sees the zeros of a hole. Tell the catalog afterwards;
     /// should that get lost, their seals show what happened.
+    ///
+    /// After the disk has once refused to free space, no more blocks are evicted: only removing the file frees it.
     package func evict(_ range: Range<Int64>) -> Evicted {
         writer.withLock { writer in
             var evicted = Evicted()
-            var claim: Int64 = 0
+            if let failure = writer.punchFailure {
+                evicted.failure = failure
+                return evicted
+            }
+            let open: OpenFile
             do throws(CacheError) {
-                guard let open = try file.opened() else {
-                    (evicted.ranges, claim) = takeFromMap(range, keeping: writer.tails.keys)
+                guard let opened = try file.opened() else {
+                    let (ranges, claim) = takeFromMap(range, keeping: writer.tails.keys)
+                    evicted.ranges = ranges
                     giveBack(claim)
                     return evicted
                 }
-                guard try open.file.setMark(.exclusive) else { return evicted }
-                defer { clearMark(of: open) }
-                (evicted.ranges, claim) = takeFromMap(range, keeping: writer.tails.keys)
-                for run in evicted.ranges {
+                guard try opened.file.setMark(.exclusive) else { return evicted }
+                open = opened
+            } catch {
+                evicted.failure = error
+                return evicted
+            }
+            defer { clearMark(of: open) }
+            let (runs, claim) = takeFromMap(range, keeping: writer.tails.keys)
+            do throws(CacheError) {
+                for run in runs {
                     try open.file.punchHole(run.lowerBound..<Block.roundUp(run.upperBound))
+                    evicted.ranges.append(run)
                 }
             } catch {
                 evicted.failure = error
+                writer.punchFailure = error
             }
-            // Not before the disk has them back: others land in their place.
-            giveBack(claim)
+            // Not before the disk has freed them: other bytes are written in their place.
+            noteFreed(min(claim, evicted.byteCount), of: claim)
             return evicted
         }
+    }
+
+    /// Gives back what the disk has freed of a claim; the rest stays claimed.
+    private func noteFreed(_ freed: Int64, of claim: Int64) {
+        let gone = ground.withLock { ground in
+            // A file that has left the cache claims nothing more.
+            guard ground.isCounted else { return claim }
+            ground.unfreed += claim - freed
+            return freed
+        }
+        giveBack(gone)
     }
 
     /// Marks the file, if it is open, as read by somebody whose cache is being closed.

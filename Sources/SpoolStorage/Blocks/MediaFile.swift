@@ -19,6 +19,8 @@ package final class MediaFile: Sendable {
         /// the disk says later. At most 64 KiB for each transfer in flight. In memory, where nothing is sealed, only
         /// the blocks are noted; also of an encrypted file, where the bytes are the ground's.
         var tails: [Int64: [UInt8]] = [:]
+        /// Why the space of blocks could not be freed. Set once: no more blocks of this file are evicted.
+        var punchFailure: CacheError?
     }
 
     /// The map, and whether its bytes still count.
@@ -26,6 +28,8 @@ package final class MediaFile: Sendable {
         var map: BlockMap
         /// Landed bytes are claimed of a ledger.
         var isCounted = true
+        /// Bytes of evicted blocks whose space the disk has not freed. They are claimed until the file is removed.
+        var unfreed: Int64 = 0
         /// What is in memory of an encrypted file: the blocks that transfers are filling.
         var landing: [Int64: LandingBlock] = [:]
 
@@ -110,6 +114,12 @@ package final class MediaFile: Sendable {
     /// Number of bytes that have landed.
     package var landedByteCount: Int64 { withMap { $0.landed.byteCount } }
 
+    /// The bytes that the file claims: those that have landed, and those of evicted blocks whose space is not freed.
+    package var claimedByteCount: Int64 { ground.withLock { $0.map.landed.byteCount + $0.unfreed } }
+
+    /// Whether evicted blocks still take space on disk.
+    package var holdsUnfreedBytes: Bool { ground.withLock { $0.unfreed > 0 } }
+
     /// The whole resource's length, once it is known.
     package var length: Int64? { withMap { $0.length } }
 
@@ -151,11 +161,11 @@ package final class MediaFile: Sendable {
 
     /// From now on nothing that lands or goes counts: the generation has left the cache.
     ///
-    /// - Returns: How many landed bytes counted until now; 0 the second time.
+    /// - Returns: How many bytes were claimed until now; 0 the second time.
     package func endCounting() -> Int64 {
         ground.withLock { ground in
             defer { ground.isCounted = false }
-            return ground.isCounted ? ground.map.landed.byteCount : 0
+            return ground.isCounted ? ground.map.landed.byteCount + ground.unfreed : 0
         }
     }
 

@@ -20,14 +20,18 @@ extension Catalog {
                     sql: """
                         INSERT INTO resource (key, url, pinned, createdAt, lastUsedAt, createdSealed, usedSealed)
                         VALUES (?1, ?2, 1, ?3, ?3, ?4, ?5)
-                        ON CONFLICT (key) DO UPDATE SET pinned = 1
+                        ON CONFLICT (key) DO UPDATE SET pinned = MAX(pinned, NOT EXISTS (
+                            SELECT 1 FROM generation WHERE generation.resource = resource.id AND length IS NULL))
                         """,
                     arguments: [
                         key, url, try ordinal(at: date, db), try cipher.seal(date, .createdAt, of: key),
                         try cipher.seal(date, .lastUsedAt, of: key),
                     ])
                 try db.execute(
-                    sql: "UPDATE resource SET pinned = 1 WHERE presentation = (SELECT id FROM resource WHERE key = ?)",
+                    sql: """
+                        UPDATE resource SET pinned = 1
+                        WHERE presentation = (SELECT id FROM resource WHERE key = ? AND pinned = 1)
+                        """,
                     arguments: [key])
                 try db.execute(
                     sql: """
@@ -61,6 +65,14 @@ extension Catalog {
                 if db.changesCount == 0 { try unpin(key, db) }
             }
             return free.map { cipher.key(of: $0) }
+        }
+    }
+
+    /// Forgets the address of a media file in every set that has it: it is not started again until it is added again.
+    func forgetSource(ofDownload key: String) throws {
+        try write { db in
+            try db.execute(
+                sql: "UPDATE download SET source = NULL WHERE key = ?", arguments: [cipher.name(of: key)])
         }
     }
 

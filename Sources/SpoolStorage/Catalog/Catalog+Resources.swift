@@ -197,7 +197,8 @@ extension Catalog {
             tidyEpoch IS NOT (SELECT value FROM setting WHERE name = 'tidyEpoch'),
             \(version < 2 ? "1, NULL" : "format, landed"),
             \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)"),
-            \(version < 4 ? "NULL, NULL, 0" : "createdSealed, usedSealed, secret")
+            \(version < 4 ? "NULL, NULL, 0" : "createdSealed, usedSealed, secret"),
+            \(version < 6 ? "0" : "rowBytes")
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
     }
@@ -238,7 +239,8 @@ extension Catalog {
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
             storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
-            needsTidying: try row.decode(atIndex: 12), format: try row.decode(atIndex: 13),
+            rowBytes: Self.byteCount(try row.decode(atIndex: 19)), needsTidying: try row.decode(atIndex: 12),
+            format: try row.decode(atIndex: 13),
             secret: try row.decode(atIndex: 18), landed: landed)
         return record
     }

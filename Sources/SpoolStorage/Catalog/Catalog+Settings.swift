@@ -4,30 +4,42 @@ import GRDB
 
 extension Catalog {
     /// Bytes in all recorded blocks. Kept up to date with every write, and counted here only if it can't be right.
-    package func storedBytes() throws -> Int64 {
+    package func storedBytes() throws -> Int64 { try sum("storedBytes") }
+
+    /// Bytes that the rows of all generations take; as ``storedBytes()``. 0 if an older version wrote the catalog, and it is
+    /// only read.
+    func rowBytes() throws -> Int64 { version < 6 ? 0 : try sum("rowBytes") }
+
+    /// The sum of a column of the generations, as it is noted under the column's name.
+    private func sum(_ name: String) throws -> Int64 {
         let (sum, isPossible) = try read { db in
-            let sum = try Self.number("storedBytes", db) ?? -1
+            let sum = try Self.number(name, db) ?? -1
             if Self.byteCount(sum) == sum { return (sum, true) }
-            return (try Self.countStoredBytes(db), false)
+            return (try Self.count(name, db), false)
         }
-        if !isPossible, isWritable { try write { db in try Self.set("storedBytes", to: sum.databaseValue, db) } }
+        if !isPossible, isWritable { try write { db in try Self.set(name, to: sum.databaseValue, db) } }
         return sum
     }
 
     /// Counts them, whatever is noted, and notes that.
     ///
     /// - Returns: By how much there are more than was noted.
-    func recountStoredBytes() throws -> Int64 {
+    func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
+
+    /// The same for the bytes of rows.
+    func recountRowBytes() throws -> Int64 { try recount("rowBytes") }
+
+    private func recount(_ name: String) throws -> Int64 {
         try write { db in
-            let noted = Self.byteCount(try Self.number("storedBytes", db))
-            let counted = try Self.countStoredBytes(db)
-            if counted != noted { try Self.set("storedBytes", to: counted.databaseValue, db) }
+            let noted = Self.byteCount(try Self.number(name, db))
+            let counted = try Self.count(name, db)
+            if counted != noted { try Self.set(name, to: counted.databaseValue, db) }
             return counted - noted
         }
     }
 
-    private static func countStoredBytes(_ db: Database) throws -> Int64 {
-        let counts = try Int64.fetchCursor(db, sql: "SELECT storedBytes FROM generation")
+    private static func count(_ column: String, _ db: Database) throws -> Int64 {
+        let counts = try Int64.fetchCursor(db, sql: "SELECT \(column) FROM generation")
         var counted: Int64 = 0
         while let count = try counts.next() { counted = byteCount(counted + byteCount(count)) }
         return counted

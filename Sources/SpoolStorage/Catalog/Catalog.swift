@@ -90,7 +90,7 @@ package final class Catalog: Sendable {
                     guard applied.contains("1") else {
                         throw CacheError(.storage, "“\(path)” holds no tables")
                     }
-                    let version = (2...5).last { applied.contains("\($0)") } ?? 1
+                    let version = (2...6).last { applied.contains("\($0)") } ?? 1
                     return (version, try Lock(db, key, path: path, isWritable: false))
                 }
                 return (queue, version, lock)
@@ -109,7 +109,7 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = nil
         self.marks = nil
-        self.version = 5
+        self.version = 6
         self.isNew = true
         (cipher, unlocked, secretNumber) = (.plain, nil, 0)
         self.database = try Self.translating(path) {
@@ -137,7 +137,7 @@ package final class Catalog: Sendable {
         self.path = path
         self.setAside = setAside
         self.marks = fileSystem
-        self.version = 5
+        self.version = 6
         // Made here first for its mode, 0600, which SQLite gives to the files beside it as well.
         _ = try fileSystem.openFile(path, .create)
         let lock: Lock

@@ -38,6 +38,8 @@ package struct GenerationRecord: Hashable, Sendable, Identifiable {
     package var fields: String
     /// Bytes in recorded blocks.
     package var storedBytes: Int64
+    /// Bytes that the row, its header fields and its file take beside the media.
+    package var rowBytes: Int64 = 0
     /// Whether the file may hold bytes that no block claims, since a process ended uncleanly after it was last tidied.
     package var needsTidying: Bool
     /// How its blocks lie in the file: a ``BlockFormat``, or one of a later version.
@@ -78,4 +80,6 @@ package struct RemovedResource: Hashable, Sendable {
     package var generation: GenerationIdentifier?
     /// Bytes that its recorded blocks held.
     package var storedBytes: Int64
+    /// Bytes that its row claimed.
+    package var rowBytes: Int64 = 0
 }

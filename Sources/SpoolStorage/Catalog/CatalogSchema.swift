@@ -14,6 +14,7 @@ enum CatalogSchema {
         migrator.registerMigration("offline") { db in try db.execute(sql: downloads) }
         migrator.registerMigration("4") { db in try db.execute(sql: version4) }
         migrator.registerMigration("5") { db in try db.execute(sql: version5) }
+        migrator.registerMigration("6") { db in try db.execute(sql: version6) }
         return migrator
     }
 
@@ -27,7 +28,8 @@ enum CatalogSchema {
                 "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed, "
                 + "history",
             "generation":
-                "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret",
+                "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret, "
+                + "rowBytes",
             "block": "generation, idx, length, seal",
         ]
         for (table, columns) in columns.merging(downloadColumns, uniquingKeysWith: { first, _ in first }) {
@@ -115,4 +117,25 @@ enum CatalogSchema {
 
     /// `history`: how a resource is played, as `PlayHistory.text`; enciphered where the cache is.
     private static let version5 = "ALTER TABLE resource ADD COLUMN history;"
+
+    /// `rowBytes`: what a generation takes on disk beside its media, as `GenerationDescription.rowBytes(url:)`; of what
+    /// earlier versions wrote, the same of the texts as they stand in the catalog.
+    private static let version6 = """
+        ALTER TABLE generation ADD COLUMN rowBytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE generation SET rowBytes = LENGTH(CAST(version AS BLOB)) + LENGTH(CAST(fields AS BLOB))
+            + COALESCE((SELECT LENGTH(CAST(url AS BLOB)) + COALESCE(LENGTH(CAST(contentType AS BLOB)), 0)
+                FROM resource WHERE resource.id = generation.resource), 0);
+        UPDATE generation SET rowBytes = 4096 + CASE WHEN rowBytes > 2048 THEN (rowBytes + 4095) / 4096 * 4096 ELSE 0 END;
+        INSERT INTO setting (name, value) SELECT 'rowBytes', COALESCE(SUM(rowBytes), 0) FROM generation;
+
+        CREATE TRIGGER rowBegun AFTER INSERT ON generation BEGIN
+            UPDATE setting SET value = value + NEW.rowBytes WHERE name = 'rowBytes';
+        END;
+        CREATE TRIGGER rowCounted AFTER UPDATE OF rowBytes ON generation BEGIN
+            UPDATE setting SET value = value + NEW.rowBytes - OLD.rowBytes WHERE name = 'rowBytes';
+        END;
+        CREATE TRIGGER rowGone AFTER DELETE ON generation BEGIN
+            UPDATE setting SET value = value - OLD.rowBytes WHERE name = 'rowBytes';
+        END;
+        """
 }

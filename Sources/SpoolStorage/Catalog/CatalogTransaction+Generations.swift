@@ -13,10 +13,11 @@ extension CatalogTransaction {
     ///   - url: The URL; what follows its path, and user information, is cut off here in any case.
     ///   - version: The version as the engine encodes it.
     ///   - fields: What else goes with it.
+    ///   - rowBytes: Bytes that all of this takes on disk.
     /// - Returns: The catalog's number for it, and the version whose place it takes with the bytes in its blocks.
     package func begin(
         _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,
-        contentType: String?, fields: String, at date: Date
+        contentType: String?, fields: String, rowBytes: Int64 = GenerationDescription.leastRowBytes, at date: Date
     ) throws -> (id: Int64, replaced: RemovedResource?) {
         try Self.checkKey(key)
         let replaced = try stored(key)
@@ -47,16 +48,19 @@ extension CatalogTransaction {
         let place = CatalogCipher.place(of: identifier, length: length, in: key)
         try db.cachedStatement(
             sql: """
-                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, secret)
-                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?
+                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, secret,
+                    rowBytes)
+                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?, ?
                 FROM resource WHERE key = ?
                 """
         ).execute(arguments: [
             identifier.data, length, try cipher.seal(version, .version, of: place),
             try cipher.seal(fields, .fields, of: place), Data(ByteRangeSet().encoded()),
-            catalog.writing.format.rawValue, catalog.writing.secret, key,
+            catalog.writing.format.rawValue, catalog.writing.secret, rowBytes, key,
         ])
-        return (db.lastInsertedRowID, replaced)
+        let id = db.lastInsertedRowID
+        try pinDownload(key, isLengthKnown: length != nil)
+        return (id, replaced)
     }
 
     /// The version that is kept under the key.
@@ -97,7 +101,8 @@ extension CatalogTransaction {
 
     /// Changes what is known of a generation; one that is gone is passed over.
     package func describe(
-        _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?
+        _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?,
+        rowBytes: Int64 = GenerationDescription.leastRowBytes
     ) throws {
         let statement = try db.cachedStatement(
             sql: """
@@ -108,14 +113,33 @@ extension CatalogTransaction {
         let (name, data): (String, Data) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
         guard let identifier = GenerationIdentifier(data) else { return }
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
-        try db.cachedStatement(sql: "UPDATE generation SET length = ?, version = ?, fields = ? WHERE id = ?")
-            .execute(arguments: [
-                length, try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place),
-                generation,
-            ])
+        try db.cachedStatement(
+            sql: "UPDATE generation SET length = ?, version = ?, fields = ?, rowBytes = ? WHERE id = ?"
+        )
+        .execute(arguments: [
+            length, try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place),
+            rowBytes, generation,
+        ])
         try db.cachedStatement(
             sql: "UPDATE resource SET contentType = ? WHERE id = (SELECT resource FROM generation WHERE id = ?)"
         ).execute(arguments: [try cipher.seal(contentType, .contentType, of: name), generation])
+        if length != nil { try pinDownload(name, isLengthKnown: true) }
+    }
+
+    /// Pins a resource that a set of downloads has, with its parts, if its length is known. A body of unknown length may
+    /// have no end: it is pinned only when it has ended, unless it is pinned for itself.
+    private func pinDownload(_ name: String, isLengthKnown: Bool) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET pinned = ?1
+                WHERE key = ?2 AND pinned <> ?1 AND EXISTS (SELECT 1 FROM download WHERE download.key = resource.key)
+                    AND NOT EXISTS (SELECT 1 FROM handPin WHERE handPin.key = resource.key)
+                """
+        ).execute(arguments: [isLengthKnown, name])
+        guard isLengthKnown, db.changesCount > 0 else { return }
+        try db.cachedStatement(
+            sql: "UPDATE resource SET pinned = 1 WHERE presentation = (SELECT id FROM resource WHERE key = ?)"
+        ).execute(arguments: [name])
     }
 
     private func exists(_ generation: Int64) throws -> Bool {
@@ -240,7 +264,7 @@ extension CatalogTransaction {
     private func stored(_ key: String) throws -> RemovedResource? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT url, pinned, identifier, storedBytes FROM resource
+                SELECT url, pinned, identifier, storedBytes, rowBytes FROM resource
                 LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
                 """)
         let name = cipher.name(of: key)
@@ -250,7 +274,8 @@ extension CatalogTransaction {
                 key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
                 isPinned: try row.decode(atIndex: 1),
                 generation: identifier.flatMap { GenerationIdentifier($0) },
-                storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)))
+                storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)),
+                rowBytes: Catalog.byteCount(try row.decode(atIndex: 4)))
         }
     }
 

@@ -4,7 +4,11 @@ import Synchronization
 ///
 /// `used` is the sum of what is claimed and what is reserved. Bytes are reserved before they are written; as they land,
 /// the reservation turns into a claim, which changes nothing here; what goes, and what was reserved in vain, is given
-/// back once. Counted are landed bytes; the file system's own rounding and the catalog come on top.
+/// back once. Counted are landed bytes.
+///
+/// Rows of the catalog, with the header fields that they hold, are counted apart (``rowBytes``). They may take a small part
+/// of the limit beyond it, ``allowance(of:)``; what is more takes the place of media. So however small resources are, a
+/// disk holds at most the limit and that allowance.
 ///
 /// Its lock is the innermost: nothing is called under it.
 package final class Ledger: Sendable {
@@ -13,12 +17,25 @@ package final class Ledger: Sendable {
         var used: Int64
         /// Part of `used` that has not landed.
         var reserved: Int64 = 0
+        var rowBytes: Int64 = 0
+
+        /// The limit of media and rows together.
+        var sumLimit: Int64 {
+            guard let limit else { return .max }
+            let (sum, overflow) = limit.addingReportingOverflow(Ledger.allowance(of: limit))
+            return overflow ? .max : sum
+        }
     }
 
     private let state: Mutex<State>
 
-    /// Begins with `used` bytes claimed.
-    package init(limit: Int64?, used: Int64) { state = Mutex(State(limit: limit, used: used)) }
+    /// Begins with `used` bytes, and `rowBytes` of rows, claimed.
+    package init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
+        state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
+    }
+
+    /// The bytes that rows may take beyond a limit: a sixteenth of it, and at least 128 KiB.
+    package static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
 
     /// The limit in bytes; nil: none.
     package var limit: Int64? {
@@ -32,13 +49,19 @@ package final class Ledger: Sendable {
     /// Bytes reserved.
     package var reserved: Int64 { state.withLock { $0.reserved } }
 
-    /// Sets `count` bytes aside if they fit.
-    package func reserve(_ count: Int64) -> ReservationResult {
+    /// Bytes that rows claim.
+    package var rowBytes: Int64 { state.withLock { $0.rowBytes } }
+
+    /// Sets `count` bytes aside, and claims `rowBytes` for a row, if both fit.
+    package func reserve(_ count: Int64, rowBytes: Int64 = 0) -> ReservationResult {
         let fits = state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(count)
             guard !overflow, sum <= state.limit ?? .max else { return false }
+            let (rows, rowOverflow) = state.rowBytes.addingReportingOverflow(rowBytes)
+            guard !rowOverflow, rows <= state.sumLimit - sum else { return false }
             state.used = sum
             state.reserved += count
+            state.rowBytes = rows
             return true
         }
         return fits ? .reserved(Reservation(count, of: self)) : .full
@@ -51,6 +74,16 @@ package final class Ledger: Sendable {
             state.reserved += count
         }
         return Reservation(count, of: self)
+    }
+
+    /// How many bytes of media or rows have to go until a row of so many fits; 0 or less if it fits now.
+    package func shortage(ofRowBytes count: Int64) -> Int64 {
+        state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
+    }
+
+    /// Rows claim so many bytes more, or less.
+    package func correctRows(by difference: Int64) {
+        state.withLock { $0.rowBytes = max(0, $0.rowBytes.saturatingSum(difference)) }
     }
 
     /// Bytes that were claimed are gone.
@@ -72,6 +105,13 @@ package final class Ledger: Sendable {
             state.reserved -= landed + unused
             state.used -= unused
         }
+    }
+}
+
+extension Int64 {
+    fileprivate func saturatingSum(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other > 0 ? .max : .min) : sum
     }
 }
 

@@ -24,8 +24,15 @@ extension Generation {
         guard !isRetired.load(ordering: .acquiring), let owner else { return Room(range, .retired) }
         guard let disk, !mustLandInMemory(at: range.lowerBound) else { return makeMemory(for: range, isAwaited) }
         let missing = disk.missingByteCount(in: range)
-        if case .reserved(let reservation) = ledger.reserve(missing) { return Room(range, .disk, reservation) }
-        if case .reserved(let reservation) = await owner.makeRoom(missing) { return Room(range, .disk, reservation) }
+        let rowBytes = missingRowBytes
+        if case .reserved(let reservation) = ledger.reserve(missing, rowBytes: rowBytes) {
+            noteRowClaim(rowBytes)
+            return Room(range, .disk, reservation)
+        }
+        if case .reserved(let reservation) = await owner.makeRoom(missing, rowBytes: rowBytes) {
+            noteRowClaim(rowBytes)
+            return Room(range, .disk, reservation)
+        }
         guard isAwaited else { return Room(range, .none) }
         let limit = ledger.limit ?? 0
         reportLoss(

@@ -12,6 +12,8 @@ package final class Generation: Sendable {
         var description: GenerationDescription
         var isDescriptionNew = false
         var isKept: Bool
+        /// What the ledger counts for its row; nil as long as nothing is to be recorded.
+        var rowClaim: Int64?
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
     }
@@ -49,7 +51,7 @@ package final class Generation: Sendable {
     init(
         key: CacheKey, identifier: GenerationIdentifier, url: String, description: GenerationDescription,
         disk: MediaFile?, row: CatalogRow, isKept: Bool, isProven: Bool, ledger: Ledger, memoryLedger: Ledger,
-        owner: any GenerationOwner, presentation: CacheKey? = nil
+        owner: any GenerationOwner, presentation: CacheKey? = nil, rowClaim: Int64? = nil
     ) {
         self.key = key
         self.presentation = presentation
@@ -61,7 +63,7 @@ package final class Generation: Sendable {
         self.ledger = ledger
         self.memoryLedger = memoryLedger
         self.row = row
-        self.state = Mutex(State(description: description, isKept: isKept))
+        self.state = Mutex(State(description: description, isKept: isKept, rowClaim: rowClaim))
         self.isProven = Atomic(isProven)
         self.owner = owner
     }
@@ -88,6 +90,11 @@ package final class Generation: Sendable {
             }
             state.description = description
             state.isDescriptionNew = true
+            if let former = state.rowClaim {
+                let claim = description.rowBytes(url: url)
+                state.rowClaim = claim
+                ledger.correctRows(by: claim - former)
+            }
             return (true, true)
         }
         if isNew {
@@ -142,6 +149,55 @@ package final class Generation: Sendable {
         guard let owner, let disk else { return }
         let ranges = Array(disk.landed)
         for user in owner.users(of: self) where !ranges.isEmpty { user.invalidated(ranges, of: self) }
+    }
+
+    // MARK: - The row
+
+    /// The bytes that its row claims.
+    var rowClaim: Int64 { state.withLock { $0.rowClaim ?? 0 } }
+
+    /// What is still to be claimed for the row.
+    var missingRowBytes: Int64 {
+        state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) : 0 }
+    }
+
+    /// So many bytes have been claimed for the row.
+    func noteRowClaim(_ rowBytes: Int64) {
+        guard rowBytes > 0 else { return }
+        let excess = state.withLock { state -> Int64 in
+            // Another transfer may have been first, and the description may have changed.
+            guard state.rowClaim == nil else { return rowBytes }
+            let claim = state.description.rowBytes(url: url)
+            state.rowClaim = claim
+            return rowBytes - claim
+        }
+        ledger.correctRows(by: -excess)
+    }
+
+    /// Claims the row of a resource of which no byte has to land.
+    ///
+    /// - Parameter isRequired: Whether it is claimed even if it does not fit.
+    /// - Returns: Whether it is claimed.
+    func claimRow(isRequired: Bool = false) -> Bool {
+        let rowBytes = missingRowBytes
+        guard rowBytes > 0 else { return true }
+        if case .reserved = ledger.reserve(0, rowBytes: rowBytes) {
+            noteRowClaim(rowBytes)
+            return true
+        }
+        guard isRequired else { return false }
+        ledger.correctRows(by: rowBytes)
+        noteRowClaim(rowBytes)
+        return true
+    }
+
+    /// Its row is gone, and its claim is given back.
+    func endRowClaim() {
+        let claim = state.withLock { state in
+            defer { state.rowClaim = nil }
+            return state.rowClaim ?? 0
+        }
+        ledger.correctRows(by: -claim)
     }
 
     // MARK: - For the store

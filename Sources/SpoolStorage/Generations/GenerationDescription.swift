@@ -16,4 +16,15 @@ package struct GenerationDescription: Sendable, Hashable {
         self.version = version
         self.fields = fields
     }
+
+    /// The bytes that a resource takes on disk whatever its length: its rows with their indices, its place in a folder, and
+    /// what the file system adds to its last block.
+    static let leastRowBytes: Int64 = 4096
+
+    /// The bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the catalog.
+    func rowBytes(url: String) -> Int64 {
+        let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
+        let page = Self.leastRowBytes
+        return page + (texts > 2048 ? (texts + page - 1) / page * page : 0)
+    }
 }

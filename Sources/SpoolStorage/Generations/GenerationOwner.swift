@@ -14,9 +14,9 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// The generation's first block has landed: it may take its place.
     func noteProof(of generation: Generation)
 
-    /// Sets capacity aside, evicting what is needed; full if it does not fit although all that may go has gone. Holds no
-    /// thread while it waits for its turn.
-    func makeRoom(_ count: Int64) async -> ReservationResult
+    /// Sets capacity aside, and claims it for a row, evicting what is needed; full if it does not fit although all that may
+    /// go has gone. Holds no thread while it waits for its turn.
+    func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult
 
     /// Has users of any generation give up memory that no reader is near.
     ///

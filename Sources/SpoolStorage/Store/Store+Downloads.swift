@@ -34,6 +34,12 @@ extension Store {
         }
     }
 
+    /// Forgets the address of a media file in every set that has it: it is not started again until it is added again.
+    package func forgetSource(ofDownload key: CacheKey) async throws {
+        try checkWritable()
+        try await executor.run(in: .background) { try self.catalog.forgetSource(ofDownload: key.hash) }
+    }
+
     /// What sets have, and what is stored of it; sets by name.
     package func downloads(of set: String? = nil) async throws -> [DownloadRecord] {
         try checkOpen()

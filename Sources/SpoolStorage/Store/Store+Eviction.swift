@@ -7,35 +7,56 @@ extension Store {
     /// policy would rather keep; then of versions that are being replaced.
     ///
     /// One at a time; others wait, holding no thread.
-    func makeRoom(_ count: Int64) async -> ReservationResult {
+    func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult {
         let limit = ledger.limit ?? .max
-        guard count <= limit, policy.makesRoom else { return ledger.reserve(count) }
+        guard count <= limit, policy.makesRoom else { return ledger.reserve(count, rowBytes: rowBytes) }
         return await evictions.run(0) {
             while true {
-                if case .reserved(let reservation) = ledger.reserve(count) { return .reserved(reservation) }
-                let freed = await executor.run(in: .landing) {
-                    self.free(count, upTo: max(count, Self.margin(of: limit)))
+                if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
+                    return .reserved(reservation)
                 }
-                guard freed > 0 else { return ledger.reserve(count) }
+                let isFull = ledger.used > limit - count
+                let freed = await executor.run(in: .landing) {
+                    isFull
+                        ? self.free(count, upTo: max(count, Self.margin(of: limit)))
+                        : self.freeRows(self.ledger.shortage(ofRowBytes: rowBytes + count))
+                }
+                guard freed > 0 else { return ledger.reserve(count, rowBytes: rowBytes) }
             }
         }
+    }
+
+    /// Evicts as many bytes of media and rows together; blocks.
+    ///
+    /// - Returns: How many went, or 1 if the others had gone by themselves.
+    private func freeRows(_ count: Int64) -> Int64 {
+        count > 0 ? free(count, rowBytes: GenerationDescription.leastRowBytes) : 1
     }
 
     /// Evicts a little more than is needed now, where little room is left, so that bytes that come next need not wait.
     ///
     /// Only what nobody has open, as far as all of it, or of its body, fits; and only when bytes have landed.
-    func makeRoomAhead() {
-        guard policy.makesRoom, let limit = ledger.limit, ledger.used > limit - Self.margin(of: limit) / 2 else {
-            return
-        }
+    ///
+    /// - Parameter hasNewBytes: Whether bytes have landed; if not, only rows have come.
+    func makeRoomAhead(hasNewBytes: Bool) {
+        guard policy.makesRoom, let limit = ledger.limit else { return }
+        let rowMargin = Ledger.allowance(of: limit) / 4
+        let isNearlyFull = hasNewBytes && ledger.used > limit - Self.margin(of: limit) / 2
+        guard isNearlyFull || ledger.shortage(ofRowBytes: rowMargin / 2) > 0 else { return }
         work.start(in: .background) { [weak self] in
             guard let self else { return }
             await evictions.run(0) {
-                let excess = ledger.used - (limit - Self.margin(of: limit))
-                guard excess > 0, !table.withLock({ $0.isClosed }) else { return }
+                let excess = isNearlyFull ? ledger.used - (limit - Self.margin(of: limit)) : 0
+                guard excess > 0 || ledger.shortage(ofRowBytes: rowMargin) > 0, !table.withLock({ $0.isClosed })
+                else { return }
                 do {
                     try readOrder()
-                    _ = try freeUnused(1, upTo: excess, isAhead: true)
+                    if excess > 0 { _ = try freeUnused(1, upTo: excess, isAhead: true) }
+                    // Of what is left.
+                    let rowExcess = ledger.shortage(ofRowBytes: rowMargin)
+                    guard rowExcess > 0 else { return }
+                    _ = try freeUnused(
+                        1, upTo: rowExcess, isAhead: true, rowBytes: GenerationDescription.leastRowBytes)
                 } catch {
                     report(.warning("eviction failed: \(error)"))
                 }
@@ -90,31 +111,48 @@ extension Store {
         }
         configuredLimit.withLock { $0 = limit }
         applyLimit()
-        if let limit { try await evict(to: limit) }
+        guard let limit else { return }
+        try await evict(to: limit)
+        await evictions.run(0) {
+            while ledger.shortage(ofRowBytes: 0) > 0 {
+                let freed = await executor.run(in: .background) {
+                    self.freeRows(self.ledger.shortage(ofRowBytes: 0))
+                }
+                guard freed > 0 else { return }
+            }
+        }
     }
 
     /// Evicts about `count` bytes; blocks.
     ///
-    /// - Parameter most: Small resources go up to so many bytes: by the hundred, each costs a quarter.
+    /// - Parameters:
+    ///   - most: Small resources go up to so many bytes: by the hundred, each costs a quarter.
+    ///   - rowBytes: What the row of each resource that goes whole counts, if rows have to go.
     /// - Returns: How many went, or how many resources of no bytes.
-    private func free(_ count: Int64, upTo most: Int64? = nil) -> Int64 {
+    private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {
         guard directory.access.isWritable, !table.withLock({ $0.isClosed }) else { return 0 }
         let most = most ?? count
+        var freed = retryRemovals()
+        guard freed < count, !unremoved.withLock({ $0.isRemovingHopeless }) else { return freed }
         do {
             try readOrder()
-            var freed = try freeUnused(count, upTo: most)
+            freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
             if freed == 0, flusher.isPending {
                 // What has been closed a moment ago is not in the catalog yet. If it can't be written, that was reported,
                 // and there may be other things to evict.
-                if (try? writeChanges()) != nil { freed = try freeUnused(count, upTo: most) }
+                if (try? writeChanges()) != nil {
+                    freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
+                }
             }
             if freed < count { freed += try freeUsed(count - freed) }
-            if freed < count { freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true) }
+            if freed < count {
+                freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true, rowBytes: rowBytes)
+            }
             if freed < count { freed += try freeOutdated(count - freed) }
             return freed
         } catch {
             report(.warning("eviction failed: \(error)"))
-            return 0
+            return freed
         }
     }
 
@@ -124,6 +162,8 @@ extension Store {
     private struct Whole {
         var keys: [CacheKey] = []
         var byteCount: Int64 = 0
+        /// What each of them counts beside its bytes.
+        let rowBytes: Int64
     }
 
     /// Evicts what the order names: what goes whole by the hundred, of the last one as much as is needed. What has to stay,
@@ -132,14 +172,16 @@ extension Store {
     /// - Parameters:
     ///   - isAhead: Nothing is needed now: a body or a start goes only if all of it is to go.
     ///   - quota: Only what counts to one.
+    ///   - rowBytes: What the row of each resource that goes whole counts.
     func freeUnused(
-        _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil
+        _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil,
+        rowBytes: Int64 = 0
     ) throws -> Int64 {
         var freed: Int64 = 0
-        var whole = Whole()
+        var whole = Whole(rowBytes: rowBytes)
         var held: [EvictionOrder.Victim] = []
         defer { order.withLock { $0?.release(held) } }
-        while freed + whole.byteCount < most {
+        while freed + whole.byteCount < most, !unremoved.withLock({ $0.isRemovingHopeless }) {
             let now = clock.now()
             let victim = order.withLock { $0?.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: now) }
             guard let victim else { break }
@@ -173,8 +215,12 @@ extension Store {
     private func take(_ victim: EvictionOrder.Victim, _ whole: inout Whole, upTo most: Int64) -> Int {
         var taken: [CacheKey] = []
         for member in victim.members {
-            let (sum, overflow) = whole.byteCount.addingReportingOverflow(member.bytes.total)
-            guard member.bytes.count(of: member.part) == member.bytes.total, !overflow, sum <= most else { break }
+            let (sum, overflow) = whole.byteCount.addingReportingOverflow(member.bytes.total + whole.rowBytes)
+            guard member.bytes.count(of: member.part) == member.bytes.total, !overflow else { break }
+            // Rows go in whole, also if the last one frees more than is needed.
+            guard sum <= most || whole.rowBytes > 0 && whole.byteCount < most && member.bytes.total <= most else {
+                break
+            }
             // Somebody reads it, or decides about it: passed over.
             guard isFree(member), turns.tryTake(member.key) else { continue }
             taken.append(member.key)
@@ -189,7 +235,8 @@ extension Store {
     /// Evicts what has been taken.
     private func evictWhole(_ whole: inout Whole) throws -> Int64 {
         let keys = whole.keys
-        whole = Whole()
+        let rowBytes = whole.rowBytes
+        whole = Whole(rowBytes: rowBytes)
         guard !keys.isEmpty else { return 0 }
         var left = Set(keys)
         defer {
@@ -199,21 +246,22 @@ extension Store {
             noteAgain(stayed)
         }
         var freed: Int64 = 0
-        for (key, bytes) in try evictWhole(keys) {
-            left.remove(key)
+        for removed in try evictWhole(keys) {
+            left.remove(CacheKey(hash: removed.resource.key))
             // One of no bytes is progress, too.
-            freed += max(1, bytes)
+            if removed.isFreed { freed += max(1, removed.bytes) + rowBytes }
         }
         return freed
     }
 
-    /// - Returns: Each that went, and its bytes.
-    func evictWhole(_ keys: [CacheKey]) throws -> [(key: CacheKey, bytes: Int64)] {
-        try removeUnused(keys, evenPinned: false).map { resource, bytes in
-            let key = CacheKey(hash: resource.key)
-            reportEvicted(key, url: resource.url, bytes: bytes)
-            return (key, bytes)
+    /// - Returns: Each that went.
+    @discardableResult
+    func evictWhole(_ keys: [CacheKey]) throws -> [RemovedUnused] {
+        let removed = try removeUnused(keys, evenPinned: false)
+        for gone in removed {
+            reportEvicted(CacheKey(hash: gone.resource.key), url: gone.resource.url, bytes: gone.bytes)
         }
+        return removed
     }
 
     /// Takes of one resource as much as is needed.
@@ -234,6 +282,10 @@ extension Store {
             lease.end()
             return 0
         }
+        guard !hasNoHoles.load(ordering: .relaxed) else {
+            lease.end()
+            return try evictNow(member.key)
+        }
         let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.landed)
         var failure: CacheError?
         let freed = evict(ranges, of: generation, disk, &failure).byteCount
@@ -241,18 +293,18 @@ extension Store {
         let (landed, now) = (disk.landed, clock.now())
         order.withLock { _ = $0?.update(member.key, landed, at: now) }
         lease.end()
-        guard freed == 0, let failure else { return freed }
-        // A file that can't be opened can be removed all the same.
-        report(.warning("\(generation.url) goes whole, since a part of it can't be evicted: \(failure)"))
-        return try evictNow(member.key)
+        guard let failure else { return freed }
+        // A file that can't be opened, or whose blocks can't be freed, can be removed all the same.
+        warn(thatPartsStay: failure, of: generation)
+        return try freed + evictNow(member.key)
     }
 
     /// Evicts a resource whole; the caller has its turn.
     private func evictNow(_ key: CacheKey) throws -> Int64 {
         order.withLock { $0?.remove(key) }
-        let freed = try evictWhole([key]).reduce(0) { $0 + max(1, $1.bytes) }
-        if freed == 0 { noteAgain([key]) }
-        return freed
+        let removed = try evictWhole([key])
+        if removed.isEmpty { noteAgain([key]) }
+        return removed.reduce(0) { $0 + ($1.isFreed ? max(1, $1.bytes) : 0) }
     }
 
     /// Takes the tail of a version; its head stays longest, being what a next play needs first.
@@ -270,7 +322,11 @@ extension Store {
     private func evict(_ ranges: [Range<Int64>], of generation: Generation, _ disk: MediaFile) -> ByteRangeSet {
         var failure: CacheError?
         let gone = evict(ranges, of: generation, disk, &failure)
-        if let failure { report(.warning("\(generation.url) was evicted in part: \(failure)")) }
+        if let failure {
+            warn(thatPartsStay: failure, of: generation)
+            // Blocks that are forgotten although they take space.
+            noteChange(of: generation)
+        }
         return gone
     }
 
@@ -281,9 +337,20 @@ extension Store {
         for range in ranges {
             let evicted = disk.evict(MediaFile.wholeBlocks(range))
             for range in evicted.ranges { gone.insert(range) }
-            failure = evicted.failure ?? failure
+            failure = evicted.failure
+            guard failure == nil else { break }
         }
         return gone
+    }
+
+    /// Warns once that a part of a file can't be evicted, and notes whether no file's can.
+    private func warn(thatPartsStay cause: CacheError, of generation: Generation) {
+        if let code = cause.posixCode, [EOPNOTSUPP, ENOTSUP, ENOSYS].contains(code.rawValue) {
+            hasNoHoles.store(true, ordering: .relaxed)
+        }
+        warnOnce(
+            "part", cause,
+            "a part of \(generation.url) can't be evicted, so such media is evicted as a whole: \(cause)")
     }
 
     private func noteEvicted(_ bytes: Int64, of generation: Generation) {
@@ -301,6 +368,7 @@ extension Store {
     /// block, which has to have room.
     private func freeOutdated(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
+        guard !hasNoHoles.load(ordering: .relaxed) else { return 0 }
         for life in table.withLock({ $0.outdated }) where freed < count {
             guard try !catalog.isPinned(life.generation.key.hash), let lease = extend(life.generation) else { continue }
             freed += evictTail(of: life.generation, count - freed)
@@ -313,7 +381,8 @@ extension Store {
 
     private func freeUsed(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
-        for life in table.withLock({ $0.used }) where freed < count {
+        // What is being read can't go as a whole.
+        for life in table.withLock({ $0.used }) where freed < count && !hasNoHoles.load(ordering: .relaxed) {
             guard let disk = life.generation.disk, disk.landedByteCount > 0,
                 try !catalog.isPinned(life.generation.key.hash)
             else { continue }

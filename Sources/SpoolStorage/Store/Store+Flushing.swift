@@ -33,6 +33,8 @@ extension Store {
         /// What is not there yet to be called so.
         var earlyTags: [CacheKey: String] = [:]
         var replaced: [RemovedResource] = []
+        /// Whether a row has begun, or has found no space.
+        var hasNewRows = false
         var outcome = GenerationTable.Outcome()
     }
 
@@ -105,7 +107,8 @@ extension Store {
         let tags = table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
         flusher.noteSuccess(leaving: round.passedOver, tags: tags)
         noteEvictable(round.taken.map(\.generation), pending)
-        if round.taken.contains(where: { $0.blocks?.sealed.isEmpty == false }) { makeRoomAhead() }
+        let hasNewBytes = round.taken.contains { $0.blocks?.sealed.isEmpty == false }
+        if hasNewBytes || round.hasNewRows { makeRoomAhead(hasNewBytes: hasNewBytes) }
         return (round.outcome, ended, nil)
     }
 
@@ -133,7 +136,10 @@ extension Store {
         case .current: break
         case .candidate:
             // What is stored stays until a block has landed; where nothing is, every byte counts.
-            let isFirst = try generation.hasContent && transaction.generation(of: generation.key.hash) == nil
+            round.hasNewRows = true
+            let isFirst =
+                try generation.hasContent && transaction.generation(of: generation.key.hash) == nil
+                && generation.claimRow()
             let change = table.withLock { table -> (isCurrent: Bool, outcome: GenerationTable.Outcome) in
                 if isFirst, table.currentGeneration(of: generation.key) == nil,
                     let outcome = table.promote(identifier)
@@ -151,11 +157,13 @@ extension Store {
             // From here on it does not go without the catalog being told.
             guard table.withLock({ $0.beginRecording(identifier) }) else { return }
             round.begun.append(generation)
+            // Of what a reader has been given as stored, the row is no longer a question.
+            _ = generation.claimRow(isRequired: true)
             let description = generation.takeDescription() ?? generation.description
             let begun = try transaction.begin(
                 identifier, key: generation.key.hash, url: generation.url, version: description.version,
                 length: description.length, contentType: description.contentType, fields: description.fields,
-                at: nextUse())
+                rowBytes: description.rowBytes(url: generation.url), at: nextUse())
             taken.description = description
             taken.isBegun = true
             generation.row.value = begun.id
@@ -172,7 +180,7 @@ extension Store {
         if let description = taken.description, !taken.isBegun {
             try transaction.describe(
                 row, length: description.length, version: description.version, fields: description.fields,
-                contentType: description.contentType)
+                contentType: description.contentType, rowBytes: description.rowBytes(url: generation.url))
         }
         if let blocks = taken.blocks {
             try transaction.apply(blocks, to: row)
@@ -205,6 +213,8 @@ extension Store {
     /// Closes stored generations that nobody has used for long; the last ones stay open, proven as they are.
     func closeUnused() {
         for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
+            // What the disk has not freed is claimed by the open file alone.
+            guard life.generation.disk?.holdsUnfreedBytes != true else { continue }
             let closed = table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
             closed?.disk?.file.close()
         }

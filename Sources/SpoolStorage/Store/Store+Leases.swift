@@ -67,7 +67,7 @@ extension Store: GenerationOwner {
                 stored.identifier, sealer, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
                 row: row),
             row: row, isKept: directory.access.isWritable, isProven: true, ledger: ledger, memoryLedger: memoryLedger,
-            owner: self)
+            owner: self, rowClaim: stored.rowBytes)
     }
 
     private func mediaFile(
@@ -102,7 +102,12 @@ extension Store: GenerationOwner {
                 try self?.catalog.noteTidied(stored.id)
             } catch {
                 // Next time it is opened, it is tried again.
-                self?.report(.warning("\(generation.url) could not be tidied: \(error)"))
+                let text = "\(generation.url) could not be tidied: \(error)"
+                if let error = error as? CacheError {
+                    self?.warnOnce("tidying", error, text)
+                } else {
+                    self?.report(.warning(text))
+                }
             }
         }
     }
@@ -287,9 +292,12 @@ extension Store: GenerationOwner {
 
     func finish(_ ended: Ended) {
         for resource in ended.stored {
+            ledger.correctRows(by: -resource.rowBytes)
             if let identifier = resource.generation {
-                if let error = directory.removeMedia(identifier) { report(.warning(error.message)) }
-            } else if resource.storedBytes > 0 {
+                removeFile(identifier, claiming: resource.storedBytes)
+                continue
+            }
+            if resource.storedBytes > 0 {
                 // A damaged record has lost its file's name. If not even that can be noted, an unclean end may.
                 try? catalog.setSweepPending(true)
             }
@@ -309,9 +317,9 @@ extension Store: GenerationOwner {
     func dispose(of generation: Generation) {
         if let disk = generation.disk {
             disk.file.close()
-            if let error = directory.removeMedia(generation.identifier) { report(.warning(error.message)) }
-            ledger.giveBack(disk.endCounting())
+            removeFile(generation.identifier, claiming: disk.endCounting())
         }
+        generation.endRowClaim()
         generation.evictAllFromMemory()
     }
 }

@@ -19,6 +19,7 @@ extension Store {
         let (counted, records) = try (catalog.countedBytes(), catalog.resources())
         let lives = table.withLock { $0.lives }
         var sum: Int64 = 0
+        var rowSum: Int64 = 0
         var named: Set<GenerationIdentifier> = []
         for record in records {
             guard let stored = record.generation else { continue }
@@ -37,21 +38,36 @@ extension Store {
             } else {
                 sum += stored.storedBytes
             }
+            if let life {
+                try expect(
+                    life.generation.rowClaim == stored.rowBytes || life.phase == .retired,
+                    "\(record.url): its row claims \(life.generation.rowClaim) bytes, its record says \(stored.rowBytes)"
+                )
+            } else {
+                rowSum += stored.rowBytes
+            }
             try expectOnDisk(record, stored, end: landed.bounds?.upperBound ?? 0)
         }
         for life in lives.values {
+            rowSum += life.generation.rowClaim
             guard let disk = life.generation.disk else { continue }
-            sum += disk.landedByteCount
+            sum += disk.claimedByteCount
             let isListed = named.contains(life.generation.identifier) == life.isRecorded
             try expect(isListed, "\(life.generation.url): what the catalog names and what is thought so differ")
             try expect(
                 life.isRecorded || life.leases > 0, "\(life.generation.url): nobody has it open, and nothing names it")
         }
+        sum += unremoved.withLock { $0.byteCount }
         let total = try catalog.storedBytes()
         let recorded = records.reduce(0) { $0 + ($1.generation?.storedBytes ?? 0) }
         try expect(total == recorded, "the catalog's sum is \(total), its records hold \(recorded)")
         try expect(ledger.reserved == 0, "\(ledger.reserved) bytes are still reserved")
         try expect(ledger.used == sum, "\(ledger.used) bytes count as used, the claims are \(sum)")
+        let (rowTotal, rowsRecorded) = (
+            try catalog.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
+        )
+        try expect(rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), they say \(rowsRecorded)")
+        try expect(ledger.rowBytes == rowSum, "\(ledger.rowBytes) bytes count for rows, the claims are \(rowSum)")
         try expect(memoryLedger.reserved == 0, "\(memoryLedger.reserved) bytes of memory are still reserved")
         let inMemory = lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount }
         try expect(memoryLedger.used == inMemory, "\(memoryLedger.used) bytes of memory count as used, \(inMemory) are")

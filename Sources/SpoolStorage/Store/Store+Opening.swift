@@ -41,7 +41,8 @@ extension Store {
             try configuration.checkFreeSpace(in: directory)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
-                used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
+                used: try directory.catalog.storedBytes(), rowBytes: try directory.catalog.rowBytes(),
+                executor: executor, clock: clock, report: report)
             try store.readAgeStart()
             return store
         }
@@ -55,7 +56,8 @@ extension Store {
     ) throws {
         self.init(
             directory: directory, configuration: configuration, capacity: nil,
-            used: try directory.catalog.storedBytes(), executor: executor, clock: clock, report: report)
+            used: try directory.catalog.storedBytes(), rowBytes: try directory.catalog.rowBytes(), executor: executor,
+            clock: clock, report: report)
     }
 
     /// A store that keeps nothing, in place of one whose directory can't be used; impossible values are made possible.
@@ -82,7 +84,7 @@ extension Store {
             path: path, catalog: Catalog(inMemory: path), access: .none(cause), notices: [], fileSystem: fileSystem,
             bytes: nil, lock: nil, signature: "")
         return Store(
-            directory: directory, configuration: configuration, capacity: nil, used: 0, executor: executor,
+            directory: directory, configuration: configuration, capacity: nil, used: 0, rowBytes: 0, executor: executor,
             clock: clock, report: report)
     }
 
@@ -139,11 +141,29 @@ extension Store {
             }
             // In this order: what is recorded was live until it was.
             guard !table.withLock({ $0.isLive(identifier) }), try !catalog.contains(identifier) else { return true }
-            failure = directory.removeMedia(identifier) ?? failure
+            let count = allocatedBytes(of: identifier)
+            guard let error = directory.removeMedia(identifier) else { return true }
+            failure = error
+            // No record counts it.
+            ledger.correct(by: count)
+            unremoved.withLock { $0.add(identifier, count) }
             return true
         }
         if let failure { throw failure }
         return isDone
+    }
+
+    /// Bytes that a file holds on disk; 0 if it can't be asked.
+    private func allocatedBytes(of identifier: GenerationIdentifier) -> Int64 {
+        // A file that can't be opened says nothing of its size.
+        guard let file = try? directory.bytes.open(identifier.hex, isWritable: false) else { return 0 }
+        var (count, offset): (Int64, Int64) = (0, 0)
+        // If it can't be asked for more, that is all that is known.
+        while let data = try? file.nextData(from: offset), data.upperBound > offset {
+            count += data.upperBound - data.lowerBound
+            offset = data.upperBound
+        }
+        return count
     }
 
     /// Writes down what has landed, lets go of everything and closes the directory.

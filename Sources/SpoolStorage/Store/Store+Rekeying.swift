@@ -257,7 +257,10 @@ extension Store {
                     if isDone, let gone = table.noteForgotten(generation.identifier) { outcome.add(gone) }
                 }
                 // The former one's claim goes with its file.
-                if isDone { ledger.correct(by: landed.byteCount) }
+                if isDone {
+                    ledger.correct(by: landed.byteCount)
+                    ledger.correctRows(by: generation.rowClaim)
+                }
             }
         } catch {
             outcome = table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) }

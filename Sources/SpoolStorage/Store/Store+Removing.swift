@@ -75,8 +75,8 @@ extension Store {
     ///
     /// Keys that somebody has opened meanwhile, and pinned ones unless `evenPinned`, are passed over.
     ///
-    /// - Returns: What was removed, with the bytes that its claim was.
-    func removeUnused(_ keys: [CacheKey], evenPinned: Bool) throws -> [(resource: RemovedResource, bytes: Int64)] {
+    /// - Returns: What was removed, with the bytes that its claim was, and whether its file has been removed.
+    func removeUnused(_ keys: [CacheKey], evenPinned: Bool) throws -> [RemovedUnused] {
         let begun = table.withLock { table in keys.filter { table.beginRemoval($0, ifUnused: true) } }
         var ended = Ended()
         var outcome = GenerationTable.Outcome()
@@ -96,9 +96,13 @@ extension Store {
                 for (key, resource) in zip(begun, removed) where resource != nil { order?.remove(key) }
             }
             let claims = Dictionary(
-                ended.outcome.gone.map { ($0.key.hash, $0.disk?.landedByteCount ?? 0) }, uniquingKeysWith: +)
+                ended.outcome.gone.map { ($0.key.hash, $0.disk?.claimedByteCount ?? 0) }, uniquingKeysWith: +)
             finish(ended)
-            return removed.compactMap { $0 }.map { ($0, claims[$0.key] ?? $0.storedBytes) }
+            return removed.compactMap { $0 }.map { resource in
+                RemovedUnused(
+                    resource: resource, bytes: claims[resource.key] ?? resource.storedBytes,
+                    isFreed: !(resource.generation.map { name in unremoved.withLock { $0.contains(name) } } ?? false))
+            }
         } catch {
             table.withLock { table in
                 for key in begun { outcome.add(table.endRemoval(key, isDone: false, andCandidates: false)) }
@@ -125,4 +129,13 @@ extension Store {
             }
         }
     }
+}
+
+/// A resource that was removed while no reader had it open.
+struct RemovedUnused {
+    var resource: RemovedResource
+    /// The bytes of its claim.
+    var bytes: Int64
+    /// Whether its file has been removed, and the claim given back.
+    var isFreed: Bool
 }

@@ -55,8 +55,11 @@ extension Store {
         }
         guard repairing else { return result }
         try await flush()
-        let difference = try await executor.run(in: .maintenance) { try self.catalog.recountStoredBytes() }
+        let (difference, rowDifference) = try await executor.run(in: .maintenance) {
+            (try self.catalog.recountStoredBytes(), try self.catalog.recountRowBytes())
+        }
         ledger.correct(by: difference)
+        ledger.correctRows(by: rowDifference)
         return result
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// The owner of what a cache keeps: the only one that opens, makes and removes media files.
@@ -9,8 +10,9 @@ import Synchronization
 ///
 /// **The ledger.** `usedBytes` is the sum of the claims of all generations on disk, and of what is reserved for bytes
 /// about to land. The landed bytes of an open generation are its claim (``MediaFile`` gives back what goes, in one
-/// place); that of a stored one that is not open is the catalog's number. A claim ends once: with a block, as it goes;
-/// with a generation, when its file is removed (``dispose(of:)``). ``checkLedger()`` compares it all.
+/// place); that of a stored one that is not open is the catalog's number. A claim ends once: with a block, when the disk
+/// has freed its space; with a generation, when its file is removed (``dispose(of:)``). A file that can't be removed keeps
+/// its claim (``UnremovedFiles``). ``checkLedger()`` compares it all.
 ///
 /// **Locks**, outermost first; none is held over another key's I/O, and nothing is called back under any:
 /// 1. a key's turn, or the eviction's (asynchronous: no thread is held);
@@ -80,6 +82,12 @@ package final class Store: Sendable {
     let configuredLimit: Mutex<Int64?>
     let spaceLimit = Mutex<Int64?>(nil)
     let isWarnedOfSpace = Atomic(false)
+    /// Files that could not be removed.
+    let unremoved = Mutex(UnremovedFiles())
+    /// Whether the file system has no holes: media is evicted as whole files.
+    let hasNoHoles = Atomic(false)
+    /// Causes of which one warning was given.
+    let warnedCauses = Mutex<Set<String>>([])
     /// Looks at the volume's free space.
     let watching = Mutex<Task<Void, Never>?>(nil)
     /// Looks for what is too old.
@@ -104,14 +112,14 @@ package final class Store: Sendable {
     private let onEvent: @Sendable (StoreEvent) -> Void
 
     init(
-        directory: CacheDirectory, configuration: Configuration, capacity: Int64?, used: Int64,
+        directory: CacheDirectory, configuration: Configuration, capacity: Int64?, used: Int64, rowBytes: Int64,
         executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
     ) {
         self.executor = executor
         self.directory = directory
         // Two more may be open for a moment: the file that has been made ahead, and the next one that is being made.
         self.pool = FilePool(limit: configuration.openFileLimit - 2)
-        self.ledger = Ledger(limit: capacity, used: used)
+        self.ledger = Ledger(limit: capacity, used: used, rowBytes: rowBytes)
         self.memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
         self.policy = configuration.eviction
         self.maximumAge = configuration.maximumAge
@@ -173,6 +181,13 @@ package final class Store: Sendable {
     }
 
     package func report(_ event: StoreEvent) { onEvent(event) }
+
+    /// Reports a warning, unless there has been one of this kind with the same system error.
+    func warnOnce(_ kind: String, _ cause: CacheError, _ text: @autoclosure () -> String) {
+        let name = "\(kind) \(cause.posixCode.map { "\($0.rawValue)" } ?? cause.code.description)"
+        guard warnedCauses.withLock({ $0.insert(name).inserted }) else { return }
+        report(.warning(text()))
+    }
 
     /// Writes down all that has landed, and what is known of it.
     ///

@@ -101,6 +101,49 @@ struct DownloadsTests {
         for number in 0..<3 { #expect(stage.origin.log.bytesSent("/\(number)") == 1_000_000) }
     }
 
+    @Test("E107: a download of unknown length ends with an error at the capacity, unpinned, and is not resumed")
+    func endless() async throws {
+        let radio = PatternBytes(seed: 2, length: 100_000_000)
+        let stage = try MemoryStage([
+            "/radio": OriginResource(.pattern(radio), rules: [.always(.ignoresRanges()), .always(.noLength(.chunked))])
+        ]) { $0.capacity = .bytes(2_500_000) }
+        let source = MediaSource(url: stage.url("/radio"))
+        try await stage.session { cache in
+            let download = try await cache.downloads.add(source)
+            let state = await download.finished()
+            let error = try #require(state.error as? CacheError)
+            #expect(state.phase == .failed && error.code == .capacityExceeded)
+            #expect(error.message.contains("/radio") && error.message.contains("of a body of unknown length"))
+            #expect(error.message.contains("2,500,000"))
+            await cache.waitUntilIdle()
+            #expect(try await cache.storedResource(for: source)?.isPinned == false)
+            #expect(try await cache.downloads.resume().isEmpty)
+        }
+        let sent = stage.origin.log.bytesSent("/radio")
+        #expect(sent < 50_000_000)
+        try await stage.session { cache in
+            let set = try await cache.downloads.set(Downloads.standardSet)
+            #expect(set?.items.count == 1)
+            #expect(try await cache.downloads.resume().isEmpty)
+        }
+        #expect(stage.origin.log.bytesSent("/radio") == sent)
+    }
+
+    @Test("E107: a download of unknown length that fits is pinned when its body has ended")
+    func unknownLength() async throws {
+        let stage = try MemoryStage([
+            "/0": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges()), .always(.noLength(.chunked))])
+        ]) { $0.capacity = .bytes(2_500_000) }
+        try await stage.session { cache in
+            let source = MediaSource(url: stage.url("/0"))
+            let download = try await cache.downloads.add(source)
+            #expect(await download.finished().isComplete)
+            await cache.waitUntilIdle()
+            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(try await cache.downloads.set(Downloads.standardSet)?.isComplete == true)
+        }
+    }
+
     @Test("What does not fit beside what is pinned is an error and an event; what fits is brought")
     func capacity() async throws {
         let stage = try MemoryStage(Self.films(4)) { $0.capacity = .bytes(2_500_000) }

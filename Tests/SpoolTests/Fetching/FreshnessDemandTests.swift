@@ -208,6 +208,31 @@ struct FreshnessDemandTests {
         }
     }
 
+    @Test(
+        "E109: a response with longer header fields than can be stored is passed on and not stored",
+        arguments: [HTTPField.Name.eTag, .contentType, .vary], [FreshnessPolicy.http, .immutable])
+    func longFields(name: HTTPField.Name, policy: FreshnessPolicy) async throws {
+        let text = String(repeating: "e", count: 17 << 10)
+        var resource = OriginResource(.pattern(Self.film))
+        resource.headerFields = [.cacheControl: "max-age=1000"]
+        switch name {
+        case .eTag: resource.etag = "\"\(text)\""
+        case .contentType: resource.contentType = "video/mp4; a=\(text)"
+        default: resource.headerFields[.vary] = text
+        }
+        let stage = try MemoryStage(["/a": resource], freshness: policy)
+        try await stage.session { cache in
+            let events = EventLog(cache)
+            try await cache.media(for: stage.url()).check(.all, Self.film, covers: 0..<100_000)
+            let cause = await events.first { kind -> CacheError? in
+                if case .notKept(let cause) = kind { cause } else { nil }
+            }
+            #expect(cause?.message.contains("header fields") == true)
+            await cache.waitUntilIdle()
+            #expect(try await cache.storedResource(for: MediaSource(url: stage.url())) == nil)
+        }
+    }
+
     @Test("E87: What may be used for a shorter time than it says is asked about then, and those who read it go on")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")

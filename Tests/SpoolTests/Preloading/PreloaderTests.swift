@@ -205,6 +205,21 @@ struct PreloaderTests {
         }
     }
 
+    @Test("E107: a preload of a body of unknown length ends with an error at the capacity")
+    func endless() async throws {
+        let radio = PatternBytes(seed: 2, length: 100_000_000)
+        let resource = OriginResource(
+            .pattern(radio), rules: [.always(.ignoresRanges()), .always(.noLength(.chunked))])
+        let stage = try MemoryStage(["/a": resource]) { $0.capacity = .bytes(2 << 20) }
+        try await stage.session { cache in
+            let error =
+                await Preloader(cache).add(MediaSource(url: stage.url()), .whole).finished().error as? CacheError
+            #expect(error?.code == .capacityExceeded)
+            #expect(error?.message.contains("of a body of unknown length") == true)
+        }
+        #expect(stage.origin.log.bytesSent("/a") < 50_000_000)
+    }
+
     @Test("States begin with the present one and end with the last")
     func states() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])

@@ -1,0 +1,166 @@
+import ByteRanges
+import Foundation
+import GRDB
+import SpoolStorage
+import SpoolTesting
+import Testing
+
+/// What the capacity counts is what the disk holds: also while it frees nothing, and if resources are tiny.
+@Suite("Store: capacity and the disk", .timeLimit(.minutes(10)))
+struct StoreCapacityTests {
+    private let fixture: StoreFixture
+    private let block = Block.size
+
+    init() throws { fixture = try StoreFixture() }
+
+    private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
+
+    /// Bytes that media files take on disk.
+    private func bytesOnDisk() throws -> Int64 {
+        try fixture.mediaFiles.reduce(0) { sum, file in
+            let file = try SystemFileSystem().openFile(fixture.path + "/media/" + file, .read)
+            var (count, offset): (Int64, Int64) = (0, 0)
+            while let data = try file.nextData(from: offset) {
+                count += data.upperBound - data.lowerBound
+                offset = data.upperBound
+            }
+            return sum + count
+        }
+    }
+
+    @Test(
+        "E105: if holes can't be punched, media is evicted as whole files, with one warning",
+        arguments: [POSIXErrorCode.EOPNOTSUPP, .EIO])
+    func noHoles(code: POSIXErrorCode) async throws {
+        let store = try await fixture.open(capacity: 12 * block)
+        for name in ["a", "b"] { try await fixture.store(name, length: 6 * block, in: store) }
+        await store.waitUntilIdle()
+        fixture.files.fail([.punchHole], with: .error(code))
+        for name in ["c", "d", "e"] {
+            try await fixture.store(name, length: 4 * block, in: store)
+            await store.waitUntilIdle()
+            #expect(store.usedBytes <= 12 * block)
+            #expect(try bytesOnDisk() == store.usedBytes)
+        }
+        #expect(try await store.resource(key("e"))?.landed == [0..<4 * block])
+        #expect(try await store.resource(key("a")) == nil)
+        #expect(fixture.events.warnings.count == 1)
+        try await store.checkLedger()
+        // Closing shortens the lock file.
+        fixture.files.heal()
+        try await store.close()
+    }
+
+    @Test("E105: bytes of an open file that the disk does not free stay claimed until the file is removed")
+    func notFreed() async throws {
+        let store = try await fixture.open(capacity: 8 * block)
+        let user = TestUser()
+        let lease = try fixture.begin("a", length: 20 * block, in: store, user: user)
+        try await fixture.land(0..<8 * block, of: "a", in: lease.generation)
+        await store.waitUntilIdle()
+        fixture.files.fail([.punchHole], with: .error(.EIO))
+        let result = try await fixture.land(
+            8 * block..<10 * block, of: "a", in: lease.generation, isAwaited: false)
+        #expect(result == .noRoom)
+        #expect(store.usedBytes == 8 * block)
+        #expect(try bytesOnDisk() == 8 * block)
+        try await store.checkLedger()
+        lease.end()
+        await store.waitUntilIdle()
+        try await fixture.store("b", length: 4 * block, in: store)
+        #expect(try await store.resource(key("b"))?.landed == [0..<4 * block])
+        #expect(try await store.resource(key("a")) == nil)
+        #expect(try bytesOnDisk() == 4 * block && store.usedBytes == 4 * block)
+        try await store.checkLedger()
+        fixture.files.heal()
+        try await store.close()
+    }
+
+    @Test("E106: media files that can't be removed stay claimed, storing stops, and they are removed later")
+    func notRemoved() async throws {
+        let store = try await fixture.open(capacity: 40 * block)
+        for number in 0..<20 { try await fixture.store("\(number)", length: 2 * block, in: store) }
+        await store.waitUntilIdle()
+        fixture.files.decide { call, path in call == .remove && path.hasSuffix(".media") ? .error(.EIO) : nil }
+        for number in 0..<30 {
+            let lease = try fixture.begin("new\(number)", length: 2 * block, in: store)
+            _ = try await fixture.land(0..<2 * block, of: "new\(number)", in: lease.generation, isAwaited: false)
+            lease.end()
+            await store.waitUntilIdle()
+            #expect(store.usedBytes <= 40 * block)
+            #expect(try bytesOnDisk() <= 40 * block)
+        }
+        // What no eviction can replace is not lost for it.
+        #expect(try await store.resources().count { $0.landed.byteCount > 0 } >= 10)
+        #expect(fixture.events.warnings.count == 1)
+        try await store.checkLedger()
+        fixture.files.heal()
+        try await fixture.store("last", length: 2 * block, in: store)
+        #expect(try await store.resource(key("last"))?.landed == [0..<2 * block])
+        await store.waitUntilIdle()
+        #expect(try bytesOnDisk() == store.usedBytes)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test(
+        "E108: resources of one byte, or none, with long header fields are evicted when the capacity is reached",
+        arguments: [Int64(0), 1])
+    func tiny(length: Int64) async throws {
+        var store = try await fixture.open(capacity: 1_000_000, eviction: .standard)
+        let fields = String(repeating: "v", count: 15 << 10)
+        for number in 0..<600 {
+            let lease = try store.begin(
+                key("\(number)"), url: StoreFixture.url("\(number)"),
+                description: GenerationDescription(
+                    length: length, contentType: "video/mp4", version: "\(number)", fields: fields))
+            if length > 0 { try await fixture.land(0..<length, of: "\(number)", in: lease.generation) }
+            lease.end()
+            if number % 20 == 0 {
+                try await store.flush()
+                await store.waitUntilIdle()
+            }
+        }
+        await store.waitUntilIdle()
+        let count = try await store.resources().count
+        #expect(count > 10 && count <= 60)
+        #expect(fixture.events.all.contains { if case .evicted = $0 { true } else { false } })
+        try await store.checkLedger()
+        try await store.close()
+        let size = try FileManager.default.attributesOfItem(atPath: fixture.path + "/catalog.sqlite")[.size] as? Int
+        #expect(size ?? .max < 3_000_000)
+        // The next process counts the same.
+        store = try await fixture.open(capacity: 1_000_000, eviction: .standard)
+        try await store.checkLedger()
+        try await store.evict(to: 0)
+        #expect(try await store.resources().isEmpty)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
+    @Test("E108: rows that an earlier version wrote are counted when the catalog is brought up to date")
+    func formerRows() async throws {
+        var store = try await fixture.open()
+        for name in ["a", "b"] { try await fixture.store(name, length: block, in: store) }
+        try await store.close()
+        try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").write { db in
+            try db.execute(
+                sql: """
+                    DROP TRIGGER rowBegun; DROP TRIGGER rowCounted; DROP TRIGGER rowGone;
+                    ALTER TABLE generation DROP COLUMN rowBytes;
+                    DELETE FROM setting WHERE name = 'rowBytes';
+                    DELETE FROM grdb_migrations WHERE identifier = '6';
+                    """)
+        }
+        store = try await fixture.open()
+        try await store.checkLedger()
+        let lease = try #require(try await store.lease(key("a")))
+        #expect(lease.generation.update { $0.fields = String(repeating: "v", count: 10_000) })
+        lease.end()
+        try await store.checkLedger()
+        _ = try await store.remove(key("b"))
+        try await store.checkLedger()
+        #expect(store.usedBytes == block)
+        try await store.close()
+    }
+}
