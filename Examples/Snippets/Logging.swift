@@ -1,7 +1,7 @@
 import Logging
 import SpoolAVFoundation
 
-// A piece of docs/apple.md, in a file of its own: its imports are those that the document names.
+// An example from docs/apple.md, in a separate file that has only the imports that the document names.
 
 private func configuration() -> MediaCache.Configuration {
     var configuration = MediaCache.Configuration()

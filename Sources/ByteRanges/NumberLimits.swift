@@ -1,7 +1,7 @@
 /// The largest numbers that Spool accepts from outside: from headers, the catalog, manifests and options.
 ///
 /// Parsers reject larger numbers, or reduce them to the limit if a standard demands it. A sum or a difference of several
-/// hundred accepted numbers therefore fits an `Int64`.
+/// hundred accepted numbers therefore fits in an `Int64`.
 package enum NumberLimits {
     /// The largest offset and the largest length of a resource, in bytes: 2^53, more than any disk holds.
     ///

@@ -1,5 +1,5 @@
-// The modules whose types most signatures of this module use: errors, keys, policies and sets of byte ranges.
-// HTTPTypes and Logging are not among them. Their names are common (`Logger` is also OSLog's), so that a file which
-// imports both would find them ambiguous.
+// These modules define the types in most signatures of this module: errors, keys, policies and sets of byte ranges.
+// HTTPTypes and Logging are not exported, because their names are common. OSLog also has a `Logger`, for example, and
+// the name would be ambiguous in a file that imports both.
 @_exported public import ByteRanges
 @_exported public import SpoolStorage

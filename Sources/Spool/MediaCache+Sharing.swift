@@ -2,24 +2,24 @@ import HTTPRanges
 import SpoolStorage
 import Synchronization
 
-/// Under ``FreshnessPolicy/http``, a request may use the response that another request caused only as it may use a stored
-/// one (RFC 9111 §4): if `Vary` selects it, and if it may be used without asking the origin. Otherwise it asks the origin
-/// itself. Which of the two applies is known only when the response's header fields have been received.
+/// Under ``FreshnessPolicy/http``, a request may use another request's response only if it could use a stored one (RFC
+/// 9111 §4). `Vary` must select the response, and it must be usable without asking the origin. Otherwise the request
+/// asks the origin itself. Which case applies is known only when the response's header fields have been received.
 extension MediaCache {
     /// The maximum number of open resources of one key that a request looks at.
     private static let lookLimit = 16
 
-    /// Opens a media file for one request of a client.
+    /// Opens a resource for one request of a client.
     ///
-    /// A request that finds another one asking the origin waits for that response, once. If it may not use the response,
-    /// it asks itself, without waiting for others that do the same.
+    /// If another request is asking the origin, this one waits for that response, but only once. If it may not use the
+    /// response, it asks the origin itself, without waiting for other requests that do the same.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
     ///   - turn: Ends the request's turn to ask when the client is no longer served. `nil` if the turn ends with the
     ///     response or with the returned object.
-    ///   - mayShare: Whether the request may use another one's response. The default is `true`.
-    /// - Throws: `CancellationError`.
+    ///   - mayShare: Whether the request may use another request's response. The default is `true`.
+    /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(
         for source: MediaSource, demand: FreshnessDemand = .init(), turn: OriginTurn? = nil, mayShare: Bool = true
     ) async throws -> MediaResource {
@@ -64,7 +64,9 @@ extension MediaCache {
         return media(for: source)
     }
 
-    /// The resource of `own`, which is opened if no other one of its key is open, apart from those that were `passed`.
+    /// Opens the resource of `own`. If it is not open, but another resource of its key is, that one is used instead.
+    ///
+    /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used.
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource
     ) -> (MediaResource, OpenResource)? {
@@ -80,10 +82,10 @@ extension MediaCache {
         return (media, resource)
     }
 
-    /// A resource for one request alone, so that no other request's response gets into it.
+    /// Opens a resource for a single request, so that it never contains another request's response.
     ///
-    /// - Parameter beside: The version that others are reading. If the origin confirms it, the request joins them. Any
-    ///   other version that the origin sends is not stored, since it would end the transfers of the others.
+    /// - Parameter beside: The version that other requests are reading. If the origin confirms it, the request joins
+    ///   them. Any other version that the origin sends is not stored, because it would end their transfers.
     private func openApart(
         _ own: OpenResources.Identity, _ source: MediaSource, beside: (media: MediaResource, generation: Generation)?
     ) -> MediaResource {
@@ -101,13 +103,13 @@ extension MediaCache {
     }
 }
 
-/// A client request's turn to ask the origin: until it ends, other requests wait for the response.
+/// A client request's turn to ask the origin. Until it ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
     private let question = Mutex<(isEnded: Bool, question: OpenResource.Question?)>((false, nil))
 
     package init() {}
 
-    /// The client is no longer served: the next request may ask, or take the response of this one.
+    /// Ends the turn because the client is no longer served. The next request may ask the origin, or use this response.
     package func end() {
         let former = question.withLock { state in
             state.isEnded = true
@@ -129,13 +131,13 @@ package final class OriginTurn: Sendable {
 }
 
 extension OpenResource {
-    /// What a resource that one request has for itself is for.
+    /// The purpose of a resource that serves a single request.
     struct Apart: Sendable {
-        /// The version that others are reading. It may be used after the origin has confirmed it.
+        /// The version that other requests are reading. It may be used after the origin has confirmed it.
         var beside: Generation?
     }
 
-    /// The turn of one request to ask the origin, until its response is received or this is released.
+    /// The turn of one request to ask the origin. It ends when the response is received or this object is released.
     final class Question: Sendable {
         private let resource: OpenResource
         private let number: Int
@@ -147,27 +149,27 @@ extension OpenResource {
 
         deinit { end() }
 
-        /// Ends the turn; no effect if it has ended.
+        /// Ends the turn. It has no effect if the turn has already ended.
         func end() {
             resource.endTurn { $0 == number }
         }
     }
 
-    /// What a request may do with an open resource.
+    /// The ways in which a request may use an open resource.
     fileprivate enum Offer {
-        /// Use the current version, which may be used without asking.
+        /// Use the current version without asking the origin.
         case use(StoredFreshness.Use)
-        /// Ask the origin for it, or whether the current version still holds.
+        /// Request the resource from the origin, or revalidate the current version.
         case ask(Question)
-        /// Not use the current version of the stored resource.
+        /// Do not use the current version of the stored resource.
         case version(Generation, StoredResponse)
-        /// There is no response that others may use.
+        /// There is no response that other requests may use.
         case nothing
     }
 
-    /// Decides how a request may use the resource, after waiting for a response that another request has asked for.
+    /// Decides how a request may use the resource, after waiting for the response to another request.
     ///
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     fileprivate func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
         _ turn: OriginTurn?
@@ -188,8 +190,8 @@ extension OpenResource {
             }
             // The response was received meanwhile.
             if generation !== current { continue }
-            // A response that nothing proves to be of the current version would end the transfers that others need, and
-            // one that is not stored is for one request.
+            // An unproven response would end the transfers that other requests need. A response that is not stored is
+            // for a single request.
             let isFree = current == nil || stored != nil && (stored?.1.validator.isStrong == true || !isFetching)
             if mayAsk, isFree, let question = takeTurn() {
                 try turn?.take(question)
@@ -204,7 +206,7 @@ extension OpenResource {
         scheduler.look { $0.machine.transfers.values.contains { $0.isLive } }
     }
 
-    /// `nil` if another request is asking.
+    /// Takes the turn to ask the origin. Returns `nil` if another request has it.
     private func takeTurn() -> Question? {
         let number = state.withLock { state -> Int? in
             guard state.asking == nil else { return nil }
@@ -215,7 +217,7 @@ extension OpenResource {
         return number.map { Question($0, of: self) }
     }
 
-    /// Finishes when the request that is asking has its response, or asks no more. `nil` if none is asking.
+    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn.
     private func endOfTurn() -> AsyncStream<Void>? {
         state.withLock { state in
             guard state.asking != nil else { return nil }
@@ -225,7 +227,7 @@ extension OpenResource {
         }
     }
 
-    /// Requests that wait for the response of another one look again.
+    /// Ends the turn, so that the requests that wait for the response check the resource again.
     func endTurn(where isMeant: (Int) -> Bool = { _ in true }) {
         let waits = state.withLock { state -> [AsyncStream<Void>.Continuation] in
             guard let asking = state.asking, isMeant(asking) else { return [] }

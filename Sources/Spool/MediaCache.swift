@@ -56,8 +56,9 @@ public final class MediaCache: Sendable {
     /// Where media is read: a task that only reads, and hands on, changes threads less often there.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
-    /// Runs long work on the threads for maintenance, which leave one thread to players. It belongs to the calling task, and
-    /// is cancelled with it.
+    /// Runs long work on the maintenance threads, which leave one thread to players.
+    ///
+    /// The work belongs to the calling task and is cancelled with it.
     package func runMaintenance<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {

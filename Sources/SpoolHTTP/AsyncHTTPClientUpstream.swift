@@ -101,7 +101,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // Retries are the engine's.
             settings.connectionPool.retryConnectionEstablishment = false
-            // One read a turn: a body of tiny chunks costs time for each, and other connections wait for it.
+            // One read per turn of the event loop: each tiny chunk of a body takes time, and other connections wait.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
                 channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
                     .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
@@ -252,7 +252,7 @@ extension HTTPClient.Configuration.Proxy {
     }
 }
 
-/// A buffer as it was received, or several joined; small enough to be kept in an existential without a box.
+/// A received buffer, or several joined ones. It is small enough for an existential without a box.
 struct ReceivedBytes: GatheredBytes {
     private(set) var buffer: ByteBuffer
 

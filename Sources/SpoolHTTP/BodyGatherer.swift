@@ -2,11 +2,11 @@
 import NIOCore
 import NIOHTTP1
 
-/// Joins the small pieces of an HTTP/1 response body that one read from the socket brings.
+/// Joins the small pieces of an HTTP/1 response body that come from one read of the socket.
 ///
-/// An origin may send a body in chunks of one byte. The parser then makes tens of thousands of pieces of one read. The
-/// client and the cache handle up to ``ReceivedBytes/gatherLimit`` bytes at a time instead. It delays no byte: whatever a read
-/// has brought is passed on when that read is complete.
+/// An origin may send a body in chunks of one byte. The parser then splits one read into tens of thousands of pieces.
+/// The client and the cache handle up to ``ReceivedBytes/gatherLimit`` bytes at a time instead. No byte is delayed: all
+/// bytes of a read are passed on when that read is complete.
 ///
 /// Parsing still costs time for each chunk, in an event loop that other connections share. After a read with more than
 /// ``pieceLimit`` pieces, the connection therefore reads at most ``smallRead`` bytes at a time until the response ends.
@@ -23,14 +23,14 @@ final class BodyGatherer: ChannelInboundHandler {
     private var pieces = 0
     private var readsLittle = false
 
-    /// Adds a gatherer between the parser and the client, behind the ``HeadGate``.
+    /// Adds a gatherer between the parser and the client, after the ``HeadGate``.
     static func add(to channel: any Channel) throws {
         let pipeline = channel.pipeline.syncOperations
         let gate = try pipeline.handler(type: HeadGate.self)
         try pipeline.addHandler(BodyGatherer(), position: .after(gate))
     }
 
-    /// Up to a quarter of a megabyte a read instead of 64 KiB: the cost of each piece is paid less often.
+    /// The allocator for reads of up to 256 KiB instead of 64 KiB, because larger pieces cost less per byte.
     static var largeReads: AdaptiveRecvByteBufferAllocator {
         AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 64 * 1024, maximum: 256 * 1024)
     }
@@ -89,7 +89,7 @@ final class BodyGatherer: ChannelInboundHandler {
     private func readLittle(_ context: ChannelHandlerContext) {
         guard !readsLittle else { return }
         readsLittle = true
-        // A channel without this option reads as before, which costs time and nothing else.
+        // A channel without this option reads as before, which only costs time.
         try? context.channel.syncOptions?.setOption(
             .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead))
     }

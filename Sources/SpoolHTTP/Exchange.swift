@@ -5,7 +5,8 @@ import Synchronization
 
 /// One request in flight: stands between a transport that pushes and a consumer that pulls.
 ///
-/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. Knows nothing of the transport but how to stop it and how to let it go on after a pause.
+/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It knows
+/// only how to stop the transport and how to resume it after a pause.
 /// Safe to use from any thread; calls its hooks outside of its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The two things that the exchange asks of the transport.

@@ -10,7 +10,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
-    /// Bytes (or chunks, of which small ones are joined) that wait for the consumer before the transport is told to pause.
+    /// The number of waiting bytes, or of waiting chunks, at which the transport pauses. Small chunks are joined.
     static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
@@ -46,7 +46,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     /// Takes in a chunk: the waiter to wake with it, and whether the transport may go on at once.
     ///
-    /// A consumer that waits receives the chunk at once. While it works, chunks are joined into pieces of up to
+    /// If the consumer waits, it receives the chunk at once. Otherwise chunks are joined into pieces of up to
     /// ``GatheredBytes/gatherLimit`` bytes.
     mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
         guard !isOver else { return (nil, true) }

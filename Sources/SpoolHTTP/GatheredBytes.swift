@@ -7,7 +7,7 @@ protocol GatheredBytes: ContiguousBytes, Sendable {
 }
 
 extension GatheredBytes {
-    /// The largest piece that is made of smaller ones, in bytes. A larger piece stays as it was received.
+    /// The maximum size of a joined piece, in bytes. A larger piece stays as it was received.
     static var gatherLimit: Int { 16 << 10 }
 }
 

@@ -34,7 +34,7 @@ extension HTTPUpstream {
         public var minimumRateTime: Duration = .seconds(30)
         /// The maximum number of redirects to follow for one request. The default is 20, as in browsers.
         ///
-        /// One more fails with ``UpstreamError/Code/redirects``. If it is 0 or less, every redirect fails.
+        /// A further redirect fails with ``UpstreamError/Code/redirects``. With 0 or less, every redirect fails.
         public var maximumRedirects = 20
         /// Whether a redirect from https to http is followed; otherwise it is an error, since what comes then could be
         /// anybody's.

@@ -21,7 +21,7 @@ struct PrivacyTests {
         return (process.terminationStatus, String(decoding: data, as: UTF8.self))
     }
 
-    /// The output for a package with one target, whose manifest declares `categories`, or which has none.
+    /// Runs the check on a package with one target. Its manifest declares `categories`; `nil` for no manifest.
     private func check(_ source: String, declaring categories: [String]?) throws -> (status: Int32, text: String) {
         let scratch = try ScratchDirectory()
         let folder = URL(fileURLWithPath: scratch.file("Sources/Planted"))
@@ -67,7 +67,7 @@ struct PrivacyTests {
         #expect(try check("\n\(line)\n", declaring: [category]).status == 0)
     }
 
-    @Test("E136: comments, text and an empty C structure are no use of an API")
+    @Test("E136: comments, string literals and an empty C structure do not count as uses of an API")
     func noUse() throws {
         let source = """
             // UserDefaults, stat(path)

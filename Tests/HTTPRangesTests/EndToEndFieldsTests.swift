@@ -46,7 +46,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: A cookie that no-cache or private names is not stored, whatever else permits it",
+        "E120: A cookie that no-cache or private names is not stored, even if other directives permit it",
         arguments: [
             "public, max-age=9, no-cache=\"Set-Cookie\"", "s-maxage=9, private=\"set-cookie\"",
             "public, max-age=9, private=\"X-A, SET-COOKIE\"",
@@ -57,7 +57,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: A stored cookie is dropped when a 304 says that it is not for all clients",
+        "E120: A stored cookie is removed if a 304 does not mark the response for all clients",
         arguments: [
             ("public, max-age=9, no-cache=\"Set-Cookie\"", false), ("private=\"set-cookie\", s-maxage=9", false),
             ("no-cache", false), ("max-age=9", false), ("public, max-age=9", true),

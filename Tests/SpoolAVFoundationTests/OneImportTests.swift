@@ -4,7 +4,7 @@ import Testing
 
 @Suite("One import")
 struct OneImportTests {
-    @Test("Policies, sets of ranges and errors need no import of their own")
+    @Test("Policies, sets of ranges and errors need no further import")
     func names() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(1 << 20)

@@ -1,5 +1,5 @@
-// This file imports what most files of an app do. Most of its proof is that it compiles: if SpoolAVFoundation exported
-// swift-log, `Logger` would be ambiguous here.
+// This file has the imports of a typical file of an app. Most of the test is that it compiles: if
+// SpoolAVFoundation exported swift-log, `Logger` would be ambiguous here.
 import SpoolAVFoundation
 import Testing
 
@@ -13,7 +13,7 @@ import StandInOSLog
 struct SystemLoggerTests {
     @Test("E137: in a file that imports OSLog and SpoolAVFoundation, Logger is the type of OSLog")
     func isUnambiguous() {
-        // The type is written, because an initializer alone would select one of two types.
+        // The type annotation matters, because an initializer alone would select one of the two types.
         let logger: Logger = Logger(subsystem: "org.example.app", category: "player")
         let module = String(reflecting: type(of: logger)).split(separator: ".").first
         #expect(module != "Logging")

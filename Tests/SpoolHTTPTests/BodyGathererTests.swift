@@ -11,7 +11,7 @@ import Testing
 
 /// The pieces of an HTTP/1 body between the parser and the client.
 @Suite(.timeLimit(.minutes(5))) struct BodyGathererTests {
-    /// Sends the parts of one read through a gatherer; the bodies that come out of it, and whether the response has ended.
+    /// Sends the parts of one read through a gatherer. Returns the resulting bodies, and whether the response has ended.
     private func read(
         _ channel: EmbeddedChannel, _ parts: [HTTPClientResponsePart]
     ) throws -> (bodies: [[UInt8]], hasEnded: Bool) {
@@ -34,21 +34,21 @@ import Testing
         }
     }
 
-    @Test("E117: the pieces of one read are joined up to 16 KiB and passed on when it is complete")
+    @Test("E117: the pieces of one read are joined up to 16 KiB and passed on when the read is complete")
     func joins() throws {
         let channel = EmbeddedChannel(handler: BodyGatherer())
         let head = HTTPClientResponsePart.head(.init(version: .http1_1, status: .ok))
         let first = try read(channel, [head] + pieces(20_000, of: 1))
         #expect(first.bodies.map(\.count) == [16384, 3616])
         #expect(Array(first.bodies.joined()) == (0..<20_000).map { UInt8(truncatingIfNeeded: $0) })
-        // Nothing is kept back for the next read.
+        // Nothing is held back for the next read.
         #expect(try read(channel, pieces(1, of: 1)).bodies == [[0]])
         let last = try read(channel, pieces(3, of: 10_000) + [.end(nil)])
         #expect(last.bodies.map(\.count) == [10_000, 10_000, 10_000])
         #expect(last.hasEnded)
     }
 
-    @Test("E117: what was read before an error or the end of the connection is passed on before it")
+    @Test("E117: bytes that were read before an error or the end of the connection are passed on first")
     func passesOnFirst() throws {
         struct Failure: Error {}
         let channel = EmbeddedChannel(handler: BodyGatherer())
@@ -61,7 +61,7 @@ import Testing
         #expect(try channel.readInbound(as: HTTPClientResponsePart.self) == .body(ByteBuffer(string: "b")))
     }
 
-    @Test("E117: a body in chunks of one byte is received whole, and the connection then serves the next response")
+    @Test("E117: a body in chunks of one byte is received completely, and the connection then serves the next response")
     func overASocket() async throws {
         let text = String((0..<100_000).map { Character(UnicodeScalar(UInt8(97 + $0 % 26))) })
         let chunks = text.map { "1\r\n\($0)\r\n" }.joined() + "0\r\n\r\n"

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("E117: a waiting consumer gets a piece at once; pieces that it is late for are joined up to 16 KiB, in order")
+    @Test("E117: a waiting consumer gets a piece at once; pieces for a busy consumer are joined in order up to 16 KiB")
     func joinsSmallPieces() async throws {
         let exchange = try await withHead()
         let waiting = Task { try await exchange.next() }
@@ -77,7 +77,7 @@ import Testing
         #expect(pieces.joined().elementsEqual(bytes))
     }
 
-    @Test("E117: a large piece is handed on as it was received, between joined ones")
+    @Test("E117: a large piece between joined small pieces stays as it was received")
     func keepsLargePieces() async throws {
         let exchange = try await withHead()
         for data in [Data([1]), Data([2]), big, Data([3]), Data([4])] { _ = exchange.receive(data, count: data.count) }

@@ -35,7 +35,7 @@ struct DirectoryProtectionTests {
         #expect(recorder.directories == [path])
     }
 
-    @Test("E134: each later opening protects the directory again, and no folder of media")
+    @Test("E134: each later opening protects the directory again, but no media folder")
     func openedAgain() async throws {
         for _ in 0..<2 {
             let store = try await open()
@@ -62,7 +62,7 @@ struct DirectoryProtectionTests {
 
     @Test("E135: if the attributes can't be set, the cache can be written, and a notice names the cause")
     func rejectedAttributes() async throws {
-        // EPERM, which means a read-only disk if a write fails with it.
+        // EPERM, which would mean a read-only disk if a write failed with it.
         let code = POSIXErrorCode.EPERM.rawValue
         recorder.fail(with: .system("could not be excluded from backups", path: path, errno: code))
         let store = try await open()

@@ -5,7 +5,7 @@ import SpoolStorage
 import SpoolTesting
 import Testing
 
-/// One cell of the catalog at a time holds an extreme value, as another program may leave it.
+/// Catalogs in which one cell has an extreme value, as another program may leave it.
 @Suite("Store: one changed cell of the catalog", .timeLimit(.minutes(10)))
 struct StoreCatalogCellTests {
     private let fixture: StoreFixture
@@ -38,7 +38,7 @@ struct StoreCatalogCellTests {
         Data(ByteRangeSet([Int64.max - 1..<Int64.max]).encoded()).databaseValue,
         Data(ByteRangeSet([0..<limit + 1]).encoded()).databaseValue,
     ]
-    /// How many values of each kind a cell gets. All of them with `SPOOL_CATALOG_CELLS=100`.
+    /// The number of values of each kind for a cell. `SPOOL_CATALOG_CELLS=100` selects all of them.
     private static let count = ProcessInfo.processInfo.environment["SPOOL_CATALOG_CELLS"].flatMap(Int.init) ?? 2
 
     private func edit<R>(_ body: (Database) throws -> R) throws -> R {
@@ -68,7 +68,8 @@ struct StoreCatalogCellTests {
         }
     }
 
-    /// Three resources, one of them a part of another one; a set of downloads, one of them pinned by hand as well.
+    /// Creates three resources, one of which is a part of another, and a set of downloads, one of which is also pinned
+    /// by hand.
     private func makeCache() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 3 * block, in: store) }
@@ -84,9 +85,9 @@ struct StoreCatalogCellTests {
         try await store.close()
     }
 
-    /// Opens, reads, evicts and verifies; each of them may fail with an error.
+    /// Opens, reads, evicts and verifies. Each step may fail with an error.
     private func use() async throws {
-        // What is thrown here is an error instead of a crash, which is all that is tested; the next opening must succeed.
+        // Any error is accepted, because the test only rules out crashes. The next opening must succeed.
         guard
             let store = try? await fixture.open(
                 capacity: 7 * block, eviction: .standard, quotas: [.host("example.org", 20 * block)],
@@ -108,7 +109,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E99: whatever one cell of the catalog holds, the cache opens, reads, evicts and is repaired",
+        "E99: with any value in one cell of the catalog, the cache opens, reads, evicts and is repaired",
         arguments: cells.indices)
     func cell(_ index: Int) async throws {
         let cell = Self.cells[index]
@@ -138,7 +139,7 @@ struct StoreCatalogCellTests {
         }
     }
 
-    @Test("E99: a recorded place of stopping that no resource reaches is ignored, and eviction goes on")
+    @Test("E99: a recorded stop offset that no resource reaches is ignored, and eviction continues")
     func stop() async throws {
         try await makeCache()
         try change("resource.history", to: "p9223372036854448238".databaseValue)
@@ -172,7 +173,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E99: an extreme count of bytes or of unclean ends does not discard the catalog",
+        "E99: an extreme number of bytes or of unclean ends does not discard the catalog",
         arguments: [Int64.min, -1, .max])
     func storedBytes(_ number: Int64) async throws {
         for cell in ["setting.storedBytes", "setting.tidyEpoch", "generation.storedBytes"] {

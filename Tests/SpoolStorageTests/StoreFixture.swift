@@ -12,7 +12,7 @@ final class StoreFixture: Sendable {
     let clock = ManualClock()
     /// The calendar, in seconds since 1970.
     let calendar = Mutex<Double>(1_700_000_000)
-    /// Whether the calendar moves with the clock.
+    /// Whether the wall clock advances with `clock`.
     let isCalendarRunning = Mutex(false)
     let events = EventLog()
     private let encryptionKey = Mutex<EncryptionKey?>(nil)

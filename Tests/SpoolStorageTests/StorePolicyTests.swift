@@ -53,7 +53,7 @@ struct StorePolicyTests {
         store = try await openRunning()
         await store.evictAged()
         #expect(try await names(store) == ["new", "pinned"])
-        // Of itself, while time goes by.
+        // Media is also evicted automatically as time passes.
         try await fixture.clock.flowing {
             while try await names(store).count > 1 {
                 try await fixture.clock.sleep(until: fixture.clock.now.advanced(by: .seconds(1)))
@@ -85,7 +85,7 @@ struct StorePolicyTests {
     private static let years = 365.25 * 86_400.0
 
     @Test(
-        "E100: a calendar that stands in 1970 when the cache opens, and is corrected later, evicts nothing by age",
+        "E100: a wall clock that shows 1970 when the cache opens, and is corrected later, evicts nothing by age",
         arguments: [true, false], [true, false])
     func starts1970(_ isCorrectedAtRestart: Bool, _ isUsedBefore: Bool) async throws {
         var store = try await openRunning()
@@ -111,7 +111,7 @@ struct StorePolicyTests {
         store = try await openRunning()
         await store.evictAged()
         #expect(try await names(store) == ["a", "b"])
-        // From then on it ages as always.
+        // From then on, ages count as usual.
         for _ in 0..<3 {
             fixture.clock.advance(by: .seconds(400))
             store.noteUse(of: StoreFixture.key("b"))
@@ -122,7 +122,7 @@ struct StorePolicyTests {
     }
 
     @Test(
-        "E101: a calendar that is ten years ahead for a moment evicts nothing by age, whatever is restarted or used then",
+        "E101: a wall clock that is ten years ahead for a moment evicts nothing by age, even after a restart or a use",
         arguments: [true, false], [true, false])
     func ahead(_ isAheadAtOpening: Bool, _ isUsed: Bool) async throws {
         var store = try await openRunning()
@@ -135,7 +135,7 @@ struct StorePolicyTests {
             try await store.flush()
             await store.evictAged()
             #expect(try await names(store) == ["a", "b"])
-            // And once more while it is still ahead.
+            // The cache opens once more while the clock is still ahead.
             try await store.close()
             store = try await openRunning()
         }
@@ -148,7 +148,7 @@ struct StorePolicyTests {
             try await store.close()
             store = try await openRunning()
         }
-        // Neither is kept for ten years.
+        // No media stays in the cache for ten years.
         fixture.clock.advance(by: .seconds(900))
         store.noteUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))
@@ -158,7 +158,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    /// A store with a maximum age of 1000 seconds, whose calendar moves with the clock.
+    /// Opens a store with a maximum age of 1000 seconds, whose wall clock advances with the test's clock.
     private func openRunning() async throws -> Store {
         fixture.isCalendarRunning.withLock { $0 = true }
         return try await fixture.open(maximumAge: .seconds(1000))

@@ -40,8 +40,9 @@ package struct CacheControl: Sendable, Hashable {
 
     /// Reads all `Cache-Control` fields of a request or a response.
     ///
-    /// A directive with a blank beside its `=` is ignored. A malformed number of seconds counts as 0, and one of more than
-    /// 10,000 years as 10,000 years; of several numbers, the smallest counts (RFC 9111 §1.2.2, §4.2.1).
+    /// A directive with a space before or after its `=` is ignored. A malformed number of seconds counts as 0, and a
+    /// number larger than 10,000 years counts as 10,000 years. If there are several numbers, the smallest one counts
+    /// (RFC 9111 §1.2.2, §4.2.1).
     package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -12,11 +12,11 @@ package enum EndToEndFields {
     /// Those of a response that may be kept with its bytes: without its framing, which is each message's own, without `Age`,
     /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
     ///
-    /// A field that `private` or `no-cache` names is dropped, whatever else permits it.
+    /// A field that `private` or `no-cache` names is removed, even if other directives permit it.
     ///
-    /// - Parameter isOfSite: Whether the cache stores it for the site that it serves, as the origin sends it. Cookies are
-    ///   then stored if the response has a lifetime and says that it is for all clients, with `public` or `s-maxage`. A
-    ///   `max-age` alone says only how long the client of the response may use it.
+    /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
+    ///   Cookies are then stored if the response has a lifetime and is marked for all clients with `public` or
+    ///   `s-maxage`. A `max-age` alone states only how long the client that received the response may use it.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)

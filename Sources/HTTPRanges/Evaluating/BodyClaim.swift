@@ -68,7 +68,7 @@ struct BodyClaim {
         self.length = length
     }
 
-    /// The one `Content-Range`; `nil` if it is absent or malformed.
+    /// The single `Content-Range`, or `nil` if it is absent or malformed.
     ///
     /// - Throws: ``Contradiction`` if there are several, or if it contains a number larger than 2^53.
     static func contentRange(_ fields: HTTPFields) throws(Contradiction) -> ContentRange? {
@@ -84,7 +84,7 @@ struct BodyClaim {
 
     private static func tooLarge(_ field: String) -> Contradiction {
         Contradiction(
-            reason: "\(field) exceeds \(NumberLimits.byteOffset) bytes, the largest resource that can be handled")
+            reason: "\(field) exceeds \(NumberLimits.byteOffset) bytes, the size of the largest supported resource")
     }
 
     /// The body's length in bytes as the head announces it; nil if it doesn't (RFC 9110 §8.6, RFC 9112 §6.3).
@@ -98,7 +98,7 @@ struct BodyClaim {
             FieldText.digits(FieldText.trimmed(text).utf8, limit: NumberLimits.byteOffset + 1)
         }
         guard let length = read(first), values.allSatisfy({ read($0) == length }) else {
-            throw Contradiction(reason: "Content-Length is not a number, or several differ")
+            throw Contradiction(reason: "Content-Length is not a number, or has several values that differ")
         }
         guard length <= NumberLimits.byteOffset else { throw tooLarge("Content-Length") }
         return length
@@ -114,7 +114,7 @@ extension HTTPFields {
     ///
     /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a `Transfer-Encoding`.
     package var contentLength: Int64? {
-        // A length that can't be used is unknown to callers that only relay or compare it.
+        // Callers only relay or compare the length, so a length that can't be used counts as unknown.
         try? BodyClaim.contentLength(self)
     }
 }

@@ -54,7 +54,7 @@ enum VersionMatch {
 }
 
 extension PartialResponse.Landing {
-    /// Whether nothing proves that these bytes are of the stored version, and nothing proves that they are of another.
+    /// Whether there is no proof that these bytes are of the stored version, and none that they are of another one.
     package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
         if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
     }

@@ -4,7 +4,7 @@ import ByteRanges
 ///
 /// Works on UTF-8 bytes, never on characters, so that what looks alike is not taken for equal. Total: no input traps.
 enum FieldText {
-    /// Reads one or more decimal digits; a value larger than `limit`, which is at most 2^55, is read as `limit`.
+    /// Reads one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///
     /// Returns `nil` if `text` is empty or contains anything except `0`–`9`.
     static func digits(_ text: some Sequence<UInt8>, limit: Int64) -> Int64? {
@@ -19,10 +19,10 @@ enum FieldText {
         return count == 0 ? nil : value
     }
 
-    /// Reads a number of seconds; one larger than `NumberLimits.seconds` is read as that (RFC 9111 §1.2.2).
+    /// Reads a number of seconds. A value larger than `NumberLimits.seconds` is read as that limit (RFC 9111 §1.2.2).
     static func seconds(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.seconds) }
 
-    /// Reads an offset, or a length, of which a larger one means the same as `NumberLimits.byteOffset`.
+    /// Reads an offset or a length. A value larger than `NumberLimits.byteOffset` is read as that limit.
     static func clampedOffset(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.byteOffset) }
 
     /// Reads an offset or a length that is stored or compared.

@@ -2,7 +2,7 @@
 ///
 /// As the origin asks, which may be unreasonable: whoever waits sets a ceiling of their own.
 package enum RetryAfter: Sendable, Hashable {
-    /// The number of seconds from when the response was received; a header's number is at most 10,000 years.
+    /// The number of seconds after the response was received. A number in a header is limited to 10,000 years.
     case seconds(Int64)
     /// A moment to wait for.
     case date(HTTPDate)

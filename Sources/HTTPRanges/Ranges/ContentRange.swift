@@ -20,15 +20,19 @@ package struct ContentRange: Sendable, Hashable {
 
     /// Reads a header's value.
     ///
-    /// Returns `nil` if it is malformed, uses another unit, contains neither a range nor a length, if the range ends before
-    /// it begins or after the length, or if a number is larger than 2^53.
+    /// Returns `nil` in these cases:
+    /// - The value is malformed, uses another unit, or contains neither a range nor a length.
+    /// - The range ends before it starts, or after the length.
+    /// - A number is larger than 2^53.
     package init?(parsing text: String) {
-        // The caller learns only that the value can't be used.
+        // The caller needs to know only that the value can't be used.
         guard let range = try? ContentRange(checking: text) else { return nil }
         self = range
     }
 
-    /// As ``init(parsing:)``, and distinguishes numbers that are too large.
+    /// Reads a header's value like ``init(parsing:)``, but reports numbers that are too large.
+    ///
+    /// - Throws: ``FieldText/OffsetTooLarge`` if a number is larger than 2^53.
     init?(checking text: String) throws(FieldText.OffsetTooLarge) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let space = value.firstIndex(of: UInt8(ascii: " ")),

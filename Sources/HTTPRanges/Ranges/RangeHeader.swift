@@ -8,7 +8,7 @@ package import HTTPTypes
 package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
     package enum Specifier: Sendable, Hashable {
-        /// `first-last`, both included; a position after 2^53 is read as 2^53, which no resource reaches.
+        /// `first-last`, both included. A position after 2^53 is read as 2^53, which no resource reaches.
         case bounded(first: Int64, last: Int64)
         /// `first-`: from there to the end.
         case from(Int64)

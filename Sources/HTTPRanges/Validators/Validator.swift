@@ -34,7 +34,7 @@ package struct Validator: Sendable, Hashable {
     /// The moment that ``lastModified`` names.
     package var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
-    /// Whether an origin can confirm a response by it, in a conditional request (RFC 9110 §13.1).
+    /// Whether an origin can use it to confirm a response in a conditional request (RFC 9110 §13.1).
     package var canConfirm: Bool { entityTag != nil || lastModified != nil }
 
     /// Whether it can prove that two responses are of the same bytes: a strong entity tag; or, where there is no tag at
@@ -80,8 +80,10 @@ package struct Validator: Sendable, Hashable {
         return date != otherDate
     }
 
-    /// Whether both show that they are of the same version: their tags match weakly or, if one of them has no tag, their
-    /// dates are equal. False if there is nothing to compare.
+    /// Whether both validators show that they are of the same version.
+    ///
+    /// Their tags must match weakly or, if one of them has no tag, their dates must be equal. `false` if there is
+    /// nothing to compare.
     package func confirms(_ other: Validator) -> Bool {
         guard !contradicts(other) else { return false }
         if entityTag != nil, other.entityTag != nil { return true }

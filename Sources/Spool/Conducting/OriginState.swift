@@ -7,10 +7,10 @@ import Synchronization
 /// Waiting for a connection ends early by cancellation, or when none is given back for too long. Players go before
 /// preloads, and among equals who came first.
 ///
-/// A long response without ranges uses its connection until its reader leaves: an endless stream never gives it back.
-/// Such a response therefore does not count to the connection limit, up to ``streamLimit`` of them.
+/// A long response without ranges occupies its connection until its reader leaves, and an endless stream never releases
+/// it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
 final class OriginState: Sendable {
-    /// The number of long responses without ranges that do not count to the connection limit. Any more of them do.
+    /// The maximum number of long responses without ranges that do not count toward the connection limit. Others count.
     static let streamLimit = 64
 
     private struct Waiter {
@@ -22,7 +22,7 @@ final class OriginState: Sendable {
     private struct State {
         var link = LinkEstimate()
         var active = 0
-        /// How many of the active connections carry a long response without ranges.
+        /// The number of active connections that carry a long response without ranges.
         var streams = 0
         var waiters: [Waiter] = []
         var nextID: UInt64 = 0
@@ -193,7 +193,7 @@ final class OriginState: Sendable {
         }
     }
 
-    /// A connection in use carries a long response without ranges; whoever has waited longest gets another one.
+    /// Records that a connection carries a long response without ranges, so that the next waiting transfer can connect.
     fileprivate func noteStream() { giveToNext { $0.streams += 1 } }
 
     private func giveToNext(_ change: (inout State) -> Void) {
@@ -250,7 +250,7 @@ final class OriginConnection: Sendable {
         change(from: .paused, to: .flowing) { origin.reconnect(isStream: $0) }
     }
 
-    /// The transfer's response is long and can't be fetched in parts.
+    /// Records that the transfer's response is long and can't be fetched in parts.
     func noteStream() {
         let isFlowing = state.withLock { state in
             guard !state.isStream, state.phase != .ended else { return false }

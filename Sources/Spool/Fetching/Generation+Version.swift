@@ -47,8 +47,8 @@ extension ResourceVersion {
         guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
             (0...NumberLimits.byteOffset).contains(version.length ?? 0)
         else {
-            // Written by a build that knew less or more, or changed by another program: nothing is known of the version,
-            // and the origin is asked.
+            // An older or newer build wrote it, or another program changed it. Nothing is known of the version, so the
+            // origin is asked.
             return nil
         }
         self = version

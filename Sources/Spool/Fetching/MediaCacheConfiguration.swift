@@ -30,9 +30,9 @@ public struct MediaCacheConfiguration: Sendable {
     public var retry = RetryPolicy()
     /// The number of concurrent requests to one origin. The default is 8.
     ///
-    /// Two kinds of requests do not count: those that back-pressure pauses, and up to 64 long responses without ranges.
-    /// Such a response has no known end, or more bytes than ``ReadAheadPolicy/largestRequest``, and its origin does not
-    /// respond to range requests. An endless stream would otherwise hold its connection against other readers.
+    /// Requests that back-pressure pauses do not count, and neither do up to 64 long responses without ranges. Such a
+    /// response has no known end, or more bytes than ``ReadAheadPolicy/largestRequest``, and its origin does not
+    /// support range requests. An endless stream would otherwise keep its connection from other readers.
     public var connectionsPerOrigin = 8
     /// Bytes that the whole cache may hold in memory where the disk can't take them; at least 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
@@ -44,11 +44,13 @@ public struct MediaCacheConfiguration: Sendable {
     /// Bytes that are to stay free on the volume on which the directory lies: what the cache has goes for them, and what would
     /// take of them is played without being kept. Looked at when the cache is opened, and every ten seconds. 0: none.
     public var minimumFreeSpace: Int64 = 0
-    /// How long media that is not played stays in the cache, even if there is space. Pinned media stays. At most 10,000
-    /// years. The default, `nil`, evicts nothing by age.
+    /// How long unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts nothing by
+    /// age.
     ///
-    /// All ages restart when the clock jumps, because Spool can't tell which time is right. They also restart if all stored
-    /// media was last played longer ago than the maximum age when the cache opens: either the cache was closed for so
+    /// The maximum is 10,000 years. Pinned media is never evicted by age.
+    ///
+    /// All ages restart when the clock jumps, because Spool can't know which time is right. They also restart if all
+    /// media in the cache is older than the maximum age when the cache opens. Either the cache was closed for that
     /// long, or the clock is wrong.
     public var maximumAge: Duration?
     /// Whether redirects are followed; if not, one is a refusal (``CacheError/response``).

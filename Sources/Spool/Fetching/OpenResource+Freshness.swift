@@ -43,7 +43,7 @@ extension OpenResource {
                 length != nil && known.length != nil && length != known.length
                 || validator.contradicts(known.validator)
             if head.status == .ok, !isOther {
-                // Equal lengths do not prove the same version, and only a GET shows again how long a playlist may be used.
+                // Equal lengths do not prove the same version, and only a GET shows how long a playlist may be used.
                 guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
                     return
                 }
@@ -68,7 +68,7 @@ extension OpenResource {
 
     /// See ``MediaResource/limitUse(until:)``.
     func limitUse(until moment: Int64) async {
-        // Most calls for a version change nothing, and need not wait for responses that are being evaluated.
+        // Most calls change nothing, so they need not wait for responses that are being evaluated.
         if let freshness = state.withLock({ $0.freshness }), freshness.limited(until: moment) == freshness { return }
         await evaluation.run(key) {
             guard let generation else { return }

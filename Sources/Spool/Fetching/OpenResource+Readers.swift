@@ -11,14 +11,15 @@ extension OpenResource {
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
         case end
         case failure(CacheError)
-        /// The bytes have to come from a response of the reader's own; see ``MediaResource/apart()``.
+        /// The reader needs its own response; see ``MediaResource/apart()``.
         case apart
     }
 
     /// Begins a reader of `start ..< end`; nil end: to the end of the resource.
     ///
     /// Each reader decides here how it may use the stored version. It decides under the scheduler's lock, which also
-    /// guards the version. A version that is set in between would be validated although its response has just arrived.
+    /// guards the version. Otherwise a version that is set in between would be validated although its response has just
+    /// been received.
     ///
     /// - Parameters:
     ///   - opening: The number of the player's opening.
@@ -68,8 +69,8 @@ extension OpenResource {
         return lease
     }
 
-    /// Whether asking the origin if what is stored still holds would end readers: nothing can prove that the response is
-    /// of the version that they are in.
+    /// Whether revalidation would end readers, because nothing can prove that the response is of the version that they
+    /// read.
     var isUnprovable: Bool {
         let generation = scheduler.look { $0.machine.isFeeding() ? $0.lease?.generation : nil }
         return generation.map { !$0.resourceVersion.validator.canConfirm } ?? false

@@ -9,7 +9,7 @@ extension OpenResource {
         case failure(CacheError)
         /// The reader has left its place.
         case gone
-        /// As ``ReadResult/apart``.
+        /// The reader needs its own response; see ``MediaResource/apart()``.
         case apart
     }
 
@@ -81,7 +81,7 @@ extension OpenResource {
             return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
-        // Without a version, the request that asks is about to ask again, or fails.
+        // If there is no version yet, the request whose turn it is asks the origin again, or fails.
         if generation != nil { endTurn() }
     }
 

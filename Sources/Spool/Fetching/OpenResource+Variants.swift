@@ -111,8 +111,8 @@ extension OpenResource {
                 }
                 return lease
             }
-            // Nothing proves that this is the version that another resource is bringing to its readers: it must not take
-            // that one's place.
+            // Nothing proves that this is the version that another resource is fetching for its readers, so it must not
+            // replace that version.
             if isKept, let version,
                 store.isFilled(key, besides: self, where: { Self.isUnproven(version, against: $0) })
             {

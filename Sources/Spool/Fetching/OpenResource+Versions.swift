@@ -25,9 +25,9 @@ extension OpenResource {
 
     /// Evaluates a response against what is stored, and takes over the version that it brings.
     ///
-    /// - Returns: Nil if its bytes are of no use: the version can't be put together from parts and has to be asked for
-    ///   whole, another version has come meanwhile, or nothing proves that they are of the version that readers are being
-    ///   brought.
+    /// - Returns: `nil` if the bytes are of no use. The version may have to be requested as a whole, or another version
+    ///   may have become current. There may also be no proof that the bytes are of the version that readers are
+    ///   receiving.
     func evaluate(
         _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
     ) async throws -> PartialResponse.Decision? {
@@ -56,7 +56,8 @@ extension OpenResource {
                 try check(landing, replacing: current.generation)
                 let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
                 if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
-                    // A request without a range follows, and no further one: the origin would send the same part again.
+                    // After a range request, the whole is requested. If that has been done, the same part would be sent
+                    // again.
                     guard askedFrom != nil else {
                         let reason = "206: a part without a strong validator, although the whole was requested"
                         return .refuse(.init(kind: .malformed, status: 206, reason: reason))
@@ -99,7 +100,7 @@ extension OpenResource {
         }
     }
 
-    /// Whether a response is taken for another version only because nothing proves that it is of the stored one.
+    /// Whether a response counts as another version only because nothing proves that it is of the stored one.
     private static func isUnproven(
         _ decision: PartialResponse.Decision, _ head: HTTPResponse, _ stored: StoredVersion, _ rule: CombiningRule
     ) -> Bool {
@@ -110,9 +111,9 @@ extension OpenResource {
         }
     }
 
-    /// Leaves readers of the current version, and their transfers, as they are: an unproven response is not taken over.
+    /// Leaves readers of the current version and their transfers unchanged, and does not use the unproven response.
     ///
-    /// - Returns: False if no reader depends on another transfer, so that the response may be taken over.
+    /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
     private func setApart(_ id: TransferID) -> Bool {
         scheduler.ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else { return (false, []) }
@@ -235,9 +236,9 @@ extension OpenResource {
 
     /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
     ///
-    /// - Parameter cacheability: What the response that brings the new version says about its use, or `nil` if no
-    ///   response brings it. It takes effect together with the version: a reader that opened between the two would
-    ///   validate a version that has just arrived.
+    /// - Parameter cacheability: The cacheability of the response with the new version, or `nil` if there is no such
+    ///   response. It takes effect together with the version. Otherwise a reader that opens between the two would
+    ///   validate a version that has just been received.
     func replace(
         _ former: Generation?, by lease: Lease?, keeping id: TransferID?,
         confirmedBy cacheability: ResponseCacheability? = nil

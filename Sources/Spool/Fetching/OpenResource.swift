@@ -7,9 +7,9 @@ import Synchronization
 /// One media file that is open: which version of it, what of that has landed, and what its readers and transfers tell
 /// each other.
 ///
-/// One for each resource in a cache, however many players read it, and one for each reader that needs a response of its
-/// own (``MediaResource/apart()``). It brings together what others do: the store keeps
-/// bytes, the scheduler says what is asked for and when, a ``Transfer`` brings it.
+/// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
+/// response (``MediaResource/apart()``). It connects the store, which holds the bytes, the scheduler, which decides
+/// what to request and when, and each ``Transfer``, which receives the bytes.
 final class OpenResource: Sendable {
     struct State {
         var isLoaded = false
@@ -35,8 +35,8 @@ final class OpenResource: Sendable {
         /// Who waits for what the first response tells, by a number of its own.
         var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
         var lastDescribing = 0
-        /// The number of the turn of the client request that is asking the origin, for whose response others wait. `nil` if
-        /// none is.
+        /// The number of the turn of the client request that is asking the origin, and for whose response other
+        /// requests wait. `nil` if there is none.
         var asking: Int?
         var turns = 0
         var turnWaits: [AsyncStream<Void>.Continuation] = []
@@ -67,13 +67,13 @@ final class OpenResource: Sendable {
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
     let evaluation = KeyTurns<CacheKey>()
-    /// What it is for if one request has it for itself. `nil` if all requests with the same fields share it.
+    /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let apart: Apart?
 
     init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, apart: Apart? = nil) {
         self.apart = apart
         self.key = key
-        // Without a version to confirm, it uses nothing that is stored.
+        // If there is no version to confirm, nothing stored is used.
         self.state = Mutex(State(isLoaded: apart.map { $0.beside == nil } ?? false, isUncached: apart != nil))
         self.address = credentials.source.displayAddress
         self.context = context

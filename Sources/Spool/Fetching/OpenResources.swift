@@ -14,7 +14,7 @@ final class OpenResources: Sendable {
         var key: CacheKey
         var fields: [String] = []
         var resolver: UUID?
-        /// The name of a resource that one request has for itself. `nil` for one that requests share.
+        /// The identifier of a resource that serves a single request, or `nil` for one that requests share.
         private(set) var request: UUID?
 
         init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
@@ -24,14 +24,14 @@ final class OpenResources: Sendable {
             resolver = source.resolver
         }
 
-        /// The identity of a resource that one request has for itself.
+        /// Returns the identity of a resource that serves a single request.
         func apart() -> Self {
             var identity = self
             identity.request = UUID()
             return identity
         }
 
-        /// Whether requests of other sources may find it.
+        /// Whether requests from other sources may find and share it.
         var isFound: Bool { request == nil && resolver == nil }
     }
 

@@ -25,7 +25,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         var position: Int64
         /// Whether it is where the last bytes of a version stand, and the reader does not know its own version yet.
         var isCountedFromEnd = false
-        /// Keeps a resource open that only this reader reads; nil for a shared one.
+        /// Keeps the reader's own resource open; `nil` if the reader uses a shared one.
         var own: MediaResource?
         /// The version that the last bytes came from, and how far the reader may go on in it by itself.
         var lease: Lease?
@@ -497,7 +497,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return isOpen ? open : nil
     }
 
-    /// Leaves the shared resource for one of its own, before its first byte.
+    /// Moves the reader from the shared resource to its own, before its first byte.
     private func goApart(_ place: Open) throws {
         guard let (start, end) = bounds(from: place.position),
             let reader = media.openOwnReader(at: start, end: end, priority: priority, ahead: ahead)
@@ -513,7 +513,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         left.resource.closeReader(left.id)
     }
 
-    /// The media that it reads: a resource of its own, if it needs one.
+    /// The media that the reader uses: its own resource if it needs one, otherwise the shared one.
     package var mediaInUse: MediaResource {
         if case .open(let open) = phase.withLock({ $0 }) { open.own ?? media } else { media }
     }

@@ -29,11 +29,11 @@ extension MediaResource {
         try await opened().use(opening, demand) == .ask
     }
 
-    /// Asks the origin whether the version holds that others are reading, without requesting its bytes.
+    /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
     ///
-    /// - Returns: The response that confirms it, and the resource whose transfers bring its bytes; `nil` if there is no such
-    ///   version, or if the origin has sent another one.
-    /// - Throws: As ``MediaReader/response()``.
+    /// - Returns: The response that confirms the version, and the resource that receives its bytes. `nil` if there is
+    ///   no such version, or if the origin sends another one.
+    /// - Throws: The errors of ``MediaReader/response()``.
     package func confirmed(
         _ demand: FreshnessDemand, priority: Priority
     ) async throws -> (media: MediaResource, response: OpenedResponse)? {
@@ -72,10 +72,10 @@ extension MediaResource {
             media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
     }
 
-    /// A reader that uses the open version without asking the origin whether it may.
+    /// A reader that uses the open version without asking the origin.
     ///
-    /// For a second look at a response that a client has already been given: whether that response may be used has been
-    /// decided, with the client's directives, and must not be decided again without them.
+    /// Use it to read again from a response that was opened for a client. The client's directives have already decided
+    /// whether that response may be used, and the decision must not be repeated without them.
     package func readerOfOpenVersion(_ range: MediaRange = .all) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
     }

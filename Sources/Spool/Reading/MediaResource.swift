@@ -19,16 +19,16 @@ public final class MediaResource: Sendable {
     let opening: Int
     let identity: OpenResources.Identity
     private let registry: OpenResources
-    /// The turn of the request that it is opened for.
+    /// The turn of the request for which the resource is opened.
     private let question: OpenResource.Question?
     /// Whether it was opened for a source that sends other fields than this one.
     package let isShared: Bool
-    /// How its readers may use the current version, as was decided for the request that it is opened for. `nil` to
-    /// decide when a reader opens.
+    /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
+    /// to decide when a reader opens.
     let decidedUse: StoredFreshness.Use?
-    /// Whether it is opened for a request that may use the response of another one.
+    /// Whether the resource is opened for a request that may use another request's response.
     package var usesOthersResponse: Bool { decidedUse != nil }
-    /// The resource whose version others are reading. See ``confirmed(_:priority:)``.
+    /// The resource whose version other requests are reading. See ``confirmed(_:priority:)``.
     let beside: MediaResource?
 
     init(
@@ -49,7 +49,7 @@ public final class MediaResource: Sendable {
         self.beside = beside
     }
 
-    /// The same resource, opened once more: responses that were received before do not count as this one's.
+    /// Opens the same resource again. Responses that were received earlier do not count for the new opening.
     func copy(
         using use: StoredFreshness.Use? = nil, asking question: OpenResource.Question? = nil
     ) -> MediaResource {
@@ -86,19 +86,19 @@ public final class MediaResource: Sendable {
         var id: ReaderID
         var position: ReaderPosition
         var resource: OpenResource
-        /// Keeps a resource open that only this reader reads; nil for a shared one.
+        /// Keeps the reader's own resource open; `nil` if the reader uses a shared one.
         var own: MediaResource?
     }
 
-    /// A place in the resource for a reader; or, where to ask the origin would end other readers, in one of its own.
+    /// Opens a reader in the resource, or in its own resource if asking the origin would end other readers.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
     ) -> OpenedReader {
         var use = use ?? decidedUse
-        // In this order: a version is confirmed before it can be seen here, and must not be requested again.
+        // The order matters: a version is confirmed before it is visible here, and must not be requested again.
         if resource.isUnprovable, (use ?? resource.use(opening, demand)) == .ask {
-            // A preload is for what is kept, which a response of its own is not.
+            // A preload is for the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale
             } else if let reader = openOwnReader(at: start, end: end, priority: priority, ahead: ahead) {
@@ -112,7 +112,7 @@ public final class MediaResource: Sendable {
         return OpenedReader(id: id, position: position, resource: resource)
     }
 
-    /// A place in a resource of the reader's own; nil once the cache is closed.
+    /// Opens a reader in its own resource. Returns `nil` if the cache is closed.
     func openOwnReader(
         at start: Int64, end: Int64?, priority: Priority, ahead: ReadAheadStart
     ) -> OpenedReader? {
@@ -122,10 +122,10 @@ public final class MediaResource: Sendable {
         return OpenedReader(id: id, position: position, resource: resource, own: own)
     }
 
-    /// The same media with a response of its own, of which nothing is kept; nil once the cache is closed.
+    /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// For a reader that may not use the running response without asking the origin, if nothing can prove that the
-    /// origin's response is of the same version. The readers of the running response continue.
+    /// Serves a reader that must ask the origin before it uses the running response, if nothing can prove that both
+    /// versions are the same. The readers of the running response continue.
     private func apart() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.apart()

@@ -33,16 +33,16 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// used any more. Nil: it has not.
     var isSuperseded: Bool?
 
-    /// Whether the use of the version has been limited to less than its response allows, as that of a live playlist is: a
-    /// response to `HEAD` does not extend it. `nil` if it has not.
+    /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A
+    /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
     var variantOf: [String]?
 
-    /// Whether every number is one that this version writes: no date is more than 10,000 years from 1970, and no number of
-    /// seconds is negative or larger than that. A catalog that another program has changed may contain any number.
+    /// Whether Spool can have written every number. Dates are at most 10,000 years from 1970, and numbers of seconds
+    /// are between 0 and 10,000 years. A catalog that another program has changed may contain any number.
     var isPlausible: Bool {
         let dates = [freshUntil, receivedAt ?? 0]
         let seconds = [lifetime, initialAge, staleWhileRevalidate, staleIfError].map { $0 ?? 0 }
@@ -74,7 +74,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         return isFresh(at: now) ? .fresh : .stale
     }
 
-    /// The freshness with its use limited: the version is not used after `moment`, nor when it is stale.
+    /// Returns a copy that allows no use after `moment`, nor when the version is stale.
     func limited(until moment: Int64) -> StoredFreshness {
         var limited = self
         limited.freshUntil = min(freshUntil, moment)
@@ -96,7 +96,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         return now < freshUntil + staleIfError
     }
 
-    /// The time after `seconds`, at most 10,000 years from 1970; `start` if `seconds` is negative.
+    /// The time `seconds` after `start`, at most 10,000 years after 1970; `start` if `seconds` is negative.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {
         min(start + max(seconds, 0), NumberLimits.seconds)
     }

@@ -39,12 +39,12 @@ package struct StoredResponse: Sendable, Hashable {
         return overflow ? .min : left
     }
 
-    /// How it may be used at a moment in seconds since 1970 for a request with these directives, by its freshness.
+    /// How the response may be used at a time, in seconds since 1970, for a request with these directives.
     func use(at now: Int64, for demand: FreshnessDemand) -> StoredFreshness.Use {
         freshness?.use(at: now, for: demand) ?? .ask
     }
 
-    /// Whether a request may be sent it although another request caused it.
+    /// Whether the response may be sent to a request although another request caused it.
     ///
     /// - Parameter now: The time in seconds since 1970.
     package func mayBeShared(with source: MediaSource, _ demand: FreshnessDemand, at now: Int64) -> Bool {

@@ -14,8 +14,7 @@ struct ReaderPlace: Sendable {
     let position: ReaderPosition
     /// The version that the reader is in, once another has taken its place.
     var former: Lease?
-    /// Whether it has to ask for a response of its own: it can't be served here without ending the readers of the current
-    /// version.
+    /// Whether the reader needs its own response, because serving it here would end the readers of the current version.
     var needsOwnResponse = false
     /// How the version that it would be in came to be used; nil while nobody knows whether it may be.
     var source: OpenedResponse.Source?

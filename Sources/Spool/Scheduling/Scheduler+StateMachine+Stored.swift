@@ -78,7 +78,7 @@ extension Scheduler.StateMachine {
         return (left, actions + reconsider())
     }
 
-    /// Whether a reader that is in the current generation needs bytes that a transfer other than `other` is to bring.
+    /// Whether a reader of the current generation needs bytes from a transfer other than `other`.
     package func isFeeding(besides other: TransferID? = nil) -> Bool {
         guard transfers.contains(where: { $0.key != other && $0.value.isLive && !$0.value.isValidation }) else {
             return false
@@ -86,7 +86,7 @@ extension Scheduler.StateMachine {
         return readers.values.contains { $0.hasRead && lacksBytes($0) }
     }
 
-    /// The same, for any transfer, of a reader that may not have read yet.
+    /// Whether a reader of the current generation needs bytes from any transfer, even if it has not read yet.
     package var isFilling: Bool {
         transfers.values.contains { $0.isLive && !$0.isValidation }
             && readers.values.contains { $0.mayUseStored && lacksBytes($0) }
@@ -97,18 +97,19 @@ extension Scheduler.StateMachine {
         return reader.position < bound && !landed.contains(reader.position..<bound)
     }
 
-    /// Nothing proves that a transfer's response is of the current generation, and other transfers bring that one to
-    /// readers that are in it. Those continue; no byte of the response may land.
+    /// Handles a transfer's response that nothing proves to be of the current generation, which other transfers serve.
     ///
-    /// - Returns: The readers that only this response could serve, now unknown here, and what to do. Nil if no reader
-    ///   needs another transfer: the response may then begin another generation.
+    /// The readers of that generation continue, and no byte of the response may be stored.
+    ///
+    /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
+    ///   `nil` if no reader needs another transfer, so that the response may start another generation.
     package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = transfers[id], isFeeding(besides: id) else { return nil }
         let left = readers.keys.sorted().filter { readers[$0].map { isServed($0, onlyBy: id) } ?? false }
         for id in left { forgetReader(id) }
         var actions: [Action] = []
         if transfer.isValidation { endValidation(&actions) }
-        // Parts of several responses can't be put together.
+        // Parts of several responses can't be combined.
         rangeSupport = .unsupported
         return (left, actions + reconsider())
     }

@@ -306,7 +306,7 @@ extension Scheduler.StateMachine {
     /// Whether the transfer asks if what is stored still holds.
     package func isValidation(_ id: TransferID) -> Bool { transfers[id]?.isValidation ?? false }
 
-    /// Whether the transfer has no end, or a later one than any request for a range, and can't be fetched in parts.
+    /// Whether the transfer can't be fetched in parts, and has no end or a later one than any range request.
     package func isStream(_ id: TransferID) -> Bool {
         guard let transfer = transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
         guard let end = transfer.end ?? length else { return true }

@@ -40,7 +40,7 @@ struct FetchOptions: ParsableArguments {
     }
 
     func validate() throws {
-        guard maximumRedirects >= 0 else { throw ValidationError("--maximum-redirects is negative; give 0 or more") }
+        guard maximumRedirects >= 0 else { throw ValidationError("--maximum-redirects must be 0 or more") }
     }
 
     /// Where bytes come from.

@@ -7,9 +7,9 @@ public struct ProxyLimits: Sendable, Hashable {
     public var headTime = Duration.seconds(30)
     /// For how long a connection may lie idle between two requests.
     public var idleTime = Duration.seconds(75)
-    /// For how long a client on another machine may take no byte of a response, and send no byte of a request's body, before
-    /// its connection is closed. The time in which it waits for the origin does not count. A client on this machine may pause
-    /// as long as it likes, as a paused player does.
+    /// How long a client on another machine may neither receive response bytes nor send body bytes before its
+    /// connection is closed. The time in which it waits for the origin does not count. A client on this machine, such
+    /// as a paused player, may pause for any time.
     public var stallTime = Duration.seconds(60)
     /// For how long a request's response may take to begin; then 504, or 503 where it is known to come later.
     public var responseTime = Duration.seconds(2)

@@ -2,7 +2,7 @@
 extension DASHPresentation {
     /// What players that know nothing of the line begin with at most, in bits a second.
     private static let firstBandwidth: Int64 = 1_000_000
-    /// The most files of a download: a day of one-second segments of eleven sets.
+    /// The maximum number of files in a download. It allows a day of one-second segments in eleven adaptation sets.
     private static let fileLimit = 1_000_000
 
     /// What a play needs, each thing once.
@@ -54,7 +54,7 @@ extension DASHPresentation {
     /// - Parameters:
     ///   - seconds: As for ``files(seconds:at:)``.
     ///   - period: The length of the period, in seconds; `nil` if the MPD does not state it.
-    ///   - url: Where the MPD was found.
+    ///   - url: The address of the MPD.
     func files(of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL) -> Files {
         Files(representation: representation, seconds: seconds, period: period, url: url)
     }
@@ -75,9 +75,9 @@ extension DASHPresentation {
             places = representation.segments.places(until: seconds, period: period)
         }
 
-        /// The next file; `nil` after the last.
+        /// Returns the next file, or `nil` after the last.
         ///
-        /// - Throws: ``ManifestError``: as ``files(seconds:at:)``.
+        /// - Throws: ``ManifestError``, in the same cases as ``files(seconds:at:)``.
         mutating func next() throws(ManifestError) -> StreamFile? {
             let segments = representation.segments
             if !isBegun {
@@ -91,7 +91,7 @@ extension DASHPresentation {
             }
             defer { count += 1 }
             if let list = segments.list {
-                // Without times all of a list is one stretch: a duration each, if it says one.
+                // Without times, all segments of a list have the same duration, if it states one.
                 let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
                 if let seconds, count > 0, length <= 0 || Double(count) * length >= seconds { return nil }
                 guard count < list.count else { return nil }

@@ -39,7 +39,7 @@ struct DASHSegments: Sendable {
         var time: Int64
     }
 
-    /// The places of the segments that a template gives: those that begin before `seconds`, and the first.
+    /// Returns the places of the segments that a template gives: the first one, and those that start before `seconds`.
     ///
     /// - Parameter period: The length of the period, in seconds; `nil` if the MPD does not state it.
     func places(until seconds: Double?, period: Double?) -> Places {
@@ -53,7 +53,8 @@ struct DASHSegments: Sendable {
         private let period: Double?
         private var count = 0
         private var isEnded = false
-        /// The entry of the timeline that is being read, and how many of its segments are left; `nil` before its first.
+        /// The index of the current entry of the timeline. `left` is the number of its remaining segments, or `nil`
+        /// before its first.
         private var entry = 0
         private var left: Int64?
         private var tick: Int64 = 0
@@ -65,9 +66,10 @@ struct DASHSegments: Sendable {
             self.period = period
         }
 
-        /// The next place; `nil` after the last.
+        /// Returns the next place, or `nil` after the last.
         ///
-        /// - Throws: ``ManifestError``: `live` if the MPD does not state how many there are, `tooLarge` after ``limit``.
+        /// - Throws: ``ManifestError``: `live` if the MPD does not state the number of segments, `tooLarge` after
+        ///   ``limit``.
         mutating func next() throws(ManifestError) -> Place? {
             guard !isEnded else { return nil }
             let place =
@@ -85,7 +87,7 @@ struct DASHSegments: Sendable {
 
         private var nextNumber: Int64 { segments.startNumber.addingReportingOverflow(Int64(count)).partialValue }
 
-        /// The next one if all segments have one duration, or if there is only one.
+        /// Returns the next place if all segments have the same duration, or if there is only one segment.
         private func nextEqual() throws(ManifestError) -> Place? {
             guard let duration = segments.duration, duration > 0 else {
                 return count == 0 ? Place(start: 0, number: segments.startNumber, time: 0) : nil
@@ -112,7 +114,7 @@ struct DASHSegments: Sendable {
                     if self.left == nil { emptyEntries += 1 }
                     self.left = nil
                     guard emptyEntries <= 100 else {
-                        throw ManifestError(.malformed, "the entries of an MPD's timeline are not in order")
+                        throw ManifestError(.malformed, "the entries of an MPD's timeline are out of order")
                     }
                     continue
                 }
@@ -127,7 +129,7 @@ struct DASHSegments: Sendable {
             return nil
         }
 
-        /// Where an entry without a count ends, in ticks: at the next one's time, or at the end of the period.
+        /// The end of an entry without a count, in ticks: the time of the next entry, or the end of the period.
         private func end(of entry: Int, in timeline: [Entry], _ origin: Int64) -> Int64? {
             if entry + 1 < timeline.count, let time = timeline[entry + 1].time { return time }
             let length = period.flatMap { Int64(exactly: ($0 * Double(segments.timescale)).rounded(.up)) }
@@ -135,7 +137,7 @@ struct DASHSegments: Sendable {
         }
 
         private static var live: ManifestError {
-            ManifestError(.live, "an MPD does not say how many segments there are")
+            ManifestError(.live, "an MPD does not state the number of its segments")
         }
     }
 

@@ -50,8 +50,10 @@ struct OriginRules: Sendable {
         }
     }
 
-    /// Appends this server to the nodes that a request has passed, so that it is known if it comes back (RFC 8586 §3;
-    /// RFC 9110 §7.6.3). Those before it stay: two servers that are each other's origin would not know it otherwise.
+    /// Appends this server to the nodes that a request has passed, so that a loop is detected.
+    ///
+    /// The entries of other nodes are preserved. Otherwise two servers that are each other's origin would not detect
+    /// the loop (RFC 8586 §3, RFC 9110 §7.6.3).
     func addTrace(to fields: inout HTTPFields) {
         fields.append(HTTPField(name: .via, value: "1.1 " + mark))
         if let name = HTTPField.Name("CDN-Loop") { fields.append(HTTPField(name: name, value: mark)) }

@@ -19,7 +19,7 @@ final class AccessLog: Sendable {
         /// Body bytes that went out.
         var bytes: Int
         var duration: Duration
-        /// What the cache did, or `nil` if the response is not from the cache.
+        /// The action of the cache, or `nil` if the response is not from the cache.
         var cacheOutcome: CacheStatus.Outcome?
         /// The `Cache-Status` field.
         var cacheStatus: String?

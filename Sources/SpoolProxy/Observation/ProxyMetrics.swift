@@ -1,15 +1,15 @@
 #if Proxy
 import Synchronization
 
-/// The counts of one server's requests, for its status and for `/.spool/metrics`.
+/// The request counts of one server, for its status and for `/.spool/metrics`.
 ///
-/// It knows nothing of the cache behind the server. Safe to use from any thread: the lock is held for a few additions.
+/// It does not depend on the cache. It is safe to use from any thread; the lock is held only for a few additions.
 final class ProxyMetrics: Sendable {
-    /// How a request was answered. The raw values are labels of `spool_requests_total`.
+    /// The result of a request. The raw values are labels of `spool_requests_total`.
     enum Result: String, CaseIterable, Sendable {
         case hit, miss, partial, stale, other, failed
 
-        /// - Parameter outcome: What the cache did, or `nil` if the response is not from the cache.
+        /// - Parameter outcome: The action of the cache, or `nil` if the response is not from the cache.
         init(status: Int, _ outcome: CacheStatus.Outcome?) {
             guard status < 400 || status == 416 else {
                 self = .failed
@@ -29,15 +29,15 @@ final class ProxyMetrics: Sendable {
 
     /// All counts at one moment.
     struct Counts: Sendable {
-        /// The upper bounds of the classes of response times, in seconds.
+        /// The upper bounds of the buckets of response times, in seconds.
         static let durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600]
 
         fileprivate(set) var requests = Dictionary(uniqueKeysWithValues: Result.allCases.map { ($0, 0) })
-        /// Body bytes that were sent to clients.
+        /// The number of body bytes that were sent to clients.
         fileprivate(set) var sentBytes = 0
         fileprivate(set) var cutResponses = 0
         fileprivate(set) var openRequests = 0
-        /// The number of responses in each class of ``durationBounds``.
+        /// The number of responses in each bucket of ``durationBounds``.
         fileprivate(set) var durations = Array(repeating: 0, count: durationBounds.count)
         fileprivate(set) var responses = 0
         /// The sum of all response times, in seconds.

@@ -1,22 +1,22 @@
 #if Proxy
-/// The work that one request may cause by the numbers that a manifest states: look-ups in the cache, bytes, and time.
+/// A limit on the work that a manifest may cause for one request, in cache lookups, bytes and time.
 ///
 /// A manifest comes from an origin that may be hostile, and a few kilobytes can name billions of segments.
 struct LookupBudget {
     struct Limits: Sendable {
-        /// The most segments, playlists and other files that are looked up: a day of one-second segments of two
-        /// representations.
+        /// The maximum number of files to look up, such as segments and playlists. It allows a day of one-second
+        /// segments in two representations.
         var lookups = 200_000
-        /// The most bytes of addresses that are looked up, and of playlists that are read for it.
+        /// The maximum number of bytes in addresses to look up and in playlists to read.
         var bytes = 64 << 20
-        /// The longest time. A manifest must be sent within 10 seconds.
+        /// The maximum time. A manifest must be sent within 10 seconds.
         var time = Duration.seconds(4)
     }
 
     private var left: Limits
     private let elapsed: () -> Duration
 
-    /// Creates a budget that begins now.
+    /// Creates a budget whose time starts now.
     init(_ limits: Limits, _ clock: any Clock<Duration>) {
         left = limits
         elapsed = Self.stopwatch(clock)
@@ -27,10 +27,10 @@ struct LookupBudget {
         return { start.duration(to: clock.now) }
     }
 
-    /// Takes one look-up, or one piece of a playlist, from the budget.
+    /// Takes one lookup, or one piece of a playlist, from the budget.
     ///
-    /// - Parameter bytes: The bytes of its address, or of the piece.
-    /// - Returns: Whether the budget allows it. Once it does not, it allows no other.
+    /// - Parameter bytes: The number of bytes in the address or the piece.
+    /// - Returns: Whether the budget allows it. After the first refusal, it allows nothing more.
     /// - Throws: `CancellationError` if the task is cancelled, because its client has left or the server stops.
     mutating func takes(_ bytes: Int) throws(CancellationError) -> Bool {
         guard !Task.isCancelled else { throw CancellationError() }

@@ -203,7 +203,7 @@ struct ManifestResponder: Sendable {
         let then = date.second + Int64(min(seconds, 3600).rounded(.down))
         switch cache.freshness {
         case .http:
-            // This also ends stale-while-revalidate and stale-if-error, however short the lifetime is.
+            // For any lifetime, this also disables stale-while-revalidate and stale-if-error.
             try? await media.limitUse(until: then)  // It fails when the server closes its cache.
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // Else the next who asks has it removed.

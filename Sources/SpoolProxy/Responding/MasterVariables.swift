@@ -21,7 +21,7 @@ final class MasterVariables: Sendable {
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
         let urls = uris.prefix(Self.limit).compactMap { rewriter.url(of: $0) }
         known.withLock { known in
-            // Forgotten ones are noted again with the next play.
+            // Forgotten variables are recorded again when the stream is played the next time.
             for url in urls { known.note(playlist.variables, for: url, bytes: bytes + url.description.utf8.count) }
         }
     }

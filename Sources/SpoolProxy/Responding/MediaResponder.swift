@@ -29,7 +29,7 @@ struct MediaResponder: Sendable {
         source.presentation = manifests.presentations.root(of: call.url)
         // Whatever the cache's key policy makes of queries: these say which playlist is meant.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
-        // For these credentials, whether or not the policy keeps them apart.
+        // The key includes the credentials even if the policy does not separate clients by them.
         let client = cache.key(for: source).with(credentialsIn: call.fields)
         if call.isReverse, passed.contains(client, at: date.second) {
             return try await passing.respond(to: request, call, body: nil)
@@ -106,9 +106,9 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// Whether the origin sent cookies that only the client of its own response may be sent.
+    /// Whether the origin sent cookies that belong only to the client that caused the response.
     ///
-    /// Under other policies than HTTP's, clients with other credentials use the stored response, which has no cookies.
+    /// Under policies other than HTTP's, clients with other credentials use the stored response, which has no cookies.
     private func needsOwnCookies(_ opened: OpenedResponse) -> Bool {
         opened.response.dropsCookies && (cache.freshness == .http || opened.source == .miss)
     }
@@ -201,7 +201,7 @@ struct MediaResponder: Sendable {
     private typealias Opened = (media: MediaResource, reader: MediaReader, head: OpenedResponse)
 
     /// - Parameters:
-    ///   - known: The media file that an earlier reader of the same request has opened, or `nil`.
+    ///   - known: The resource that an earlier reader of the same request has opened, or `nil`.
     ///   - turn: The client's turn to ask the origin.
     private func open(
         _ source: MediaSource, _ known: MediaResource?, _ range: MediaRange, _ demand: FreshnessDemand,
@@ -217,12 +217,12 @@ struct MediaResponder: Sendable {
         let reader = reader(of: media, range, demand, priority)
         do {
             let head = try await reader.response()
-            // Another version may have taken the place of the one that the client may share.
+            // Another version may have replaced the one that the client may share.
             if !media.usesOthersResponse || head.response.mayBeShared(with: source, demand, at: date.second) {
                 return (reader.mediaInUse, reader, head)
             }
         } catch let error as CacheError where error.code == .originRefused && media.isShared {
-            // It was asked with another client's fields: this client's own may be accepted.
+            // The request had another client's fields. The origin may accept this client's own.
         }
         reader.cancel()
         let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)
@@ -232,7 +232,8 @@ struct MediaResponder: Sendable {
         return (ownReader.mediaInUse, ownReader, head)
     }
 
-    /// A reader of the version that other clients are reading, if the origin confirms to this client that it holds.
+    /// Opens a reader of the version that other clients are reading, if the origin confirms that version to this
+    /// client.
     private func joined(
         _ media: MediaResource, _ range: MediaRange, _ demand: FreshnessDemand, _ priority: Priority
     ) async throws -> Opened? {

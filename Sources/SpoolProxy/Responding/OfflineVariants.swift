@@ -31,7 +31,7 @@ final class OfflineVariants: Sendable {
     /// A stored master playlist, as it may be listed now.
     ///
     /// - Parameter found: Where it was found.
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is cancelled.
     func playable(
         _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
     ) async throws -> [UInt8] {
@@ -74,7 +74,7 @@ final class OfflineVariants: Sendable {
     /// Which variants that need more bits per second, by their peak, are stored to their end: by their places in the list.
     ///
     /// - Parameter found: Where the master playlist was found.
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is cancelled.
     func storedVariants(
         of bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, above limit: Int64
     ) async throws -> Set<Int> {
@@ -105,7 +105,7 @@ final class OfflineVariants: Sendable {
     /// A stored MPD, as it may be listed now.
     ///
     /// - Parameter found: Where it was found.
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is cancelled.
     func playable(
         mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
     ) async throws -> [UInt8] {
@@ -140,8 +140,8 @@ final class OfflineVariants: Sendable {
 
     /// How much is stored of what one representation needs.
     ///
-    /// If the budget ends, a representation of which no file is missing so far counts as whole, and one that has not been
-    /// looked at as begun: so it stays listed unless another one of its set is whole.
+    /// When the budget is used up, a representation without a missing file so far counts as whole. One that has not
+    /// been examined counts as partly stored. It therefore stays listed unless another one of its set is whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OriginCall, _ budget: inout LookupBudget
     ) async throws -> DASHFilter.Extent {
@@ -150,11 +150,11 @@ final class OfflineVariants: Sendable {
         do {
             while let file = try files.next() {
                 guard try budget.takes(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
-                guard let source = try? call.source(of: file.url),  // What can't be asked for is not stored.
-                    let record = try? await cache.media(for: source).storedResource()  // Nor what can't be looked up.
+                guard let source = try? call.source(of: file.url),  // Without a source, it is not stored.
+                    let record = try? await cache.media(for: source).storedResource()  // An error counts as missing.
                 else { return hasSegment ? .start : .none }
                 let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
-                // Of one file for all its beginning is a start.
+                // The first bytes of a file that has all segments count as a start.
                 let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
                 guard isThere else { return hasSegment || isBegun ? .start : .none }
                 isAnyStored = true
@@ -166,7 +166,7 @@ final class OfflineVariants: Sendable {
         return hasSegment ? .whole : .none
     }
 
-    /// How much of a variant is stored. If the budget ends, as for a representation of an MPD.
+    /// How much of a variant is stored. If the budget is used up, the rules for a representation of an MPD apply.
     private func extent(
         of media: MediaResource, at url: OriginURL, _ call: OriginCall, _ master: HLSPlaylist,
         _ budget: inout LookupBudget

@@ -4,8 +4,8 @@ import HTTPTypes
 
 /// Which fields of a client's request are sent on to an origin.
 enum OutgoingFields {
-    /// For an address that names its own origin: only what a player may need there, and ``trace``. Nothing that belongs
-    /// between the client and this server, no cookie, no page's origin.
+    /// The fields for an address that names its own origin: those that a player may need there, and ``trace``. Cookies,
+    /// the page's origin and fields between the client and this server are removed.
     ///
     /// - Parameter secret: Fields that hold it are not sent.
     static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
@@ -24,10 +24,12 @@ enum OutgoingFields {
             EndToEndFields.of(fields).filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
     }
 
-    /// The fields without those that change what many origins send although no cache key contains them: one client's
-    /// response would be stored for all (web cache poisoning). A balancer or gateway sets them, a client does not.
+    /// Removes the fields that change the responses of many origins although no cache key contains them.
     ///
-    /// Names with an underscore are dropped as well: CGI and its successors can't tell `X_Forwarded_Host` or
+    /// Otherwise one client's response could be stored for all clients (web cache poisoning). Load balancers and
+    /// gateways set these fields, and clients need not.
+    ///
+    /// Names with an underscore are removed as well. CGI and its successors can't distinguish `X_Forwarded_Host` or
     /// `Transfer_Encoding` from the names with hyphens.
     static func withoutUnkeyed(_ fields: HTTPFields) -> HTTPFields {
         HTTPFields(
@@ -53,7 +55,7 @@ enum OutgoingFields {
     }
 
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
-    /// The nodes that a request has passed, which each node keeps and appends itself to (RFC 9110 §7.6.3, RFC 8586 §3).
+    /// The fields that list the nodes of a request. Each node appends itself to them (RFC 9110 §7.6.3, RFC 8586 §3).
     private static let trace: Set<String> = ["via", "cdn-loop"]
     private static let unkeyedPrefixes = [
         "x-forward", "forwarded", "x-original", "x-rewrite", "x-envoy-", "x-accel-", "x-sendfile-", "x-middleware-",

@@ -15,7 +15,7 @@ final class Presentations: Sendable {
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
         var templateBytes = 0
-        /// The hash of the tag that was noted last for a manifest.
+        /// The hash of the last recorded tag of each manifest.
         var noted: [CacheKey: Int] = [:]
     }
 
@@ -23,7 +23,7 @@ final class Presentations: Sendable {
     /// The most addresses: some twenty films of two-second segments, with a few variants each. Then all are forgotten, and
     /// noted again as playlists come.
     private static let limit = 500_000
-    /// The most bytes of all templates.
+    /// The maximum size of all templates together, in bytes.
     private static let templateBytes = 16 << 20
     /// The most templates that begin alike, and the most digits of an address of which one may be a number's first.
     private static let alikeLimit = 32

@@ -1,8 +1,8 @@
 #if Proxy
 /// A table of limited size, in entries and in bytes, that forgets the oldest entries when it is full.
 ///
-/// It has two halves: when the recent one is full, it takes the place of the older one, whose entries are forgotten. An entry
-/// is known until as many entries, or bytes, as one half may have were noted after it.
+/// It has two halves. When the recent half is full, it replaces the older half, whose entries are forgotten. An entry
+/// is remembered until at least half of the entries, or of the bytes, have been recorded after it.
 struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var recent: [Key: Value] = [:]
     private var older: [Key: Value] = [:]
@@ -10,25 +10,26 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let halfCount: Int
     private let halfBytes: Int
 
-    /// The most bytes of one entry: a request head has no longer address by default.
+    /// The maximum size of one entry, in bytes. By default, no request has a longer address.
     private static var entryBytes: Int { 32 << 10 }
 
     /// Creates an empty table.
     ///
     /// - Parameters:
-    ///   - count: The most entries in both halves.
-    ///   - bytes: The most bytes of both halves, as counted by ``note(_:for:bytes:)``. The default is 4 MiB.
+    ///   - count: The maximum number of entries in both halves.
+    ///   - bytes: The maximum number of bytes in both halves, as counted by ``note(_:for:bytes:)``. The default is 4
+    ///     MiB.
     init(count: Int, bytes: Int = 4 << 20) {
         halfCount = max(1, count / 2)
         halfBytes = bytes / 2
     }
 
-    /// The value that was noted last for a key; `nil` if none is remembered.
+    /// The last recorded value for a key, or `nil` if none is remembered.
     subscript(key: Key) -> Value? { recent[key] ?? older[key] }
 
     /// Remembers a value. An entry of more than 32 KiB is not remembered.
     ///
-    /// - Parameter bytes: How many bytes of memory the key and the value take, without the table's own.
+    /// - Parameter bytes: The memory size of the key and the value, in bytes, without the table's overhead.
     mutating func note(_ value: Value, for key: Key, bytes: Int) {
         guard bytes <= min(Self.entryBytes, halfBytes) else { return }
         let isKnown = recent[key] != nil
@@ -36,7 +37,7 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             (older, recent, recentBytes) = (recent, [:], 0)
         }
         recent[key] = value
-        // One that is noted again counts once.
+        // An entry that is recorded again counts once.
         if !isKnown { recentBytes += bytes }
     }
 }

@@ -38,7 +38,7 @@ struct Response: Sendable {
 
     var head: ResponseHead
     var body: Body
-    /// What the cache did, or `nil` if the response is not from the cache.
+    /// The action of the cache, or `nil` if the response is not from the cache.
     var cacheOutcome: CacheStatus.Outcome?
     /// Whether the bytes are stored, so that the head may wait for the first of them.
     var isStored = false

@@ -9,16 +9,17 @@ import Musl
 import Glibc
 #endif
 
-/// How many bytes have moved over a connection in both directions, as exactly as the system reports it.
+/// The number of bytes that were transferred over a connection in both directions, as precisely as the system reports
+/// it.
 ///
-/// Two values that differ show that the client took or sent something between them. A slow client takes minutes to empty the
-/// socket's own buffer, of up to some megabytes, so the bytes that the socket took do not suffice: on Linux the bytes that the
-/// client's system has acknowledged count, and on Apple platforms those that wait in the socket. Looking costs one system
-/// call.
+/// If two values differ, the client received or sent bytes between them. The bytes that the socket has accepted are not
+/// enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On Linux, the bytes that
+/// the client's system has acknowledged are used. On Apple platforms, the bytes that wait in the socket are used. Each
+/// value costs one system call.
 struct ClientProgress: Equatable {
     /// Body bytes of finished writes.
     private let sent: Int
-    /// Bytes that the socket has not taken yet.
+    /// Bytes that the socket has not accepted yet.
     private let buffered: Int
     /// Bytes of request bodies.
     private let received: Int
@@ -36,15 +37,15 @@ struct ClientProgress: Equatable {
         socket = Self.socketProgress(of: channel)
     }
 
-    /// The bytes that were written and that the socket has not taken yet. Costs no system call.
+    /// The number of written bytes that the socket has not accepted yet. It costs no system call.
     ///
     /// - Parameter channel: The connection, on its event loop.
     static func bufferedBytes(of channel: any Channel) -> Int {
-        // A channel that does not report it has closed.
+        // A channel that does not report it is closed.
         (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
     }
 
-    /// Changes when the client's system acknowledges bytes; 0 if the system does not report it.
+    /// A value that changes when the client's system acknowledges bytes; 0 if the system does not report it.
     private static func socketProgress(of channel: any Channel) -> UInt64 {
         guard let socket = channel as? any SocketOptionProvider else { return 0 }
         var progress: UInt64 = 0

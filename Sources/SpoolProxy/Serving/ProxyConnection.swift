@@ -44,7 +44,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var isReadHeld = false
     private var context: ChannelHandlerContext?
     private var deadline: NIODeadline?
-    /// How far the client was when the stall limit began; `nil` if it has not been looked at since.
+    /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     private var progressSeen: ClientProgress?
     private var receivedBodyBytes = 0
     private var hasBegunHead = false
@@ -146,7 +146,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         progressSeen = nil
         state = .responding(exchange)
         if let hot, let context, let hit = service.hit(head, of: hot, allocator: context.channel.allocator),
-            // One that can't be sent from its file is left to the task, which ends the response with an error.
+            // If it can't be sent from its file, the task responds and ends the response with an error.
             let sent = try? SentSlice(hit.slice, hit.descriptor)
         {
             return send(hit, sent, head, context)
@@ -360,7 +360,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Closes the connection if no byte has moved for the stall limit although the client could take or send one.
+    /// Closes the connection if no byte was transferred within the stall time although the client could receive or send
+    /// one.
     private func checkProgress(of exchange: Exchange, isDue: Bool, now: NIODeadline) {
         guard let context else { return }
         let buffered = ClientProgress.bufferedBytes(of: context.channel)

@@ -8,7 +8,8 @@ final class SentSlice: Sendable {
     private let slice: MediaSlice
     private let handle: NIOFileHandle
 
-    /// - Throws: ``OutOfReach`` if the slice ends at an offset that `FileRegion` can't hold. The descriptor is not taken then.
+    /// - Throws: ``OutOfReach`` if the slice ends at an offset that `FileRegion` can't hold. The caller then still owns
+    ///   the descriptor.
     init(_ slice: MediaSlice, _ descriptor: Int32) throws(OutOfReach) {
         guard Self.canHold(slice.range) else { throw OutOfReach(range: slice.range) }
         self.slice = slice

@@ -56,8 +56,8 @@ extension Catalog {
         }
     }
 
-    /// The number of recorded blocks, and for each generation the number of bytes in its blocks, without the rows that can't
-    /// be right.
+    /// The number of recorded blocks, and the number of bytes in the blocks of each generation. Invalid rows are
+    /// ignored.
     package func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
         try read { db in
             var result = (blocks: 0, bytes: [Int64: Int64]())

@@ -139,10 +139,10 @@ extension Catalog {
         }
     }
 
-    /// The newest date of use; `nil` if nothing is stored, or if it can't be read.
+    /// The most recent date of use, or `nil` if nothing is stored or the date can't be read.
     func newestUse() throws -> Date? {
         try readOnce { db in
-            // One index for each of them.
+            // Pinned and unpinned resources each have an index.
             let dates = try [0, 1].compactMap { pinned -> Date? in
                 let row = try Row.fetchOne(
                     db,
@@ -151,7 +151,7 @@ extension Catalog {
                         ORDER BY lastUsedAt DESC LIMIT 1
                         """)
                 guard let row else { return nil }
-                // One that was changed says nothing.
+                // A date that another program has changed is ignored.
                 return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: try row.decode(atIndex: 0))
             }
             return dates.max()

@@ -85,7 +85,7 @@ extension Catalog {
         try write { db in
             var epoch = try Self.number("tidyEpoch", db)
             if epoch == nil {
-                // Not known any more, so every file is looked at again.
+                // The epoch is unknown, so every file is checked again.
                 try db.execute(sql: "UPDATE generation SET tidyEpoch = 0")
                 epoch = 0
             }
@@ -105,8 +105,8 @@ extension Catalog {
         }
     }
 
-    /// A setting that is a number from 0 to ``Block/offsetLimit``; `nil` if there is none, or if another program has put
-    /// anything else in its place.
+    /// A setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program has
+    /// stored anything else.
     static func number(_ name: String, _ db: Database) throws -> Int64? {
         guard let value: DatabaseValue = try setting(name, db), case .int64(let number) = value.storage else {
             return nil
@@ -114,10 +114,10 @@ extension Catalog {
         return (0...Block.offsetLimit).contains(number) ? number : nil
     }
 
-    /// What is recorded of the calendar for the maximum age.
+    /// The recorded times for the maximum age.
     func ageRecord() throws -> AgeStart.Record {
         try read { db in
-            // A damaged value is as if there was none: the dates of use are compared as well.
+            // A damaged value counts as absent, because the dates of use are compared as well.
             func date(_ name: String) throws -> Date? {
                 guard let value: DatabaseValue = try Self.setting(name, db), case .int64(let number) = value.storage
                 else { return nil }
@@ -127,7 +127,7 @@ extension Catalog {
         }
     }
 
-    /// Records it.
+    /// Records the times for the maximum age.
     func setAgeRecord(_ record: AgeStart.Record) throws {
         try write { db in
             try Self.set("ageStart", to: record.start?.microseconds.databaseValue, db)

@@ -19,8 +19,8 @@ package struct ResourceRecord: Hashable, Sendable {
     package var presentation: String?
     /// The version whose bytes are kept; nil if only the pin is.
     package var generation: GenerationRecord?
-    /// Whether another program changed the record, so that none of its values is used: a value of an encrypted cache
-    /// can't be decrypted, or a date is out of range.
+    /// Whether another program changed the record, so that none of its values is used. Either a date is out of range,
+    /// or a value of an encrypted cache can't be decrypted.
     package var isUnreadable = false
 }
 

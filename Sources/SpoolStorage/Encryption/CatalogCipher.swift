@@ -87,9 +87,10 @@ struct CatalogCipher: Sendable {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
 
-    /// The date of such a cell, or if it has none, the date that the number stands for.
+    /// The date in such a cell, or if it has none, the date that the number represents.
     ///
-    /// - Throws: As ``open(_:_:_:of:)``; ``UnreadableValue`` also for a date more than 10,000 years from 1970.
+    /// - Throws: The errors of ``open(_:_:_:of:)``, and ``UnreadableValue`` if the date is more than 10,000 years from
+    ///   1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
         let text = isPlain ? nil : try open(row, index, column, of: name)
         let microseconds: Int64 = try text.flatMap { Int64($0) } ?? row.decode(atIndex: number)

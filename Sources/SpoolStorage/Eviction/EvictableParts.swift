@@ -5,7 +5,8 @@ package import ByteRanges
 /// A play begins at the beginning, or goes on where the last one stopped: the first 256 KiB, and what lies from 128 KiB
 /// before that place to 320 KiB after it, in whole blocks.
 package struct EvictableParts: Sendable {
-    /// Where the last sitting stopped, in bytes, at most ``Block/offsetLimit``; `nil` if nowhere, or at the end.
+    /// The offset at which the last playback session stopped, in bytes, at most ``Block/offsetLimit``. `nil` if there
+    /// is none, or if the session reached the end.
     package var stop: Int64?
 
     package init(stop: Int64? = nil) { self.stop = stop }

@@ -1,7 +1,8 @@
-/// The platform's attributes for a cache's directory and files: their data protection class, and no backups.
+/// The platform's attributes for a cache's directory and files: the data protection class and the exclusion from
+/// backups.
 ///
 /// It creates and opens nothing, and a failure never makes a directory or file unusable: some volumes and simulators
-/// reject these attributes. Tests replace ``system`` by a recorder, since Linux has no such attributes.
+/// reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
 package struct FileProtection: Sendable {
     /// Sets the attributes of a cache's directory, and returns the errors of those that could not be set.
     package var protectDirectory: @Sendable (_ path: String) -> [CacheError]

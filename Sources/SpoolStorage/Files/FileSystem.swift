@@ -11,7 +11,7 @@ package protocol FileSystem: Sendable {
 
     /// Excludes a cache's directory from backups and sets its data protection class, on platforms that have these.
     ///
-    /// - Returns: The errors of attributes that could not be set. The directory can be used all the same.
+    /// - Returns: The errors of attributes that could not be set. They do not affect the use of the directory.
     func protectDirectory(_ path: String) -> [CacheError]
 
     /// Opens a file.

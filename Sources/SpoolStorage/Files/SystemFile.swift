@@ -15,7 +15,8 @@ final class SystemFile: StoredFile {
     let descriptor: Int32
     /// Set when the file system has said that it can't read without waiting: asked once for each opening.
     let canReadNow = Atomic(true)
-    /// When this opening last wrote, in seconds since the first write of the process; used on Apple's platforms only.
+    /// The time of this opening's last write, in seconds since the first write of the process. Only Apple platforms use
+    /// it.
     let lastWrite = Atomic<Int64>(-3600)
 
     init(path: String, access: FileAccess, protection: FileProtection) throws(CacheError) {

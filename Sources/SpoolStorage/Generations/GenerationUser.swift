@@ -14,7 +14,7 @@ package protocol GenerationUser: AnyObject, Sendable {
     /// Bytes were found bad, by whoever read them, or could not be read, and are holes now.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation)
 
-    /// Whether a transfer is to bring bytes to the generation that a reader of this user waits for, or will need.
+    /// Whether a transfer fetches bytes of the generation that a reader of this user needs now or later.
     func isFilling(_ generation: Generation) -> Bool
 
     /// The generation has left the cache: it was removed, or another took its place. What has landed stays readable

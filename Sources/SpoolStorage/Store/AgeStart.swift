@@ -1,34 +1,34 @@
 import Foundation
 
-/// The time from which the maximum age counts. A jump of the calendar restarts all ages, because dates before it can't be
-/// compared with dates after it. It does no I/O.
+/// The time from which the maximum age counts. It does no I/O.
 ///
-/// A calendar that is years ahead for a moment therefore evicts nothing, and neither does one that starts in 1970 and is
-/// corrected later.
+/// A jump of the wall clock restarts all ages, because dates before it can't be compared with dates after it. A clock
+/// that is years ahead for a moment therefore evicts nothing, and neither does one that starts in 1970 and is corrected
+/// later.
 struct AgeStart: Sendable {
-    /// The difference between the calendar and the elapsed time above which the calendar has jumped, in seconds.
+    /// The difference between the wall clock and the elapsed time that counts as a jump, in seconds.
     private static let tolerance: TimeInterval = 60
 
-    /// What the catalog holds.
+    /// The times that the catalog stores.
     struct Record: Sendable, Hashable {
         /// The time of the last jump ahead; `nil` if there was none.
         var start: Date?
-        /// The last time at which Spool looked at the calendar.
+        /// The last time at which Spool read the wall clock.
         var seen: Date?
     }
 
-    /// What the catalog is to hold.
+    /// The times to store in the catalog.
     private(set) var record: Record
     private let age: TimeInterval
     private var last: (now: Date, elapsed: Duration)
 
-    /// Compares the calendar with the times that were recorded before this opening.
+    /// Compares the wall clock with the times that were recorded before this opening.
     ///
-    /// If all of them are older than `age`, either the cache was closed for that long or the calendar is wrong. That can't be
-    /// decided, so ages restart.
+    /// If all of them are older than `age`, either the cache was closed for that long or the clock is wrong. Spool
+    /// can't know which, so ages restart.
     ///
     /// - Parameters:
-    ///   - record: What the catalog holds.
+    ///   - record: The times that the catalog stores.
     ///   - newestUse: The newest date of use in the catalog; `nil` if nothing is stored.
     ///   - age: The maximum age.
     init(_ record: Record, newestUse: Date?, age: Duration, now: Date, elapsed: Duration) {
@@ -40,21 +40,21 @@ struct AgeStart: Sendable {
         _ = pass(now: now, elapsed: elapsed)
     }
 
-    /// Compares the calendar with the time that has elapsed since the last call.
+    /// Compares the wall clock with the time that has elapsed since the last call.
     ///
     /// - Returns: Whether ages restart.
     mutating func pass(now: Date, elapsed: Duration) -> Bool {
         let jump = now.timeIntervalSince(last.now) - (elapsed - last.elapsed) / .seconds(1)
         last = (now, elapsed)
-        // After a jump back no date is too old, and the jump that corrects it restarts ages. A time in the future is that of
-        // a calendar that was ahead.
+        // After a jump back, no date is too old, and the jump that corrects it restarts ages. A start in the future was
+        // recorded while the clock was ahead.
         let restarts = jump > Self.tolerance || record.start.map { $0 > now } ?? false
         if restarts { record.start = now }
         record.seen = now
         return restarts
     }
 
-    /// The time before which media must have been used last to be too old now; `nil` if no media can be.
+    /// The earliest last use of media that is not too old yet; `nil` if no media can be too old.
     var oldest: Date? {
         let oldest = last.now.addingTimeInterval(-age)
         return record.start.map { $0 > oldest } ?? false ? nil : oldest

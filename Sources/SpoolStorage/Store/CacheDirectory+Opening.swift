@@ -42,7 +42,8 @@ extension CacheDirectory {
         let wasUnclean = try held.size() > 0
         let signature = try Self.sign(held)
         try Self.writeTag(path, fileSystem)
-        // At each opening, and only this directory: the app, or an earlier version, may have created it.
+        // Each opening protects this directory, and no other, because the app or an earlier version may have created
+        // it.
         let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// What nobody has used for longer than is allowed goes, whether there is room or not.
 extension Store {
-    /// Finds the time from which ages count, before this opening records a use; blocks.
+    /// Reads the time from which ages count, before this opening records a use. This blocks.
     func readAgeStart() throws {
         guard let maximumAge, directory.access.isWritable else { return }
         let start = AgeStart(
@@ -13,9 +13,10 @@ extension Store {
         noteCalendar(isLook: true)
     }
 
-    /// Looks whether the calendar has jumped, and records a jump before a use is recorded by the new time; blocks.
+    /// Checks whether the wall clock has jumped, and records a jump before a use is recorded with the new time. This
+    /// blocks.
     ///
-    /// - Parameter isLook: Whether the time is recorded in any case.
+    /// - Parameter isLook: Whether the time is recorded even without a jump.
     func noteCalendar(isLook: Bool = false) {
         guard maximumAge != nil else { return }
         let (now, elapsed) = (clock.now(), clock.elapsed())
@@ -24,7 +25,7 @@ extension Store {
             return start?.record
         }
         guard let record else { return }
-        try? catalog.setAgeRecord(record)  // If the disk refuses, this process knows it, and the next look records it.
+        try? catalog.setAgeRecord(record)  // If it fails, this process has the record, and the next check writes it.
     }
 
     /// Looks for it now, and every so often until the store is closed.
@@ -42,7 +43,7 @@ extension Store {
         aging.withLock { $0 = timer }
     }
 
-    /// Evicts what is too old now, unless the calendar has jumped less than the maximum age ago.
+    /// Evicts media that is too old, unless the wall clock has jumped within the maximum age.
     package func evictAged() async {
         await evictions.run(0) {
             do {

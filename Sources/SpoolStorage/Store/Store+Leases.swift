@@ -194,9 +194,9 @@ extension Store: GenerationOwner {
         }.map { makeLease($0, user) }
     }
 
-    /// Whether another user's readers depend on a version that is open under the key and `isMeant`.
+    /// Whether readers of another user depend on a version that is open under the key and satisfies `isMeant`.
     ///
-    /// A version of which nothing has landed counts as well: its first response has just begun.
+    /// A version without stored bytes counts as well, because its first response has just started.
     package func isFilled(
         _ key: CacheKey, besides user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Bool {

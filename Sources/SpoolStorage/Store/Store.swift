@@ -28,7 +28,8 @@ package final class Store: Sendable {
         package var capacity: CacheCapacity
         /// What goes first when room is needed.
         package var eviction: EvictionPolicy
-        /// How long unused media is kept; `nil` if only the space limits it. A jump of the calendar restarts all ages.
+        /// How long unused media stays in the cache; `nil` if only space limits it. A jump of the wall clock restarts
+        /// all ages.
         package var maximumAge: Duration?
         /// The most that is kept of some of it.
         package var quotas: [EvictionQuota] = []

@@ -9,16 +9,16 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Clients on another machine that are slow, and the limit for those that have stalled.
+/// Slow clients on another machine, and the limit for stalled ones.
 @Suite(.timeLimit(.minutes(5))) struct ClientProgressTests {
-    /// A connection whose server takes its client for one on another machine, and a clock that the test moves.
+    /// A connection whose server treats its client as one on another machine, and a clock that the test controls.
     private struct Connection {
         let client: NIOAsyncChannel<ByteBuffer, ByteBuffer>
         let server: any Channel
         let handler: NIOLoopBound<ProxyConnection>
         var now = NIODeadline.now()
 
-        /// Lets the stall limit pass, and has the server look at the connection.
+        /// Advances the clock past the stall limit, and lets the server check the connection.
         ///
         /// - Returns: Whether the connection is still open.
         mutating func staysAfterLimit() async throws -> Bool {
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "E131: A client on another machine that takes few bytes at a time keeps its response; one that takes none is cut"
+        "E131: A client on another machine that reads slowly stays connected; one that reads nothing is disconnected"
     )
     func slowReader() async throws {
         let film = OriginResource(.pattern(PatternBytes(length: 30_000_000)))
@@ -89,14 +89,14 @@ import Testing
                         }
                         #expect(try await connection.staysAfterLimit())
                     }
-                    // Bytes that are on their way still arrive at its system.
+                    // Bytes in transit still reach the client's system.
                     while try await connection.staysAfterLimit() {}
                 }
             }
         }
     }
 
-    /// An origin that takes request bodies, tells the test of each piece, and never responds.
+    /// An origin that receives request bodies, reports each piece to the test, and never responds.
     private struct TakingUpstream: Upstream {
         let pieces: AsyncStream<Int>.Continuation
 
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "E132: A client on another machine that sends its body slowly keeps its connection; one that stops is cut",
+        "E132: A client on another machine that sends its body slowly stays connected; one that stops is disconnected",
         arguments: [true, false])
     func slowUpload(isComplete: Bool) async throws {
         let (stream, pieces) = AsyncStream.makeStream(of: Int.self)
@@ -131,7 +131,7 @@ import Testing
                 #expect(try await connection.staysAfterLimit())
             }
             if isComplete {
-                // The client waits for the origin, for however long.
+                // The client may wait for the origin for any time.
                 #expect(await taken.next() == nil)
                 for _ in 0..<3 { #expect(try await connection.staysAfterLimit()) }
             } else {

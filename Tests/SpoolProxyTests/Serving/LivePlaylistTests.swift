@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// For how long live playlists are used from the cache.
+/// The time for which live playlists are used from the cache.
 @Suite(.timeLimit(.minutes(1))) struct LivePlaylistTests {
     private static func playlist(_ sequence: Int, control: String) -> OriginResource {
         let text = """
@@ -22,7 +22,7 @@ import Testing
         return list
     }
 
-    @Test("E129: A live playlist that has become stale is not used, although its response allows it")
+    @Test("E129: A stale live playlist is not used, even if its response allows that")
     func staleWhileRevalidate() async throws {
         let control = "max-age=0, stale-while-revalidate=300, stale-if-error=300"
         try await OriginServer.run(["/live.m3u8": Self.playlist(1000, control: control)]) { origin in
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("E128: HEAD requests do not keep a live playlist fresh, and have the status that the origin sent")
+    @Test("E128: HEAD requests do not keep a live playlist fresh, and return the origin's status")
     func heads() async throws {
         let control = "max-age=0"
         try await OriginServer.run(["/live.m3u8": Self.playlist(1000, control: control)]) { origin in

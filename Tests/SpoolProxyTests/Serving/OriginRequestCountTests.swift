@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// How many requests reach the origin, over sockets, for many clients at once.
+/// The number of requests that reach the origin for many concurrent clients, over sockets.
 ///
 /// `SPOOL_PROXY_SEED` selects the seed, and `SPOOL_PROXY_RESPONSES` the number of responses.
 @Suite(.timeLimit(.minutes(10))) struct OriginRequestCountTests {
@@ -15,7 +15,7 @@ import Testing
     private static let count = environment["SPOOL_PROXY_RESPONSES"].flatMap { Int($0) } ?? 300
     private static let seed = environment["SPOOL_PROXY_SEED"].flatMap { UInt64($0) } ?? 1
 
-    /// What the origin says about reusing a response, and how many requests it receives for two client requests.
+    /// The origin's rules for reusing a response, and the number of origin requests for two client requests.
     private struct Reuse: Sendable {
         var fields: HTTPFields
         var etag: String?
@@ -42,7 +42,7 @@ import Testing
 
     private static func draw(_ random: inout SplitMix) -> (resource: OriginResource, reuse: Reuse) {
         let reuse = random.pick(reuses)
-        // Without empty ones: an origin may reject the range of an empty response, and is then asked without it.
+        // No response is empty: an origin may reject the range of an empty response, which causes another request.
         let length = random.pick([1, 6, 36, 36, 500, 5000])
         var resource = OriginResource(
             .data(Data(repeating: 0x61, count: length)), etag: reuse.etag, lastModified: reuse.lastModified,
@@ -51,7 +51,7 @@ import Testing
         return (resource, reuse)
     }
 
-    @Test("E140: for concurrent clients of short responses, each client request causes at most one origin request")
+    @Test("E140: each of many concurrent requests for short responses causes at most one origin request")
     func countsRequests() async throws {
         var random = SplitMix(Self.seed)
         let drawn = (0..<Self.count).map { _ in Self.draw(&random) }

@@ -2,10 +2,10 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The memory that addresses and names from outside take.
+/// The memory that addresses and names from outside use.
 @Suite struct RememberedTests {
     @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
-    func `A table has at most the entries and the bytes that it may have, and the latest are in it`(
+    func `A table respects its limits of entries and bytes, and contains the latest entries`(
         count: Int, bytes: Int
     ) {
         var table = Remembered<Int, Int>(count: count, bytes: bytes)
@@ -18,7 +18,7 @@ import Testing
         #expect(table[1000] == nil)
     }
 
-    @Test("E130: An address too long to be requested is not remembered by any table")
+    @Test("E130: No table remembers an address that is too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")

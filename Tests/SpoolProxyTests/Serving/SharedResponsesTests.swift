@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Which response a client gets if another client's request is already running, and what its request can change for others.
+/// The response that a client gets while another client's request is running, and the effects of its request on others.
 @Suite(.timeLimit(.minutes(5))) struct SharedResponsesTests {
     private static func reverse(
         _ resource: OriginResource, clock: any Clock<Duration> = ContinuousClock(),
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-cache", nil] as [String?])
-    func `E119: Clients that wait for a response with a strong validator receive its bytes from the origin once`(
+    func `E119: The origin sends the bytes of a response with a strong validator once to all waiting clients`(
         control: String?
     ) async throws {
         let page = Self.resource(control, etag: "\"v1\"", stalls: true)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `E121: A cookie set for one client's cookie leaves the cache to clients without it`() async throws {
+    @Test func `E121: A cookie set for one client's cookie does not disable the cache for others`() async throws {
         try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
             for freshness in [FreshnessPolicy.http, .immutable] {
                 var configuration = ProxyConfiguration()
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    /// A resource that all may reuse, except the response to one cookie, which sets that cookie anew.
+    /// A resource that all clients may reuse, except the response to one cookie, which sets that cookie again.
     private static func cookies(for cookie: String) -> OriginResource {
         var resource = resource("public, max-age=600", etag: "\"v1\"", stalls: false)
         resource.rules = [
@@ -114,7 +114,7 @@ import Testing
         "X-Method-Override", "X-HTTP-Host-Override", "Transfer_Encoding", "X_Forwarded_Host", "X-Scheme",
         "X-Middleware-Subrequest", "CF-Connecting-IP",
     ])
-    func `E122: A field that is in no cache key does not reach the origin from a client`(name: String) async throws {
+    func `E122: A client's field that is in no cache key does not reach the origin`(name: String) async throws {
         try await Self.reverse(Self.resource("max-age=60", etag: "\"v1\"", stalls: false)) { server, origin in
             for method in ["GET", "POST", "HEAD"] {
                 let target = method == "HEAD" ? "/b" : "/a"

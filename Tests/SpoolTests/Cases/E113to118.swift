@@ -6,13 +6,13 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 113–118: several readers of media whose version nothing proves, and of endless streams.
+/// CASES E, 113–118: several readers of media without a provable version, and of endless streams.
 @Suite(.timeLimit(.minutes(10)))
 struct UnprovenVersionCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let other = PatternBytes(seed: 2, length: 3_000_000)
 
-    /// How an origin sends media without a validator.
+    /// The ways in which an origin sends media without a validator.
     enum Form: CaseIterable, Sendable {
         case ranges, noRanges, noLength, noStore, isPrivate, fresh
 
@@ -28,7 +28,7 @@ struct UnprovenVersionCases {
         }
     }
 
-    /// An origin whose media changes, without a sign of it, from `song` to `other` while a response stalls halfway.
+    /// An origin whose media silently changes from `song` to `other` while a response stalls halfway.
     private func stage(
         _ behaviours: [OriginBehaviour], _ freshness: FreshnessPolicy, stall: Int64
     ) throws -> MemoryStage {
@@ -66,7 +66,7 @@ struct UnprovenVersionCases {
         }
     }
 
-    @Test("E113: a head that is asked for beside a reader of media without validators is that of its own response")
+    @Test("E113: if media has no validators, a second reader gets the header fields of its own response")
     func secondHead() async throws {
         let stage = try stage(Form.ranges.behaviours, .http, stall: 1_000_000)
         try await stage.session { cache in
@@ -78,7 +78,7 @@ struct UnprovenVersionCases {
             let head = try await second.response()
             #expect(head.source == .miss)
             #expect(head.version != version)
-            // What else is read for it belongs to the same response.
+            // Other reads for it use the same response.
             try await second.mediaInUse.check(.bytes(0..<1000), Self.other)
             #expect(try await second.check(Self.other) == Self.other.length)
             stage.origin.release()
@@ -87,7 +87,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E114: two listeners of an endless stream each get a response of their own, and neither ends the other's",
+        "E114: two readers of an endless stream each get their own response, and neither ends the other's",
         arguments: [nil, "no-cache, no-store"])
     func endlessStream(_ control: String?) async throws {
         let behaviours: [OriginBehaviour] = [
@@ -113,7 +113,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E115: under http, a request with other fields for media without validators does not end the reading of the first",
+        "E115: under http, a request with other fields for media without validators does not end the first reader",
         arguments: [30_000, 1_000_000] as [Int64])
     func otherFields(_ stall: Int64) async throws {
         let stage = try stage(Form.noRanges.behaviours, .http, stall: stall)
@@ -131,7 +131,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E118: a whole response to a conditional request with an equal weak tag does not end the reading of the first",
+        "E118: a whole response with an equal weak tag to a conditional request does not end the first reader",
         arguments: [true, false])
     func ignoredCondition(_ hasRanges: Bool) async throws {
         var behaviours: [OriginBehaviour] = [.noValidators, .field("ETag", "W/\"a\"")]
@@ -150,7 +150,7 @@ struct UnprovenVersionCases {
         }
     }
 
-    @Test("E118: a late whole response for a reader further ahead leaves the first one's as it is, and both read that")
+    @Test("E118: a late whole response for a reader further ahead is ignored, and both readers use the first response")
     func lateWholeResponse() async throws {
         let stage = try MemoryStage([:], freshness: .http) { $0.readAhead.window = 1 << 20 }
         let gates = (0..<2).map { _ in AsyncStream.makeStream(of: Void.self) }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import Spool
 
-/// CASE E116: endless streams beside other media of their host.
+/// CASE E116: endless streams and other media of the same host.
 @Suite(.timeLimit(.minutes(10)))
 struct EndlessStreamCases {
     static let film = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E116: endless streams of a host do not keep another reader from its first byte", arguments: [true, false])
+    @Test("E116: endless streams of a host do not block another reader's first byte", arguments: [true, false])
     func streamsAndVideo(_ hasRanges: Bool) async throws {
         let length: Int64 = 1 << 40
         let paths = (0..<8).map { "/radio\($0)" }

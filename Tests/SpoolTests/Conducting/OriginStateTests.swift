@@ -119,7 +119,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: long responses without ranges do not count to the limit, up to a limit of their own")
+    @Test("E116: long responses without ranges do not count toward the limit, up to their own limit")
     func streams() async throws {
         let origin = OriginState(connectionLimit: 2)
         var streams: [OriginConnection] = []
@@ -129,14 +129,14 @@ struct OriginStateTests {
             streams.append(connection)
         }
         #expect(streams.count == OriginState.streamLimit + 2)
-        // One that is paused and one that has ended each make room, and only once.
+        // A paused one and a finished one each free a connection, and only once.
         streams[0].pause()
         streams[1].end()
         streams[1].end()
         let others = [origin.connectAtOnce(.playback), origin.connectAtOnce(.playback)]
         #expect(others.allSatisfy { $0 != nil })
         #expect(origin.connectAtOnce(.playback) == nil)
-        // One that goes on is not put off, and counts as before.
+        // A resumed one is not delayed, and counts as before.
         streams[0].resume()
         others[0]?.end()
         #expect(origin.connectAtOnce(.playback) == nil)
@@ -146,7 +146,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: a response that turns out to be a long one without ranges gives its connection to the next that waits")
+    @Test("E116: a response that turns out to be long and without ranges lets the next waiting transfer connect")
     func streamGivesWay() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)

@@ -160,7 +160,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E128: A HEAD response without validators, or of a version whose use is limited, extends nothing")
+    @Test("E128: A HEAD response without validators, or of a version whose use is limited, does not extend freshness")
     func headThatProvesNothing() async throws {
         for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
             let stage = try stage("max-age=100")

@@ -7,7 +7,7 @@ import Testing
 
 /// Readers that open while the origin's first response is being evaluated.
 @Suite(.timeLimit(.minutes(5))) struct OpeningAtResponseTests {
-    /// Without validators and without a lifetime, so that an unconfirmed version is always validated.
+    /// Returns a response without validators and lifetime, so that an unconfirmed version is always validated.
     private static func respond(to request: UpstreamRequest) -> ScriptedUpstream.Response {
         var head = HTTPResponse(status: .ok)
         head.headerFields[.contentType] = "text/plain"
@@ -24,7 +24,7 @@ import Testing
                 let media = cache.media(for: MediaSource(url: stage.url("/\(round)")))
                 let resource = try await media.opened()
                 let early = Self.onThread {
-                    // Without a pause, to open within the few microseconds in which the version is set.
+                    // No pause: the reader opens within the few microseconds in which the version is set.
                     while resource.generation == nil {}
                     let reader = media.openReader(at: 0, end: nil, priority: .playback, in: resource)
                     let mustWait = resource.scheduler.look { $0.machine.needsValidation }
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    /// The result of `body`, which may block a thread of its own.
+    /// Runs `body`, which may block, on its own thread.
     private static func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) -> Task<R, Never> {
         Task {
             await withCheckedContinuation { continuation in

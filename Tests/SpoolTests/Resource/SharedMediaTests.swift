@@ -131,7 +131,7 @@ struct SharedMediaTests {
     }
 
     @Test(
-        "E119: a running response is not another client's if it may not be used without asking",
+        "E119: a running response is not shared if it may not be used without asking the origin",
         arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?], [true, false])
     func notReusable(_ control: String?, _ hasTag: Bool) async throws {
         let stage = try MemoryStage([:], freshness: .http)
@@ -156,7 +156,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: a client that asks for a validated response does not share a fresh one that another client caused")
+    @Test("E119: a client that requires validation does not share another client's fresh response")
     func requestDirectives() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"))
         stage.origin.update("/a") { $0.rules.removeFirst() }
@@ -170,7 +170,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: the next client gets the response that a client waited for in vain, without another request")
+    @Test("E119: if a client leaves early, the next client gets its response without another request")
     func abandoned() async throws {
         let stage = try stage(.field("Cache-Control", "no-cache"))
         try await stage.session { cache in

@@ -20,13 +20,13 @@ import Testing
         "freshUntil", "lifetime", "receivedAt", "initialAge", "staleWhileRevalidate", "staleIfError", "status",
     ]
 
-    /// The JSON with a number in place of the one of this name.
+    /// The JSON with another number for this name.
     private func json(_ name: String, _ number: Int64) throws -> String {
         let pattern = try Regex("\"\(name)\":[0-9]+")
         return Self.freshness.replacing(pattern, with: "\"\(name)\":\(number)")
     }
 
-    @Test("E99: an extreme number in stored freshness makes it unknown, or is in range", arguments: names)
+    @Test("E99: stored freshness with a number that is out of range is unknown", arguments: names)
     func freshness(_ name: String) throws {
         #expect(StoredFreshness(encoded: Self.freshness) != nil)
         for number in Self.extremes {
@@ -72,7 +72,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct ClaimedLengthTests {
     @Test(
-        "E98: a length above 2^53 bytes fails with a sentence that names the resource, the range and the limit",
+        "E98: a length above 2^53 bytes fails with an error that names the resource, the range and the limit",
         arguments: [(1 << 53) + 1, 1 << 57, Int64.max / 65536 * 65536] as [Int64])
     func tooLong(_ length: Int64) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .contentRangeTotal(length), .contentLength(length))])
