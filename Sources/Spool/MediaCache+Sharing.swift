@@ -30,7 +30,7 @@ extension MediaCache {
         var mayWait = mayShare
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
-            guard let (media, resource) = open(own, orAnyBut: passed, for: source) else { break }
+            guard let (media, resource, question) = open(own, orAnyBut: passed, for: source) else { break }
             do {
                 try await resource.load(media.credentials)
             } catch is CacheError {
@@ -39,7 +39,8 @@ extension MediaCache {
             let others = media.source.headerFields
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
             let offer = try await resource.offer(
-                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike, mayAsk: !media.isShared, turn)
+                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike, mayAsk: !media.isShared,
+                asking: question, turn)
             switch offer {
             case .use(let use):
                 resource.note(source)
@@ -49,7 +50,7 @@ extension MediaCache {
                 return media.copy(asking: question)
             case .version(let generation, let response):
                 let isMeant = response.isSelected(by: source)
-                if !media.isShared || isMeant && resource.isFetching {
+                if !media.isShared || isMeant && (resource.isAsking || resource.isFetching) {
                     // Without a validator, the origin can't confirm it.
                     let isConfirmable = isMeant && response.validator.canConfirm
                     return openApart(own, source, beside: isConfirmable ? (media, generation) : nil)
@@ -66,20 +67,25 @@ extension MediaCache {
 
     /// Opens the resource of `own`. If it is not open, but another resource of its key is, that one is used instead.
     ///
-    /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used.
+    /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
+    /// resource has the turn to ask the origin.
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource
-    ) -> (MediaResource, OpenResource)? {
+    ) -> (MediaResource, OpenResource, OpenResource.Question?)? {
         let credentials = credentials(of: source)
+        var question: OpenResource.Question?
         let found = resources.acquire(own, orAnyBut: passed) {
-            OpenResource(key: own.key, credentials: credentials, context: context)
+            let resource = OpenResource(key: own.key, credentials: credentials, context: context)
+            // Before another request can find it.
+            question = resource.takeTurn()
+            return resource
         }
         guard let (identity, resource) = found else { return nil }
         let isOwn = identity == own
         let media = MediaResource(
             identity: identity, credentials: isOwn ? credentials : resource.scheduler.look { $0.credentials },
             resource: resource, registry: resources, isShared: !isOwn)
-        return (media, resource)
+        return (media, resource, question)
     }
 
     /// Opens a resource for a single request, so that it never contains another request's response.
@@ -169,10 +175,11 @@ extension OpenResource {
 
     /// Decides how a request may use the resource, after waiting for the response to another request.
     ///
+    /// - Parameter question: The request's turn to ask the origin, or `nil` if it does not have it yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     fileprivate func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
-        _ turn: OriginTurn?
+        asking question: Question?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
         while true {
@@ -182,7 +189,7 @@ extension OpenResource {
                 let use = response.use(at: context.clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            if mayWait, let end = endOfTurn() {
+            if mayWait, question == nil, let end = endOfTurn() {
                 mayWait = false
                 for await _ in end {}
                 try Task.checkCancellation()
@@ -193,7 +200,7 @@ extension OpenResource {
             // An unproven response would end the transfers that other requests need. A response that is not stored is
             // for a single request.
             let isFree = current == nil || stored != nil && (stored?.1.validator.isStrong == true || !isFetching)
-            if mayAsk, isFree, let question = takeTurn() {
+            if mayAsk, let question = question ?? (isFree ? takeTurn() : nil) {
                 try turn?.take(question)
                 return .ask(question)
             }
@@ -206,8 +213,11 @@ extension OpenResource {
         scheduler.look { $0.machine.transfers.values.contains { $0.isLive } }
     }
 
+    /// Whether a request is sending a request to the origin, or is about to.
+    fileprivate var isAsking: Bool { state.withLock { $0.asking != nil } }
+
     /// Takes the turn to ask the origin. Returns `nil` if another request has it.
-    private func takeTurn() -> Question? {
+    fileprivate func takeTurn() -> Question? {
         let number = state.withLock { state -> Int? in
             guard state.asking == nil else { return nil }
             state.turns += 1

@@ -76,13 +76,14 @@ extension OpenResource {
 
     /// Those that wait for a head look again: a response has been evaluated, or what is stored may be used without.
     func wakeWaitingForHead() {
+        // The turn ends before its reader is woken: that reader ends it as well, and by then another request may have
+        // taken it. If there is no version yet, the request whose turn it is asks the origin again, or fails.
+        if generation != nil { endTurn() }
         let waiters = scheduler.look { state in
             let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
             return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
-        // If there is no version yet, the request whose turn it is asks the origin again, or fails.
-        if generation != nil { endTurn() }
     }
 
     private struct Found: Sendable {
