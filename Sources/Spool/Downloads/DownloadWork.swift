@@ -133,8 +133,11 @@ final class DownloadWork: Sendable {
     private static func checkKept(_ media: MediaResource, in cache: MediaCache) async throws {
         if let cause = cache.readOnlyReason { throw cause }
         // Of nothing there is nothing to keep.
-        if media.resource?.knownLength == 0 { return }
+        let length = media.resource?.knownLength
+        if length == 0 { return }
         let stored = try await media.storedResource()
+        // A length that only the end of the body told may not be recorded yet.
+        if let stored, let length, stored.storedByteCount >= length { return }
         guard stored?.isComplete != true else { return }
         throw CacheError(
             .incomplete,

@@ -137,7 +137,8 @@ struct DownloadsTests {
         try await stage.session { cache in
             let source = MediaSource(url: stage.url("/0"))
             let download = try await cache.downloads.add(source)
-            #expect(await download.finished().isComplete)
+            let state = await download.finished()
+            #expect(state.isComplete, "\(String(describing: state.error))")
             await cache.waitUntilIdle()
             #expect(try await cache.storedResource(for: source)?.isPinned == true)
             #expect(try await cache.downloads.set(Downloads.standardSet)?.isComplete == true)
