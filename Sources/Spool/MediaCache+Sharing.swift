@@ -12,7 +12,8 @@ extension MediaCache {
     /// Opens a resource for one request of a client.
     ///
     /// If another request is asking the origin, this one waits for that response, but only once. If it may not use the
-    /// response, it asks the origin itself, without waiting for other requests that do the same.
+    /// response, it asks the origin itself, without waiting for other requests that do the same. If the other request is
+    /// given up without a response, one of the requests that wait asks the origin, and the rest wait for that one.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
@@ -30,7 +31,9 @@ extension MediaCache {
         var mayWait = mayShare
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
-            guard let (media, resource, question) = open(own, orAnyBut: passed, for: source) else { break }
+            // The response to a no-store request is for that request only, so that others must not wait for it.
+            guard let (media, resource, question) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
+            else { break }
             do {
                 try await resource.load(media.credentials)
             } catch is CacheError {
@@ -39,8 +42,8 @@ extension MediaCache {
             let others = media.source.headerFields
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
             let offer = try await resource.offer(
-                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike, mayAsk: !media.isShared,
-                asking: question, turn)
+                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
+                mayAsk: !media.isShared && !demand.noStore, asking: question, turn)
             switch offer {
             case .use(let use):
                 resource.note(source)
@@ -70,14 +73,15 @@ extension MediaCache {
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
     /// resource has the turn to ask the origin.
     private func open(
-        _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource
+        _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource,
+        asks: Bool
     ) -> (MediaResource, OpenResource, OpenResource.Question?)? {
         let credentials = credentials(of: source)
         var question: OpenResource.Question?
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
             // Before another request can find it.
-            question = resource.takeTurn()
+            if asks { question = resource.takeTurn() }
             return resource
         }
         guard let (identity, resource) = found else { return nil }
@@ -116,12 +120,15 @@ package final class OriginTurn: Sendable {
     package init() {}
 
     /// Ends the turn because the client is no longer served. The next request may ask the origin, or use this response.
-    package func end() {
+    ///
+    /// - Parameter isAnswered: Whether the origin has answered the request, with a response or an error. The default is
+    ///   `false`.
+    package func end(isAnswered: Bool = false) {
         let former = question.withLock { state in
             state.isEnded = true
             return state.question.take()
         }
-        former?.end()
+        former?.end(isAnswered: isAnswered)
     }
 
     /// - Throws: `CancellationError` if the turn has ended.
@@ -147,17 +154,20 @@ extension OpenResource {
     final class Question: Sendable {
         private let resource: OpenResource
         private let number: Int
+        /// Whether a transfer of a request that was given up is in progress, whose response this request may receive.
+        let joinsTransfer: Bool
 
-        fileprivate init(_ number: Int, of resource: OpenResource) {
+        fileprivate init(_ number: Int, of resource: OpenResource, joinsTransfer: Bool) {
             self.number = number
             self.resource = resource
+            self.joinsTransfer = joinsTransfer
         }
 
         deinit { end() }
 
         /// Ends the turn. It has no effect if the turn has already ended.
-        func end() {
-            resource.endTurn { $0 == number }
+        func end(isAnswered: Bool = false) {
+            resource.endTurn(isAnswered: isAnswered) { $0 == number }
         }
     }
 
@@ -190,8 +200,7 @@ extension OpenResource {
                 if use != .ask { return .use(use) }
             }
             if mayWait, question == nil, let end = endOfTurn() {
-                mayWait = false
-                for await _ in end {}
+                for await isAnswered in end where isAnswered { mayWait = false }
                 try Task.checkCancellation()
                 continue
             }
@@ -204,6 +213,8 @@ extension OpenResource {
                 try turn?.take(question)
                 return .ask(question)
             }
+            // Another request has taken the turn since the check above.
+            if mayAsk, isFree, mayWait, isAsking { continue }
             return stored.map { .version($0, $1) } ?? .nothing
         }
     }
@@ -224,26 +235,32 @@ extension OpenResource {
             state.asking = state.turns
             return state.turns
         }
-        return number.map { Question($0, of: self) }
+        return number.map { Question($0, of: self, joinsTransfer: isFetching) }
     }
 
-    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn.
-    private func endOfTurn() -> AsyncStream<Void>? {
+    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn. Its element states
+    /// whether the origin has answered.
+    private func endOfTurn() -> AsyncStream<Bool>? {
         state.withLock { state in
             guard state.asking != nil else { return nil }
-            let (end, ended) = AsyncStream.makeStream(of: Void.self)
+            let (end, ended) = AsyncStream.makeStream(of: Bool.self)
             state.turnWaits.append(ended)
             return end
         }
     }
 
     /// Ends the turn, so that the requests that wait for the response check the resource again.
-    func endTurn(where isMeant: (Int) -> Bool = { _ in true }) {
-        let waits = state.withLock { state -> [AsyncStream<Void>.Continuation] in
+    ///
+    /// - Parameter isAnswered: Whether the origin has answered the request that had the turn.
+    func endTurn(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {
+        let waits = state.withLock { state -> [AsyncStream<Bool>.Continuation] in
             guard let asking = state.asking, isMeant(asking) else { return [] }
             state.asking = nil
             return exchange(&state.turnWaits, with: [])
         }
-        for wait in waits { wait.finish() }
+        for wait in waits {
+            wait.yield(isAnswered)
+            wait.finish()
+        }
     }
 }

@@ -78,7 +78,7 @@ extension OpenResource {
     func wakeWaitingForHead() {
         // The turn ends before its reader is woken: that reader ends it as well, and by then another request may have
         // taken it. If there is no version yet, the request whose turn it is asks the origin again, or fails.
-        if generation != nil { endTurn() }
+        if generation != nil { endTurn(isAnswered: true) }
         let waiters = scheduler.look { state in
             let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
             return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }

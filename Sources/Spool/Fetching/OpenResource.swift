@@ -39,7 +39,7 @@ final class OpenResource: Sendable {
         /// requests wait. `nil` if there is none.
         var asking: Int?
         var turns = 0
-        var turnWaits: [AsyncStream<Void>.Continuation] = []
+        var turnWaits: [AsyncStream<Bool>.Continuation] = []
         /// Whether the origin is being asked while what is stale is used.
         var isRevalidating = false
         /// Where its variant is stored; nil before that is known.

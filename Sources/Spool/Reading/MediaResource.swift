@@ -27,7 +27,9 @@ public final class MediaResource: Sendable {
     /// to decide when a reader opens.
     let decidedUse: StoredFreshness.Use?
     /// Whether the resource is opened for a request that may use another request's response.
-    package var usesOthersResponse: Bool { decidedUse != nil }
+    package var usesOthersResponse: Bool { decidedUse != nil || joinsTransfer }
+    /// Whether it may receive the response to another request that was given up.
+    package var joinsTransfer: Bool { question?.joinsTransfer ?? false }
     /// The resource whose version other requests are reading. See ``confirmed(_:priority:)``.
     let beside: MediaResource?
 

@@ -75,6 +75,7 @@ struct MediaResponder: Sendable {
                     return response(to: request, manifest, opened)
                 }
             } catch let error as CacheError {
+                turn.end(isAnswered: true)
                 if let said = error.response, !said.isWhole, request.method == .get, !demand.onlyIfCached,
                     Self.mayHandOn(said.status)
                 {
@@ -212,13 +213,19 @@ struct MediaResponder: Sendable {
             let head = try await reader.response()
             return (reader.mediaInUse, reader, head)
         }
-        let media = try await cache.sharedMedia(for: source, demand: demand, turn: turn)
+        // A preload waits for players, so that no player may wait for it.
+        let media =
+            priority == .preload
+            ? cache.media(for: source) : try await cache.sharedMedia(for: source, demand: demand, turn: turn)
         if let joined = try await joined(media, range, demand, priority) { return joined }
         let reader = reader(of: media, range, demand, priority)
         do {
             let head = try await reader.response()
-            // Another version may have replaced the one that the client may share.
-            if !media.usesOthersResponse || head.response.mayBeShared(with: source, demand, at: date.second) {
+            // Another version may have replaced the one that the client may share. The response to a request that was
+            // given up is used if it may be stored: no other client receives it.
+            if !media.usesOthersResponse || media.joinsTransfer && head.response.isStored
+                || head.response.mayBeShared(with: source, demand, at: date.second)
+            {
                 return (reader.mediaInUse, reader, head)
             }
         } catch let error as CacheError where error.code == .originRefused && media.isShared {

@@ -196,7 +196,8 @@ extension Store: GenerationOwner {
 
     /// Whether readers of another user depend on a version that is open under the key and satisfies `isMeant`.
     ///
-    /// A version without stored bytes counts as well, because its first response has just started.
+    /// A version without stored bytes counts as well, because its first response has just started. A version in memory
+    /// does not count: it has no place in the cache that another version could take.
     package func isFilled(
         _ key: CacheKey, besides user: any GenerationUser, where isMeant: (Generation) -> Bool
     ) -> Bool {
@@ -204,7 +205,7 @@ extension Store: GenerationOwner {
             table.open(key).map { ($0, table.life($0.identifier)?.liveUsers ?? []) }
         }
         return open.contains { generation, users in
-            isMeant(generation)
+            generation.disk != nil && isMeant(generation)
                 && users.contains { $0 !== user && (generation.landed.isEmpty || $0.isFilling(generation)) }
         }
     }
