@@ -85,7 +85,8 @@ import Testing
                     for _ in 0..<8 {
                         var count = 0
                         while count < 300_000 {
-                            count += try #require(try await inbound.next()).readableBytes
+                            let piece = try await inbound.next(isolation: #isolation)
+                            count += try #require(piece).readableBytes
                         }
                         #expect(try await connection.staysAfterLimit())
                     }

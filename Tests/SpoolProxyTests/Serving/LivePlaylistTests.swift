@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Spool
 import SpoolOrigin
 import SpoolTesting
