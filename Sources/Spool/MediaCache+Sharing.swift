@@ -29,6 +29,8 @@ extension MediaCache {
         var passed: Set<OpenResources.Identity>? = mayShare ? [] : nil
         var variants: [StoredResponse] = []
         var mayWait = mayShare
+        // A request that asks again after an error must not wait for its own turn.
+        turn?.release()
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
             // The response to a no-store request is for that request only, so that others must not wait for it.
@@ -129,6 +131,11 @@ package final class OriginTurn: Sendable {
             return state.question.take()
         }
         former?.end(isAnswered: isAnswered)
+    }
+
+    /// Gives the turn back, if the request has it. The request may take one again.
+    fileprivate func release() {
+        question.withLock { $0.question.take() }?.end()
     }
 
     /// - Throws: `CancellationError` if the turn has ended.

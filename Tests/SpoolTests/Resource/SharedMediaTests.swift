@@ -188,4 +188,45 @@ struct SharedMediaTests {
             #expect(stage.origin.log.exchanges.count == 1)
         }
     }
+
+    @Test("E119: a request that asks again after an error does not wait for its own turn")
+    func asksAgain() async throws {
+        let stage = try stage(.field("Cache-Control", "no-cache"))
+        try await stage.session { cache in
+            let turn = OriginTurn()
+            let first = try await cache.sharedMedia(for: source(stage, agent: "one"), turn: turn)
+            let again = try await cache.sharedMedia(for: source(stage, agent: "one"), turn: turn)
+            #expect(again.resource === first.resource)
+            #expect(!again.usesOthersResponse)
+        }
+    }
+
+    @Test("E119: if the client that asks leaves, one of the waiting clients asks, and the others share its response")
+    func leaves() async throws {
+        let stage = try stage(.field("Cache-Control", "max-age=1000"))
+        stage.origin.update("/a") { $0.rules.removeFirst() }
+        try await stage.session { cache in
+            let turn = OriginTurn()
+            let first = try await cache.sharedMedia(for: source(stage, agent: "one"), turn: turn)
+            let waiting = (0..<3).map { _ in
+                Task { try await cache.sharedMedia(for: source(stage, agent: "one")).data(in: 0..<10) }
+            }
+            while first.resource?.state.withLock({ $0.turnWaits.count }) ?? 0 < 3 { await Task.yield() }
+            turn.end()
+            for client in waiting { #expect(try await client.value.count == 10) }
+            #expect(stage.origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test("E119: other clients do not wait for a no-store request, and their response is stored")
+    func noStoreTakesNoTurn() async throws {
+        let stage = try stage(.field("Cache-Control", "max-age=1000"))
+        try await stage.session { cache in
+            let demand = FreshnessDemand(fields: [.cacheControl: "no-store"])
+            let unstored = try await cache.sharedMedia(for: source(stage, agent: "one"), demand: demand)
+            #expect(unstored.resource?.apart != nil)
+            let second = try await cache.sharedMedia(for: source(stage, agent: "one"))
+            #expect(second.resource?.apart == nil)
+        }
+    }
 }
