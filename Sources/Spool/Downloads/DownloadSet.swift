@@ -9,8 +9,8 @@ public struct DownloadSet: Sendable, Identifiable {
         public var key: CacheKey
         /// Scheme, host and path.
         public var address: String
-        /// Where it is gone on with after a restart; nil: a source for it has to be handed to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)``
-        /// again, since its address is secret or is resolved.
+        /// The URL from which the download resumes after a restart. `nil` if the URL is secret or comes from a resolver, or
+        /// if a body of unknown length exceeded the limit. Then pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
         public var url: URL?
         /// Bytes that are stored.
         public var storedByteCount: Int64

@@ -26,8 +26,8 @@ public struct Downloads: Sendable {
 
     let cache: MediaCache
 
-    /// Adds a media file to a set, which is begun if there is none, and brings it. When this returns, it is pinned, and
-    /// noted for the next life of the cache.
+    /// Adds a media file to a set and downloads it. The set is created if it does not exist. When this method returns, the
+    /// download is recorded for the next launch, and the resource is pinned unless a version of unknown length is stored.
     ///
     /// If the origin does not announce a length, the resource is pinned when its body has ended. If more bytes are received
     /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded` and ``resume(_:)`` does not start

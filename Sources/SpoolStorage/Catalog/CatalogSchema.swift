@@ -126,7 +126,7 @@ enum CatalogSchema {
             + COALESCE((SELECT LENGTH(CAST(url AS BLOB)) + COALESCE(LENGTH(CAST(contentType AS BLOB)), 0)
                 FROM resource WHERE resource.id = generation.resource), 0);
         UPDATE generation SET rowBytes = 4096 + CASE WHEN rowBytes > 2048 THEN (rowBytes + 4095) / 4096 * 4096 ELSE 0 END;
-        INSERT INTO setting (name, value) SELECT 'rowBytes', COALESCE(SUM(rowBytes), 0) FROM generation;
+        INSERT OR REPLACE INTO setting (name, value) SELECT 'rowBytes', COALESCE(SUM(rowBytes), 0) FROM generation;
 
         CREATE TRIGGER rowBegun AFTER INSERT ON generation BEGIN
             UPDATE setting SET value = value + NEW.rowBytes WHERE name = 'rowBytes';

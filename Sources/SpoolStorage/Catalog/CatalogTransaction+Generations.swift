@@ -127,13 +127,15 @@ extension CatalogTransaction {
     }
 
     /// Pins a resource that a set of downloads has, with its parts, if its length is known. A body of unknown length may
-    /// have no end: it is pinned only when it has ended, unless it is pinned for itself.
+    /// have no end: it is pinned only when it has ended, unless it or its presentation is pinned for itself.
     private func pinDownload(_ name: String, isLengthKnown: Bool) throws {
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET pinned = ?1
                 WHERE key = ?2 AND pinned <> ?1 AND EXISTS (SELECT 1 FROM download WHERE download.key = resource.key)
                     AND NOT EXISTS (SELECT 1 FROM handPin WHERE handPin.key = resource.key)
+                    AND (?1 OR NOT EXISTS (
+                        SELECT 1 FROM resource AS whole WHERE whole.id = resource.presentation AND whole.pinned))
                 """
         ).execute(arguments: [isLengthKnown, name])
         guard isLengthKnown, db.changesCount > 0 else { return }

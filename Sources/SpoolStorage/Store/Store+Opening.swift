@@ -144,9 +144,10 @@ extension Store {
             let count = allocatedBytes(of: identifier)
             guard let error = directory.removeMedia(identifier) else { return true }
             failure = error
+            guard !unremoved.withLock({ $0.contains(identifier) }) else { return true }
             // No record counts it.
             ledger.correct(by: count)
-            unremoved.withLock { $0.add(identifier, count) }
+            unremoved.withLock { $0.add(identifier, count, isEvicted: false) }
             return true
         }
         if let failure { throw failure }

@@ -12,7 +12,12 @@ extension Store {
                 "removal", error,
                 "\(error.message); the space of such files counts as used until they can be removed")
         } else {
-            if let error { report(.warning(error.message)) } else { unremoved.withLock { $0.noteRemoval() } }
+            // A file that was never written proves nothing: removing what does not exist always works.
+            if let error {
+                report(.warning(error.message))
+            } else if claim > 0 {
+                unremoved.withLock { $0.noteRemoval() }
+            }
             ledger.giveBack(claim)
         }
     }

@@ -18,8 +18,11 @@ struct UnremovedFiles: Sendable {
     var isRemovingHopeless: Bool { failures >= Self.failureLimit }
 
     /// Adds a file that could not be removed.
-    mutating func add(_ identifier: GenerationIdentifier, _ claim: Int64) {
-        failures = min(failures + 1, Self.failureLimit)
+    ///
+    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left behind says
+    ///   nothing about other files. The default is `true`.
+    mutating func add(_ identifier: GenerationIdentifier, _ claim: Int64, isEvicted: Bool = true) {
+        if isEvicted { failures = min(failures + 1, Self.failureLimit) }
         files.append((identifier, claim))
         byteCount += claim
     }
