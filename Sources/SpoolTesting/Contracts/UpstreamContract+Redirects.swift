@@ -28,14 +28,11 @@ extension UpstreamContract {
         },
         redirectCase(
             "circles, endless chains and redirects away from HTTP are refused",
-            [
+            longChain.merging([
                 "/self": .redirect(to: "/self"), "/ping": .redirect(to: "/pong"), "/pong": .redirect(to: "/ping"),
-                "/0": .redirect(to: "/1"), "/1": .redirect(to: "/2"), "/2": .redirect(to: "/3"),
-                "/3": .redirect(to: "/4"),
-                "/4": .redirect(to: "/5"), "/5": .redirect(to: "/6"), "/6": .redirect(to: "/7"), "/7": .pattern(10),
                 "/file": .redirect(to: "file:///etc/passwd"), "/ftp": .redirect(to: "ftp://127.0.0.1/a"),
                 "/nowhere": .redirect(to: "http:///"),
-            ]
+            ]) { first, _ in first }
         ) { it, _ in
             for path in ["/self", "/ping", "/0", "/file", "/ftp", "/nowhere"] {
                 do {
@@ -47,7 +44,7 @@ extension UpstreamContract {
                 }
             }
             try checkEqual(it.log.exchanges("/self").count, 1, "requests to /self")
-            try checkEqual(it.log.exchanges("/7").count, 0, "requests past the limit")
+            try checkEqual(it.log.exchanges("/21").count, 0, "requests past the limit")
         },
         redirectCase("a redirect without a URL is a response", ["/a": .pattern(10, .status(302))]) { it, _ in
             try checkEqual(try await it.open("/a").head.status.code, 302, "status")
@@ -62,6 +59,10 @@ extension UpstreamContract {
             for field in fields { try checkEqual(heard[field.name], field.value, field.name.rawName) }
         },
     ]
+
+    /// A chain of 21 redirects from `/0`, one more than an upstream follows by default.
+    private static let longChain: [String: OriginResource] = Dictionary(
+        uniqueKeysWithValues: (0...20).map { ("/\($0)", .redirect(to: "/\($0 + 1)")) } + [("/21", .pattern(10))])
 
     private static func redirectCase(
         _ description: String, _ resources: [String: OriginResource],
