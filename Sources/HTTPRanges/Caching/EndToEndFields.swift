@@ -15,8 +15,7 @@ package enum EndToEndFields {
     /// A field that `private` or `no-cache` names is removed, even if other directives permit it.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
-    ///   Cookies are then stored if the response has a lifetime and is marked for all clients with `public` or
-    ///   `s-maxage`. A `max-age` alone states only how long the client that received the response may use it.
+    ///   Cookies are then stored if a shared cache may use the response for some time without asking the origin.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)
@@ -30,7 +29,7 @@ package enum EndToEndFields {
 
     private static func allowsCookies(_ control: CacheControl) -> Bool {
         let lifetime = control.noCache || control.isPrivate ? 0 : control.sharedMaxAge ?? control.maxAge ?? 0
-        return lifetime > 0 && (control.isPublic || control.sharedMaxAge != nil)
+        return lifetime > 0
     }
 
     /// Whether there is something among them that one user is sent for himself.
