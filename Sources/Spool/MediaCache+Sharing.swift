@@ -242,7 +242,7 @@ extension OpenResource {
             state.asking = state.turns
             return state.turns
         }
-        return number.map { Question($0, of: self, joinsTransfer: isFetching) }
+        return number.map { Question($0, of: self, joinsTransfer: generation == nil && isFetching) }
     }
 
     /// A stream that finishes when the current turn ends, or `nil` if no request has the turn. Its element states
