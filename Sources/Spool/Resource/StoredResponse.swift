@@ -40,14 +40,14 @@ package struct StoredResponse: Sendable, Hashable {
     }
 
     /// How the response may be used at a time, in seconds since 1970, for a request with these directives.
-    func use(at now: Int64, for demand: FreshnessDemand) -> StoredFreshness.Use {
+    func use(at now: Int64, for demand: RequestDirectives) -> StoredFreshness.Use {
         freshness?.use(at: now, for: demand) ?? .ask
     }
 
     /// Whether the response may be sent to a request although another request caused it.
     ///
     /// - Parameter now: The time in seconds since 1970.
-    package func mayBeShared(with source: MediaSource, _ demand: FreshnessDemand, at now: Int64) -> Bool {
+    package func mayBeShared(with source: MediaSource, _ demand: RequestDirectives, at now: Int64) -> Bool {
         isSelected(by: source) && use(at: now, for: demand) != .ask
     }
 

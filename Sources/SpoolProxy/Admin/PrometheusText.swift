@@ -89,4 +89,20 @@ extension PrometheusText {
         if let capacity = room.capacity { add("spool_capacity_bytes", .gauge, capacity) }
     }
 }
+
+extension PrometheusText {
+    /// Adds the counts of a server.
+    mutating func add(_ counts: ProxyMetrics.Counts) {
+        add("spool_cut_responses_total", .counter, counts.cutResponses)
+        for result in ProxyMetrics.Result.allCases {
+            add("spool_requests_total", .counter, counts.requests[result] ?? 0, "result=\"\(result.rawValue)\"")
+        }
+        add("spool_sent_bytes_total", .counter, counts.sentBytes)
+        add("spool_open_requests", .gauge, counts.openRequests)
+        add(
+            "spool_response_seconds",
+            histogram: zip(ProxyMetrics.Counts.durationBounds, counts.durations).map { (bound: $0, count: $1) },
+            total: counts.responses, sum: counts.seconds)
+    }
+}
 #endif
