@@ -104,7 +104,10 @@ extension Scheduler.StateMachine {
     /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
     ///   `nil` if no reader needs another transfer, so that the response may start another generation.
     package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
-        guard let transfer = transfers[id], isFeeding(besides: id) else { return nil }
+        guard let transfer = transfers[id] else { return nil }
+        // No reader needs the response of a cancelled transfer.
+        guard transfer.isLive else { return ([], []) }
+        guard isFeeding(besides: id) else { return nil }
         let left = readers.keys.sorted().filter { readers[$0].map { isServed($0, onlyBy: id) } ?? false }
         for id in left { forgetReader(id) }
         var actions: [Action] = []

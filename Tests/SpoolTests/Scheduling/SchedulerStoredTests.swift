@@ -25,6 +25,27 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == brings.map { [$0] })
     }
 
+    @Test("E118: the unproven response of a cancelled transfer does not end the transfer that readers wait for")
+    func lateUnprovenResponse() {
+        let bench = SchedulerBench(landed: ByteRangeSet())
+        let ahead = bench.open(at: 50 * mib)
+        let whole = bench.liveIDs[0]
+        let reader = bench.open(at: 0)
+        let cancelled = bench.liveIDs[1]
+        // The response to the first request begins at 0, so that the second request is not needed.
+        bench.perform(
+            bench.machine.rangesUnsupported()
+                + bench.machine.responseStarted(whole, at: 0, end: 100 * mib, isWhole: true, isSequential: true))
+        bench.land(whole, 64 * kib)
+        #expect(bench.isCancelled(cancelled))
+        let unproven = bench.machine.responseUnproven(cancelled)
+        #expect(unproven?.left == [])
+        #expect(unproven?.actions == [])
+        #expect(bench.liveIDs == [whole])
+        #expect(bench.read(ahead) == .wait)
+        #expect(bench.found(reader) == 0..<64 * kib)
+    }
+
     @Test(
         "A range that has landed is read without a request, although the last block of it has not; with ranges or not")
     func landedRange() {
