@@ -41,8 +41,8 @@ package struct CacheControl: Sendable, Hashable {
     /// Reads all `Cache-Control` fields of a request or a response.
     ///
     /// A directive with a space before or after its `=` is ignored. A malformed number of seconds counts as 0, and a
-    /// number larger than 10,000 years counts as 10,000 years. If there are several numbers, the smallest one counts
-    /// (RFC 9111 §1.2.2, §4.2.1).
+    /// number larger than 10,000 years counts as 10,000 years. If a directive occurs several times, the first occurrence
+    /// counts (RFC 9111 §1.2.2, §4.2.1).
     package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -51,8 +51,8 @@ package struct CacheControl: Sendable, Hashable {
     }
 
     mutating func apply(_ name: String, value: Substring?) {
-        func seconds(_ former: Int64?) -> Int64 {
-            min(FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0, former ?? .max)
+        func seconds(_ first: Int64?) -> Int64 {
+            first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
         /// The fields that are named; whether none is, so that the whole response is meant.
         func isUnqualified(_ value: Substring?) -> Bool {

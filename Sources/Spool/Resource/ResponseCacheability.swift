@@ -19,9 +19,12 @@ struct ResponseCacheability: Sendable {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
         let vary = Vary(fields: fields)
+        let responseTime = Int64(responseDate.timeIntervalSince1970)
+        // Only whole seconds of delay make a response older, not a second that ends during the request.
+        let delay = Int64(responseDate.timeIntervalSince(requestDate))
         let freshness = Freshness(
-            fields: fields, requestTime: Int64(requestDate.timeIntervalSince1970),
-            responseTime: Int64(responseDate.timeIntervalSince1970), shared: true, status: response.status.code)
+            fields: fields, requestTime: responseTime - delay, responseTime: responseTime, shared: true,
+            status: response.status.code)
         self.hasLongFields = StoredHead.exceedsLimit(fields)
         self.mayStore =
             !hasLongFields
@@ -39,7 +42,7 @@ struct ResponseCacheability: Sendable {
             // With `no-cache` it is asked about each time, also after a 304 that does not repeat the word.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
-            receivedAt: Int64(responseDate.timeIntervalSince1970), initialAge: freshness.initialAge,
+            receivedAt: responseTime, initialAge: freshness.initialAge,
             head: StoredHead(response, from: url, isOfSite: isOfSite),
             staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
         self.saysControl = fields.contains(.cacheControl)

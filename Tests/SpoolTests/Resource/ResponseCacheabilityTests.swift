@@ -7,12 +7,21 @@ import Testing
 @Suite("What a response says of keeping it")
 struct ResponseCacheabilityTests {
     private func cacheability(
-        _ fields: HTTPFields, status: HTTPResponse.Status = .ok, request: HTTPFields = [:], at seconds: Double = 1000
+        _ fields: HTTPFields, status: HTTPResponse.Status = .ok, request: HTTPFields = [:], at seconds: Double = 1000,
+        delay: Double = 0
     ) -> ResponseCacheability {
-        let date = Date(timeIntervalSince1970: seconds)
-        return ResponseCacheability(
+        ResponseCacheability(
             policy: .http, request: request, response: HTTPResponse(status: status, headerFields: fields),
-            requestDate: date, responseDate: date)
+            requestDate: Date(timeIntervalSince1970: seconds - delay),
+            responseDate: Date(timeIntervalSince1970: seconds))
+    }
+
+    @Test(
+        "Only whole seconds between request and response make a response older, not the end of a second",
+        arguments: [(0.25, 30), (0.75, 30), (1.25, 31)] as [(Double, Int64)])
+    func delay(seconds: Double, age: Int64) {
+        let freshness = cacheability([.cacheControl: "max-age=60", .age: "30"], at: 1000.125, delay: seconds).freshness
+        #expect(freshness.initialAge == age)
     }
 
     @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones in force")
