@@ -46,11 +46,9 @@ extension OpenResource {
                 otherStatus
                 ?? PartialResponse.evaluate(
                     head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
-            if otherStatus == nil, let stored = current.stored, Self.isUnproven(decision, head, stored, rule),
-                setApart(start.id)
-            {
-                return nil
-            }
+            let isUnproven =
+                otherStatus == nil && current.stored.map { Self.isUnproven(decision, head, $0, rule) } ?? false
+            if isUnproven, setApart(start.id) { return nil }
             switch decision {
             case .land(let landing), .newGeneration(let landing):
                 try check(landing, replacing: current.generation)
@@ -75,6 +73,10 @@ extension OpenResource {
                 {
                     update(generation, to: landing.version, cacheability)
                 } else {
+                    // A reader may have begun to read since the check above.
+                    if isUnproven, let generation = current.generation, setApart(start.id, orRemoving: generation) {
+                        return nil
+                    }
                     try await begin(landing.version, replacing: current.generation, cacheability, for: start)
                 }
             case .restart(let reason):
@@ -113,10 +115,15 @@ extension OpenResource {
 
     /// Leaves readers of the current version and their transfers unchanged, and does not use the unproven response.
     ///
+    /// - Parameter former: The current version, which is removed together with the check if the response may be used, so
+    ///   that no reader begins to read it while the response's version is created. `nil` if it stays.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
-    private func setApart(_ id: TransferID) -> Bool {
+    private func setApart(_ id: TransferID, orRemoving former: Generation? = nil) -> Bool {
         scheduler.ask { state in
-            guard let (left, actions) = state.machine.responseUnproven(id) else { return (false, []) }
+            guard let (left, actions) = state.machine.responseUnproven(id) else {
+                let isCurrent = former != nil && state.lease?.generation === former
+                return (false, isCurrent ? state.replaceVersion(by: nil, keeping: id) : [])
+            }
             for reader in left { state.readers[reader]?.needsOwnResponse = true }
             return (true, left.map { .wake($0) } + actions)
         }
@@ -244,21 +251,10 @@ extension OpenResource {
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
         let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
-            guard state.lease?.generation === former else { return (false, []) }
+            guard state.lease == nil && lease != nil || state.lease?.generation === former else { return (false, []) }
             // Lock order: the scheduler's lock, then the resource's.
             if let cacheability { noteConfirmation(by: cacheability) }
-            let formerLease = state.lease
-            state.lease = lease
-            let length = lease?.generation.description.length
-            guard let formerLease else {
-                state.noteSource(.miss)
-                return (true, length.map { state.machine.lengthLearnt($0).actions } ?? [])
-            }
-            let (left, actions) = state.machine.generationChanged(length: length, keeping: id)
-            // Who stays in the former version holds it by its place; with the last of them it goes.
-            for reader in left { state.readers[reader]?.former = formerLease }
-            state.noteSource(lease == nil ? nil : .miss, evenKnown: true)
-            return (true, left.map { .wake($0) } + actions)
+            return (true, state.replaceVersion(by: lease, keeping: id))
         }
         guard isCurrent else { return }
         state.withLock { $0.isComplete = false }
@@ -331,5 +327,24 @@ extension OpenResource {
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }
         checkComplete()
+    }
+}
+
+extension Scheduler.State {
+    /// Replaces the current version, if there is one. Readers that have read it keep it.
+    fileprivate mutating func replaceVersion(
+        by lease: Lease?, keeping id: TransferID?
+    ) -> [Scheduler.StateMachine.Action] {
+        let formerLease = self.lease
+        self.lease = lease
+        let length = lease?.generation.description.length
+        guard let formerLease else {
+            noteSource(.miss)
+            return length.map { machine.lengthLearnt($0).actions } ?? []
+        }
+        let (left, actions) = machine.generationChanged(length: length, keeping: id)
+        for reader in left { readers[reader]?.former = formerLease }
+        noteSource(lease == nil ? nil : .miss, evenKnown: true)
+        return left.map { .wake($0) } + actions
     }
 }
