@@ -37,7 +37,8 @@ private func control(_ values: String...) -> CacheControl {
         "A malformed number counts as 0, and a huge one as the limit; the first occurrence of a directive counts",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
-            ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9), ("max-age=x, max-age=9", 0),
+            ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
+            ("max-age=x, max-age=9", 0),
         ] as [(String, Int64)])
     func numbers(text: String, expected: Int64) {
         #expect(control(text).maxAge == expected)
