@@ -32,7 +32,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E84: One visitor's cookie is kept for others only where the origin says that for some time all may have it",
+        "E84: a cookie is stored only if the response has a lifetime for a shared cache",
         arguments: [
             ("max-age=9", true), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
             ("public", false), ("public, max-age=0", false), ("s-maxage=0, max-age=9", false),
@@ -57,7 +57,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: A stored cookie is removed if a 304 does not mark the response for all clients",
+        "E120: a stored cookie is removed if a 304 does not allow a shared cache to store it",
         arguments: [
             ("public, max-age=9, no-cache=\"Set-Cookie\"", false), ("private=\"set-cookie\", s-maxage=9", false),
             ("no-cache", false), ("max-age=0", false), ("max-age=9", true), ("public, max-age=9", true),

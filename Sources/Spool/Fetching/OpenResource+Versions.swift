@@ -115,14 +115,14 @@ extension OpenResource {
 
     /// Leaves readers of the current version and their transfers unchanged, and does not use the unproven response.
     ///
-    /// - Parameter former: The current version, which is removed together with the check if the response may be used, so
-    ///   that no reader begins to read it while the response's version is created. `nil` if it stays.
+    /// - Parameter current: A version to remove, in the same step, if the response may be used. No reader can then begin
+    ///   to read it while the new version is created. `nil` to remove none.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
-    private func setApart(_ id: TransferID, orRemoving former: Generation? = nil) -> Bool {
+    private func setApart(_ id: TransferID, orRemoving current: Generation? = nil) -> Bool {
         scheduler.ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else {
-                let isCurrent = former != nil && state.lease?.generation === former
-                return (false, isCurrent ? state.replaceVersion(by: nil, keeping: id) : [])
+                guard let current, state.lease?.generation === current else { return (false, []) }
+                return (false, state.replaceVersion(by: nil, keeping: id))
             }
             for reader in left { state.readers[reader]?.needsOwnResponse = true }
             return (true, left.map { .wake($0) } + actions)
@@ -251,7 +251,9 @@ extension OpenResource {
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
         let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
-            guard state.lease == nil && lease != nil || state.lease?.generation === former else { return (false, []) }
+            // An unproven response has removed the previous version already.
+            let isRemoved = state.lease == nil && lease != nil
+            guard isRemoved || state.lease?.generation === former else { return (false, []) }
             // Lock order: the scheduler's lock, then the resource's.
             if let cacheability { noteConfirmation(by: cacheability) }
             return (true, state.replaceVersion(by: lease, keeping: id))
@@ -331,19 +333,19 @@ extension OpenResource {
 }
 
 extension Scheduler.State {
-    /// Replaces the current version, if there is one. Readers that have read it keep it.
+    /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
     fileprivate mutating func replaceVersion(
         by lease: Lease?, keeping id: TransferID?
     ) -> [Scheduler.StateMachine.Action] {
-        let formerLease = self.lease
+        let previousLease = self.lease
         self.lease = lease
         let length = lease?.generation.description.length
-        guard let formerLease else {
+        guard let previousLease else {
             noteSource(.miss)
             return length.map { machine.lengthLearnt($0).actions } ?? []
         }
         let (left, actions) = machine.generationChanged(length: length, keeping: id)
-        for reader in left { readers[reader]?.former = formerLease }
+        for reader in left { readers[reader]?.former = previousLease }
         noteSource(lease == nil ? nil : .miss, evenKnown: true)
         return left.map { .wake($0) } + actions
     }

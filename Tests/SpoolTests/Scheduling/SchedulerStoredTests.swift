@@ -27,7 +27,7 @@ struct SchedulerStoredTests {
 
     @Test("E118: the unproven response of a cancelled transfer does not end the transfer that readers wait for")
     func lateUnprovenResponse() {
-        let bench = SchedulerBench(landed: ByteRangeSet())
+        let bench = SchedulerBench()
         let ahead = bench.open(at: 50 * mib)
         let whole = bench.liveIDs[0]
         let reader = bench.open(at: 0)
