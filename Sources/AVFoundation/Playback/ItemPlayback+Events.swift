@@ -55,10 +55,7 @@ extension ItemPlayback {
             // What libmpv tells of a stream without an end is how far it has read.
             if !state.withLock({ $0.isLive }) { learned(duration: value) }
         case .number("time-pos", let value?):
-            state.withLock { state in
-                if state.seeks.pending == nil, value < item.time - 1 { state.hasRestartedTime = true }
-            }
-            timePassed(to: value)
+            timeChanged(to: value, of: handle)
         case .number("demuxer-cache-time", let value):
             loaded(until: value)
         case .flag("core-idle", let isIdle):
@@ -150,7 +147,7 @@ extension ItemPlayback {
             return state.seeks.restarted()
         }
         guard let id else { return }
-        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        if let seconds = position(of: handle) ?? state.withLock({ $0.seekTarget }) { timePassed(to: seconds) }
         loaded(until: handle.number("demuxer-cache-time"))
         send.yield(.seekFinished(id: id, completed: true))
         // A seek to the end, or beyond: its `eof-reached` came while the seek was under way.
@@ -167,7 +164,7 @@ extension ItemPlayback {
             return true
         }
         guard isEnd else { return }
-        if let seconds = handle.number("time-pos") { timePassed(to: seconds) }
+        if let seconds = position(of: handle) { timePassed(to: seconds) }
         if item.time < 0.1, item.duration ?? 0 > 1 {
             // Nothing was played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
             return fail(with: AVError(.fileFailedToParse))
@@ -207,6 +204,28 @@ extension ItemPlayback {
 
     /// Whether it plays HLS.
     private func isPlaylist(_ handle: MPVHandle) -> Bool { handle.text("file-format")?.contains("hls") == true }
+
+    /// Records a new position. libmpv reports changed properties after its other events, so this value can be from before
+    /// a seek that has ended. If the time seems to have moved by more than a second, the current position decides.
+    private func timeChanged(to seconds: Double, of handle: MPVHandle) {
+        guard abs(seconds - item.time) > 1, state.withLock({ $0.seeks.pending == nil }) else {
+            return timePassed(to: seconds)
+        }
+        guard let current = position(of: handle) else { return }
+        state.withLock { state in
+            if state.seeks.pending == nil, current < item.time - 1 { state.hasRestartedTime = true }
+        }
+        timePassed(to: current)
+    }
+
+    /// The current position. `nil` if libmpv found no media after a seek: it then moves to the duration and reports that as
+    /// the position, though it has played no sound since the seek.
+    private func position(of handle: MPVHandle) -> Double? {
+        guard let seconds = handle.number("time-pos") else { return nil }
+        let hasSound = handle.number("current-tracks/audio/id") != nil
+        if hasSound, handle.number("audio-pts") == nil, seconds == handle.number("duration") { return nil }
+        return seconds
+    }
 
     /// libmpv's clock begins a little below 0, by what the sound device has yet to play.
     private func timePassed(to seconds: Double) {

@@ -34,6 +34,8 @@ final class ItemPlayback: Sendable {
         var hasRestartedTime = false
         /// The command of the seek under way.
         var lastSeek: [String] = []
+        /// The target of the last seek, in seconds; `nil` if the last seek was a command without one.
+        var seekTarget: Double?
         /// How often the seek under way was sent again.
         var repeats = 0
         /// Whether a read was made to return for the seek under way: what it read then looks like the end.
@@ -106,16 +108,17 @@ final class ItemPlayback: Sendable {
 
     /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
     func seek(to seconds: Double, id: UInt64) {
-        seek(["seek", String(max(0, seconds)), "absolute+exact"], id: id)
+        seek(["seek", String(max(0, seconds)), "absolute+exact"], target: max(0, seconds), id: id)
     }
 
     /// Seeks by a command of libmpv's.
-    func seek(_ command: [String], id: UInt64) {
+    func seek(_ command: [String], target: Double? = nil, id: UInt64) {
         let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
             guard let handle = state.handle, !state.isShutDown, state.isSeekable else { return (nil, true) }
             let replaced = state.seeks.sent(id)
             state.isAtEnd = false
             state.lastSeek = command
+            state.seekTarget = target
             state.repeats = 0
             state.hasInterrupted = false
             stream?.expectSeek()
