@@ -152,7 +152,8 @@ struct ManifestResponder: Sendable {
             let text =
                 call.isForOwner
                 ? bytes
-                : try HLSRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
+                : try HLSRewriting.rewrite(
+                    bytes, finalURL: found, requestedURL: call.url, importing: names, proxied: call.proxied)
             if let playlist {
                 variables.note(playlist, found: found)
                 holds.note(playlist, requested: call.url, found: found)

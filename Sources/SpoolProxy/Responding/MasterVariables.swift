@@ -3,12 +3,15 @@ import Synchronization
 
 /// The variables that master playlists define for the playlists that they name: a player has them, and asks for these alone.
 final class MasterVariables: Sendable {
-    private let known = Mutex(Remembered<OriginURL, [String: String]>(count: limit))
+    /// The variables, by the address of a media playlist without delivery directives.
+    private let known = Mutex(Remembered<String, [String: String]>(count: limit))
     private static let limit = 1000
     private static let byteLimit = 16 << 10
 
     /// What a playlist may import; empty if nothing is known.
-    subscript(url: OriginURL) -> [String: String] { known.withLock { $0[url] } ?? [:] }
+    subscript(url: OriginURL) -> [String: String] {
+        known.withLock { $0[HLSDelivery.withoutDirectives(url)] } ?? [:]
+    }
 
     /// Notes what a master playlist defines.
     ///
@@ -19,10 +22,10 @@ final class MasterVariables: Sendable {
         guard bytes <= Self.byteLimit else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
-        let urls = uris.prefix(Self.limit).compactMap { rewriter.url(of: $0) }
+        let urls = uris.prefix(Self.limit).compactMap { rewriter.url(of: $0).map(HLSDelivery.withoutDirectives) }
         known.withLock { known in
             // Forgotten variables are recorded again when the stream is played the next time.
-            for url in urls { known.note(playlist.variables, for: url, bytes: bytes + url.description.utf8.count) }
+            for url in urls { known.note(playlist.variables, for: url, bytes: bytes + url.utf8.count) }
         }
     }
 }

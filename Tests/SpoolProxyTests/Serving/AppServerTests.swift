@@ -106,6 +106,32 @@ import Testing
         }
     }
 
+    @Test("Segments named by an imported variable are requested through the server", arguments: ["", "?_HLS_msn=1"])
+    func importedVariables(directive: String) async throws {
+        let media = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-DEFINE:IMPORT="host"
+            #EXTINF:2,
+            {$host}/a.ts
+            #EXT-X-ENDLIST
+
+            """
+        try await OriginServer.run(["/l.m3u8": Self.list(media), "/a.ts": .pattern(1000)]) { origin in
+            let define = "#EXT-X-DEFINE:NAME=\"host\",VALUE=\"http://127.0.0.1:\(origin.port)\""
+            origin.set("/m.m3u8", Self.list("#EXTM3U\n\(define)\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n"))
+            try await Self.withServer { server, cache in
+                let url = try #require(server.url(for: MediaSource(url: origin.url("/m.m3u8"))))
+                #expect(try await server.get(url.path).status == 200)
+                let list = try await server.get(url.path.dropLast("m.m3u8".count) + "l.m3u8" + directive)
+                let segment = try #require(Self.lines(list).first { $0.hasSuffix("a.ts") })
+                #expect(segment.hasPrefix("/"))
+                #expect(try await server.get(segment).status == 200)
+                #expect(try await cache.storedResources().contains { $0.address.hasSuffix("/a.ts") })
+            }
+        }
+    }
+
     @Test func `A key that is refused is asked for once more with fresh credentials`() async throws {
         let media = """
             #EXTM3U
