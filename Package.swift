@@ -146,7 +146,6 @@ let package = Package(
                 "XMLTokens",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics", condition: proxy),
                 .product(name: "NIOCore", package: "swift-nio", condition: proxy),
                 .product(name: "NIOPosix", package: "swift-nio", condition: proxy),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: proxy),
