@@ -62,7 +62,8 @@ struct ManifestResponder: Sendable {
             return response
         }
         var response = response
-        for name in [HTTPField.Name.contentLength, .eTag, .lastModified, .acceptRanges] {
+        response.lengthForHead = nil
+        for name in [HTTPField.Name.eTag, .lastModified, .acceptRanges] {
             response.head.fields[name] = nil
         }
         return response

@@ -306,10 +306,11 @@ struct MediaResponder: Sendable {
         response.note(CacheStatus.Outcome(opened, at: date.second), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = opened.source == .hit
+        response.contentRange = plan.contentRange
         response.origin = (media, opened.response)
         guard request.method == .get else {
             reader.cancel()
-            if case .whole(let length?) = plan.content { response.head.fields[.contentLength] = String(length) }
+            if case .whole(let length) = plan.content { response.lengthForHead = length }
             return response
         }
         switch plan.content {
@@ -334,6 +335,7 @@ struct MediaResponder: Sendable {
         response.note(CacheStatus.Outcome(opened, at: date.second), by: configuration.nodeName)
         response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         response.isStored = true
+        response.contentRange = plan.contentRange
         switch plan.content {
         case .none: break
         case .whole: response.body = .bytes(ByteBuffer(bytes: manifest.bytes))
@@ -379,6 +381,7 @@ struct MediaResponder: Sendable {
     private func failed(_ error: CacheError, _ request: RequestHead) -> Response {
         if let said = error.response, said.isWhole || request.method == .head, Self.mayHandOn(said.status) {
             var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
+            response.lengthForHead = said.fields.contentLength
             response.note(.forwarded(.miss, stored: false, status: said.status), by: configuration.nodeName)
             return response
         }

@@ -86,6 +86,7 @@ struct PassingResponder: Sendable {
         let length = response.head.headerFields.contentLength
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
         passed.head.fields[.contentLength] = nil
+        passed.contentRange = response.head.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
         passed.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
         let reason: CacheStatus.Outcome.Reason =
             switch request.method {
@@ -96,7 +97,7 @@ struct PassingResponder: Sendable {
         passed.note(
             .forwarded(reason, stored: false, status: response.head.status.code), by: configuration.nodeName)
         if request.method == .head {
-            passed.head.fields[.contentLength] = length.map { String($0) }
+            passed.lengthForHead = length
         } else {
             passed.body = .upstream(response.body, count: length)
         }

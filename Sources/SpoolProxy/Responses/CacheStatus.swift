@@ -2,33 +2,33 @@
 import HTTPTypes
 import Spool
 
-/// The value of `Cache-Status`: what this cache did for a response (RFC 9211).
+/// The value of the `Cache-Status` field, which reports the action of this cache for a response (RFC 9211).
 struct CacheStatus: Sendable, Hashable {
-    /// What was done.
+    /// The action of the cache.
     enum Outcome: Sendable, Hashable {
         case hit
-        /// What is stored was used although it is stale, for so many seconds where that is known.
+        /// A stale stored response was used. The value is the time since it became stale, or `nil` if it is unknown.
         case stale(seconds: Int64?)
-        /// The origin was asked: for all of it, for some of it, or whether it still holds.
+        /// A request was sent to the origin.
         case forwarded(Reason, stored: Bool, status: Int?)
-        /// Not looked for in the cache at all.
+        /// The cache was not used.
         case bypass
 
-        /// Why it was.
+        /// The reason for a request to the origin.
         enum Reason: String, Sendable, Hashable {
             case miss, partial, stale
             case method, request, bypass
         }
     }
 
-    /// The value for a hit, where the node has no name.
+    /// The value for a hit if the node has no name.
     static let plainHit = "spool; hit"
 
     var outcome: Outcome
-    /// The node's name, in `detail`.
+    /// The node's name for the parameter `detail`, or `nil` to leave the parameter out.
     var node: String?
 
-    /// The field's value.
+    /// The text of the field's value.
     var text: String {
         var text = "spool"
         switch outcome {
@@ -44,7 +44,7 @@ struct CacheStatus: Sendable, Hashable {
         return text
     }
 
-    /// A string of RFC 9651 §3.3.3, of what is ASCII in it.
+    /// A quoted string (RFC 9651 §3.3.3) of the printable ASCII characters in `text`.
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for byte in text.utf8 where byte >= 0x20 && byte < 0x7F {
@@ -55,23 +55,8 @@ struct CacheStatus: Sendable, Hashable {
     }
 }
 
-extension Response {
-    /// Says what the cache did for it.
-    mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
-        cacheOutcome = outcome
-        head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
-    }
-}
-
-extension HTTPField.Name {
-    /// What a cache did for a response (RFC 9211).
-    static let cacheStatus = HTTPField.Name("Cache-Status")!  // A token.
-    /// What a page may load, and do (CSP 3).
-    static let contentSecurityPolicy = HTTPField.Name("Content-Security-Policy")!  // A token.
-}
-
 extension CacheStatus.Outcome {
-    /// - Parameter now: Seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     init(_ opened: OpenedResponse, at now: Int64) {
         switch opened.source {
         case .hit: self = .hit

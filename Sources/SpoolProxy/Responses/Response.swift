@@ -5,20 +5,22 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// One response, ready to be sent: its head, and where its body comes from.
+/// One response that is ready to be sent: its head, and the source of its body.
+///
+/// The facts that the log and the counts need are typed values. They are never read back from the printed fields.
 struct Response: Sendable {
-    /// Where a body comes from.
+    /// The source of a body.
     enum Body: Sendable {
         case none
         case bytes(ByteBuffer)
-        /// What a reader of a media file hands over: exactly `count` bytes, or all to its end where nobody knows how many.
+        /// The bytes of a reader: exactly `count`, or all of them if the length is unknown.
         case media(MediaReader, count: Int64?)
-        /// Text and bytes of a media file by turns: `multipart/byteranges`.
+        /// Text and ranges of a resource in turn, as `multipart/byteranges`.
         case parts([Part], count: Int64)
-        /// What an origin sends, which is kept nowhere.
+        /// The body of an origin's response, which is not cached.
         case upstream(UpstreamBody, count: Int64?)
 
-        /// Number of bytes; nil if nobody knows it before the end.
+        /// The number of bytes, or `nil` if it is unknown until the end.
         var count: Int64? {
             switch self {
             case .none: 0
@@ -29,24 +31,30 @@ struct Response: Sendable {
         }
     }
 
-    /// A piece of a body of parts.
+    /// One part of a `multipart/byteranges` body.
     enum Part: Sendable {
         case text(String)
-        /// Of this version, and of no other.
+        /// Bytes of this version only.
         case media(MediaReader, count: Int64, of: GenerationIdentifier?)
     }
 
     var head: ResponseHead
     var body: Body
     /// The action of the cache, or `nil` if the response is not from the cache.
-    var cacheOutcome: CacheStatus.Outcome?
-    /// Whether the bytes are stored, so that the head may wait for the first of them.
+    private(set) var cacheOutcome: CacheStatus.Outcome?
+    /// The part of the resource that a response of status 206 has, or `nil` if it has several parts.
+    var contentRange: ContentRange?
+    /// The length of the body that the same request with `GET` would receive, in bytes.
+    ///
+    /// For responses to `HEAD`. The default, `nil`, stands for the length of ``body``, if it has one.
+    var lengthForHead: Int64?
+    /// Whether the bytes are stored. The head then waits for the first of them.
     var isStored = false
-    /// The media file that it is of, and its head there, where the next request may be for another part of it.
+    /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
-    /// Whether the connection ends with it, whatever the client wants.
+    /// Whether the connection ends after the response, even if the client wants to keep it.
     var closes = false
-    /// Whether it is one of the server's own pages, rather than somebody else's.
+    /// Whether the response is one of the server's own pages.
     var isOwn = false
 
     init(_ head: ResponseHead, _ body: Body = .none) {
@@ -54,7 +62,7 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// A response that says in one sentence why there is no other.
+    /// A response that reports in one sentence why the request failed.
     init(_ failure: RequestFailure) {
         var fields: HTTPFields = [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]
         if let allowed = failure.allowed { fields[.allow] = allowed }
@@ -64,5 +72,89 @@ struct Response: Sendable {
             ResponseHead(failure.status, fields),
             .bytes(ByteBuffer(string: "spool: " + failure.reason + "\n")))
     }
+
+    /// Records the action of the cache, also in the `Cache-Status` field.
+    mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
+        cacheOutcome = outcome
+        head.fields[.cacheStatus] = CacheStatus(outcome: outcome, node: node).text
+    }
+
+    /// The offset in the resource at which the body starts, and the resource's length, or `nil` if they are unknown.
+    func place(for request: RequestHead) -> (offset: Int64, length: Int64?)? {
+        switch head.status {
+        case 200: (0, request.method == .head ? declaredLengthForHead : body.count)
+        case 206: contentRange.flatMap { part in part.range.map { ($0.lowerBound, part.length) } }
+        default: nil
+        }
+    }
+
+    private var declaredLengthForHead: Int64? { lengthForHead ?? (isBodiless ? nil : body.count) }
+
+    private var isBodiless: Bool { if case .none = body { true } else { false } }
+}
+
+extension Response {
+    /// How a client recognizes the end of the body (RFC 9112 §6).
+    enum Framing: Sendable, Hashable {
+        /// There is no body.
+        case none
+        /// The body has this number of bytes.
+        case length(Int64)
+        /// The body ends with the last chunk.
+        case chunked
+        /// The body ends with the connection, for clients that support no chunks.
+        case close
+    }
+
+    /// The head to send, the framing of the body, and whether the connection stays open.
+    ///
+    /// - Parameters:
+    ///   - request: The request that this is a response to.
+    ///   - keepsAlive: Whether the server would keep the connection.
+    ///   - date: The current time, as the `Date` field has it.
+    func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
+    {
+        var head = head
+        var framing: Framing
+        let hasNoBody = head.status == 204 || head.status == 304 || (100..<200).contains(head.status)
+        if hasNoBody {
+            framing = .none
+        } else if let count = body.count {
+            framing = .length(count)
+        } else {
+            framing = request.minorVersion >= 1 ? .chunked : .close
+        }
+        if request.method == .head {
+            framing = .none
+            if !hasNoBody || lengthForHead != nil, let length = declaredLengthForHead {
+                head.fields[.contentLength] = String(length)
+            }
+            // RFC 9110 §8.6.
+            if head.status == 204 { head.fields[.contentLength] = nil }
+        } else {
+            head.fields[.contentLength] = nil
+            switch framing {
+            case .length(let count): head.fields[.contentLength] = String(count)
+            case .chunked: head.fields[.transferEncoding] = "chunked"
+            case .none, .close: break
+            }
+        }
+        if head.fields[.date] == nil { head.fields[.date] = date }
+        let keeps = keepsAlive && request.keepsAlive && !closes && framing != .close
+        if !keeps {
+            head.fields[.connection] = "close"
+        } else if request.minorVersion == 0 {
+            head.fields[.connection] = "keep-alive"
+        }
+        return (head, framing, keeps)
+    }
+}
+
+/// How the sending of a response ended.
+enum SendOutcome: Sendable, Hashable {
+    /// All bytes were sent.
+    case complete
+    /// The body ended early or the client closed the connection, which can't be used again.
+    case cut(String)
 }
 #endif

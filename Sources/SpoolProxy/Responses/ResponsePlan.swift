@@ -3,9 +3,9 @@ import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// What a client is sent of a version: which head, and which of its bytes.
+/// The head and the bytes of a version that a client receives.
 ///
-/// Pure: follows from the request and the version's head (RFC 9110 §13.2.2, §14).
+/// It is a pure function of the request and the version's head (RFC 9110 §13.2.2, §14).
 struct ResponsePlan: Sendable, Hashable {
     /// The bytes that are sent.
     enum Content: Sendable, Hashable {
@@ -14,7 +14,7 @@ struct ResponsePlan: Sendable, Hashable {
         case range(Range<Int64>)
         case multipart(MultipartByteRanges)
 
-        /// The bytes that one reader brings; nil where none is wanted, or several.
+        /// The bytes that one reader reads, or `nil` if no reader or several readers are needed.
         var range: MediaRange? {
             switch self {
             case .whole: .all
@@ -24,48 +24,47 @@ struct ResponsePlan: Sendable, Hashable {
         }
     }
 
-    var head: ResponseHead
-    var content: Content
+    let head: ResponseHead
+    let content: Content
+    /// The value of the `Content-Range` field, if the head has one.
+    let contentRange: ContentRange?
 
     /// - Parameters:
-    ///   - boundary: Between the parts, if there are several: random.
-    ///   - now: In seconds since 1970.
+    ///   - boundary: A random boundary between the parts, if there are several.
+    ///   - now: The current time, in seconds since 1970.
     init(
         for request: RequestHead, _ response: StoredResponse, now: Int64, boundary: @autoclosure () -> String
     ) {
         var fields = response.fields
         fields[.age] = String(response.age(at: now))
-        // A response of another status is told as it is: conditions and ranges are about the resource.
+        // Conditions and ranges apply to the resource. Responses with other statuses are sent unchanged.
         guard response.status == 200 else {
-            self.init(head: ResponseHead(response.status, fields), content: .whole(length: response.length))
+            self.init(ResponseHead(response.status, fields), .whole(length: response.length))
             return
         }
         fields[.acceptRanges] = response.length == nil ? nil : "bytes"
         let asked = request.fields.all
         let method: HTTPRequest.Method = request.method == .head ? .head : .get
         switch Preconditions.evaluate(asked, method: method, stored: response.fields) {
-        case .proceed: break
-        case .notModified:
-            self.init(head: ResponseHead(304, fields.confirming), content: .none)
-            return
-        case .failed:
-            self.init(head: ResponseHead(412, [:]), content: .none)
-            return
+        case .proceed: self = Self.ranges(asked, request, response, fields, boundary)
+        case .notModified: self.init(ResponseHead(304, fields.confirming), .none)
+        case .failed: self.init(ResponseHead(412, [:]), .none)
         }
-        self = Self.ranges(asked, request, response, fields, boundary)
     }
 
-    private init(head: ResponseHead, content: Content) {
+    private init(_ head: ResponseHead, _ content: Content, _ contentRange: ContentRange? = nil) {
+        var head = head
+        if let contentRange { head.fields[.contentRange] = contentRange.text }
         self.head = head
         self.content = content
+        self.contentRange = contentRange
     }
 
     private static func ranges(
         _ asked: HTTPFields, _ request: RequestHead, _ response: StoredResponse, _ fields: HTTPFields,
         _ boundary: () -> String
     ) -> ResponsePlan {
-        var fields = fields
-        let whole = ResponsePlan(head: ResponseHead(200, fields), content: .whole(length: response.length))
+        let whole = ResponsePlan(ResponseHead(200, fields), .whole(length: response.length))
         guard request.method == .get, let length = response.length, let header = RangeHeader(fields: asked) else {
             return whole
         }
@@ -73,25 +72,25 @@ struct ResponsePlan: Sendable, Hashable {
         switch header.resolve(length: length) {
         case .whole: return whole
         case .unsatisfiable:
-            var head = ResponseHead(416, fields.confirming)
-            head.fields[.contentRange] = ContentRange(range: nil, length: length).text
-            head.fields[.acceptRanges] = "bytes"
-            return ResponsePlan(head: head, content: .none)
+            var fields = fields.confirming
+            fields[.acceptRanges] = "bytes"
+            return ResponsePlan(ResponseHead(416, fields), .none, ContentRange(range: nil, length: length))
         case .partial(let ranges) where ranges.count == 1:
-            fields[.contentRange] = ContentRange(range: ranges[0], length: length).text
-            return ResponsePlan(head: ResponseHead(206, fields), content: .range(ranges[0]))
+            let part = ContentRange(range: ranges[0], length: length)
+            return ResponsePlan(ResponseHead(206, fields), .range(ranges[0]), part)
         case .partial(let ranges):
             let parts = MultipartByteRanges(
                 ranges: ranges, length: length, partContentType: fields[.contentType], boundary: boundary())
             guard parts.contentLength != nil else { return whole }
+            var fields = fields
             fields[.contentType] = parts.contentType
-            return ResponsePlan(head: ResponseHead(206, fields), content: .multipart(parts))
+            return ResponsePlan(ResponseHead(206, fields), .multipart(parts))
         }
     }
 }
 
 extension HTTPFields {
-    /// What a 304, or a 416, repeats of a 200 (RFC 9110 §15.4.5): nothing that describes a body.
+    /// The fields of a 200 that a 304 or a 416 repeats (RFC 9110 §15.4.5), without those that describe a body.
     fileprivate var confirming: HTTPFields {
         var fields = self
         for name in [HTTPField.Name.contentType, .contentEncoding, .contentLanguage, .acceptRanges] {

@@ -62,7 +62,7 @@ final class ProxyService: Sendable {
         let response = await responder.respond(to: request, body: body, client: client)
         let (head, framing, keeps) = response.framed(for: request, keepsAlive: !isStopping, date: date.text)
         let outcome = await sender.send(response, head, framing)
-        let place = log == nil ? nil : Self.place(of: head)
+        let place = log == nil ? nil : response.place(for: request)
         let entry = AccessLog.Entry(
             client: client.text, method: request.method.name, path: responder.shownPath(of: request),
             status: head.status, offset: place?.offset, length: place?.length,
@@ -109,17 +109,6 @@ final class ProxyService: Sendable {
             bytes: bytes, duration: ContinuousClock.now - began, cacheOutcome: .hit, cacheStatus: CacheStatus.plainHit,
             outcome: .complete)
         record(entry)
-    }
-
-    /// Which part of the whole a response has, and how long that is.
-    private static func place(of head: ResponseHead) -> (offset: Int64, length: Int64?)? {
-        switch head.status {
-        case 200: return (0, head.fields[.contentLength].flatMap { Int64($0) })
-        case 206:
-            guard let place = head.fields[.contentRange].flatMap({ ContentRange(parsing: $0) }) else { return nil }
-            return place.range.map { ($0.lowerBound, place.length) }
-        default: return nil
-        }
     }
 
     private func record(_ entry: AccessLog.Entry) {
