@@ -70,7 +70,7 @@ struct ManifestResponder: Sendable {
     }
 
     /// Whether the type and the length leave it open.
-    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
+    static func mayBeManifest(_ response: StoredResponse) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
         if saysManifest(type) { return true }

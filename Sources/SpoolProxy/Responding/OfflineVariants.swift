@@ -201,7 +201,7 @@ final class OfflineVariants: Sendable {
         guard let url = call.url.url else { return true }
         var request = UpstreamRequest(url: url, headerFields: call.fields)
         request.method = .head
-        let asking = Task { [cache, request] in
+        let isReached = try? await TimeLimit.value(within: Self.patience, on: clock) { [cache, request] in
             do {
                 _ = try await cache.upstream.open(request)
                 return true
@@ -209,10 +209,8 @@ final class OfflineVariants: Sendable {
                 return !error.isTransient
             }
         }
-        let response = try? await FirstResult.value(of: asking, within: Self.patience, on: clock)  // Client gone.
-        // Nil, too, where nothing came in time.
-        let isReachable = response ?? false
-        asking.cancel()
+        // It fails if the client closes the connection.
+        let isReachable = isReached ?? false
         known.withLock { $0.note((isReachable, second), for: name, bytes: name.utf8.count) }
         return isReachable
     }
