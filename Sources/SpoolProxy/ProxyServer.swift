@@ -86,7 +86,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
         let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It was checked.
         self.origin = origin
-        let (kinds, exchanges) = (ManifestKinds(), exchanges)
+        let exchanges = exchanges
         let sources = SourceRegistry(cache)
         self.sources = sources
         let patience = configuration.waitsForOrigin ? OriginPatience(clock: clock) : nil
@@ -95,9 +95,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let media = MediaResponder(
             cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
             manifests: ManifestResponder(
-                cache: cache, kinds: kinds, holds: ResponseHolds(), presentations: Presentations(),
-                offline: OfflineVariants(cache: cache, clock: clock), date: date,
-                maximumBitRate: configuration.maximumBitRate, notesNeeds: configuration.startsWhenAsked))
+                cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
+                date: date, maximumBitRate: configuration.maximumBitRate, notesNeeds: configuration.startsWhenAsked))
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
         }

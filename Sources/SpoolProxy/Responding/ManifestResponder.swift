@@ -18,14 +18,9 @@ struct ManifestResponder: Sendable {
     }
 
     let cache: MediaCache
-    let kinds: ManifestKinds
-    let holds: ResponseHolds
-    let presentations: Presentations
+    let knowledge: StreamKnowledge
     let offline: OfflineVariants
     let date: DateText
-    /// The keys that playlists have named.
-    let keys = KeyAddresses()
-    let variables = MasterVariables()
     /// See ``ProxyConfiguration/maximumBitRate``.
     let maximumBitRate: Int64?
     /// Whether somebody asks which origins a stream comes from.
@@ -41,14 +36,14 @@ struct ManifestResponder: Sendable {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response) else { return nil }
         // What is found of a version that nothing tells from the next is not noted.
-        let name = (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
+        let name = Self.name(of: response, media)
         let kind: ManifestKind?
-        if let name, let known = kinds[name] {
+        if let name, let known = knowledge.kind(ofVersion: name) {
             kind = known
         } else {
             guard Self.isWorthALook(request, response) else { return nil }
             kind = try await look(media, response)
-            if let name { kinds.note(kind, of: name) }
+            if let name { knowledge.note(kind, ofVersion: name) }
         }
         guard let kind else { return nil }
         let wasAsked = opened.source != .hit && opened.source != .stale
@@ -69,8 +64,19 @@ struct ManifestResponder: Sendable {
         return response
     }
 
+    /// The name of a version for ``StreamKnowledge``, or `nil` if the version has no validator.
+    private static func name(of response: StoredResponse, _ media: MediaResource) -> String? {
+        (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
+    }
+
+    /// Whether a version may be a manifest, as far as the server knows without reading it.
+    func mayBeManifest(_ response: StoredResponse, of media: MediaResource) -> Bool {
+        guard response.status == 200, Self.mayBeManifest(response) else { return false }
+        return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
+    }
+
     /// Whether the type and the length leave it open.
-    static func mayBeManifest(_ response: StoredResponse) -> Bool {
+    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
         if saysManifest(type) { return true }
@@ -118,7 +124,8 @@ struct ManifestResponder: Sendable {
         }
         // Keys are known before what names them is listed.
         if kind == .hls {
-            keys.note(HLSKeyAddresses.addresses(in: bytes, found: found, importing: variables[call.url]))
+            let names = knowledge.variables(for: call.url)
+            knowledge.note(keys: HLSKeyAddresses.addresses(in: bytes, found: found, importing: names))
             if let maximumBitRate, !call.isForOwner {
                 let stored = try await offline.storedVariants(of: bytes, found, call, above: maximumBitRate)
                 bytes = HLSMasterFilter.capped(bytes, at: maximumBitRate, keeping: stored)
@@ -148,7 +155,7 @@ struct ManifestResponder: Sendable {
         let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
         switch kind {
         case .hls:
-            let names = variables[call.url]
+            let names = knowledge.variables(for: call.url)
             let playlist = try? HLSPlaylist(parsing: bytes, at: found, importing: names)  // With faults, none.
             let text =
                 call.isForOwner
@@ -156,15 +163,13 @@ struct ManifestResponder: Sendable {
                 : try HLSRewriting.rewrite(
                     bytes, finalURL: found, requestedURL: call.url, importing: names, proxied: call.proxied)
             if let playlist {
-                variables.note(playlist, found: found)
-                holds.note(playlist, requested: call.url, found: found)
-                presentations.note(playlist, at: call.url, key, tag: tag, found: found)
+                knowledge.note(playlist, requested: call.url, found: found, key: key, tag: tag)
                 noteNeeds(playlist, of: call, found: found)
             }
             return (text, playlist?.lifetime ?? .none)
         case .dash:
             let manifest = try DASHManifest(parsing: bytes)
-            if !manifest.isDynamic { presentations.note(mpd: bytes, at: call.url, key, tag: tag, found: found) }
+            if !manifest.isDynamic { knowledge.note(mpd: bytes, requested: call.url, found: found, key: key, tag: tag) }
             guard !call.isForOwner else { return (bytes, manifest.lifetime) }
             let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
             return (text, manifest.lifetime)

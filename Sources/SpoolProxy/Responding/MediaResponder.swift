@@ -31,9 +31,9 @@ struct MediaResponder: Sendable {
     /// - Throws: `RequestFailure`: 504 if the origin does not start to respond in time.
     func respond(to request: RequestHead, _ call: OriginCall) async throws -> Response {
         var source = try call.source
-        let hold = manifests.holds.limit(for: call.url)
+        let hold = manifests.knowledge.responseHold(for: call.url)
         source.responseHold = hold
-        source.presentation = manifests.presentations.root(of: call.url)
+        source.presentation = manifests.knowledge.manifest(of: call.url)
         // Delivery directives select a playlist, even if the key policy of the cache ignores queries.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
         // The key includes the credentials even if the policy does not separate clients by them.
@@ -129,7 +129,7 @@ struct MediaResponder: Sendable {
 
     /// Whether the request is for a key that the server does not store, and that no download has stored.
     private func isUnkeptKey(_ source: MediaSource, _ call: OriginCall) async throws -> Bool {
-        guard !configuration.keepsKeys, !call.isForOwner, manifests.keys.contains(call.url) else { return false }
+        guard !configuration.keepsKeys, !call.isForOwner, manifests.knowledge.isKey(call.url) else { return false }
         do {
             return try await cache.media(for: source).storedResource()?.isComplete != true
         } catch is CacheError {
@@ -200,7 +200,7 @@ struct MediaResponder: Sendable {
         hold: Duration?
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
-        guard head.response.status == 200, ManifestResponder.mayBeManifest(head.response) else { return nil }
+        guard manifests.mayBeManifest(head.response, of: media) else { return nil }
         if hold == nil, priority != .preload, let patience {
             return try await patiently(patience) { try await manifests.manifest(of: media, head, for: request, call) }
         }

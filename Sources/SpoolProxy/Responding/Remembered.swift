@@ -24,6 +24,9 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         halfBytes = bytes / 2
     }
 
+    /// Whether nothing was recorded.
+    var isEmpty: Bool { recent.isEmpty }
+
     /// The last recorded value for a key, or `nil` if none is remembered.
     subscript(key: Key) -> Value? { recent[key] ?? older[key] }
 

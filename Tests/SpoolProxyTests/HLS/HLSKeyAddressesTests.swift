@@ -58,17 +58,4 @@ struct HLSKeyAddressesTests {
         #expect(throws: ManifestError.self) { try HLSPlaylist(parsing: Array(text.utf8)) }
         #expect(try Self.addresses(text) == ["https://media.example/a/next.key"])
     }
-
-    @Test func `However many keys are noted, the last playlist's are known, in either way of writing them`() throws {
-        let keys = KeyAddresses(limit: 1000)
-        let former = try OriginURL("https://keys.example/former")
-        #expect(!keys.contains(former))
-        keys.note([former])
-        #expect(keys.contains(former))
-        let many = try (0..<1000).map { try OriginURL("https://keys.example/\($0)") }
-        keys.note(many)
-        #expect(many.allSatisfy(keys.contains))
-        keys.note([try OriginURL("https://keys.example/a%2Db|c")])
-        #expect(keys.contains(try OriginURL("https://keys.example/a%2Db%7Cc")))
-    }
 }

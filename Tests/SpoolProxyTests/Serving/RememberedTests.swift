@@ -1,3 +1,4 @@
+import Spool
 import Testing
 
 @testable import SpoolProxy
@@ -23,22 +24,36 @@ import Testing
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")
         let long = try OriginURL("http://origin.example/\(name)")
-        let holds = ResponseHolds()
+        let (knowledge, key) = (StreamKnowledge(), CacheKey("list"))
         let live =
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(name)\"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"b\"\n"
-        holds.note(try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, found: found)
-        #expect(holds.limit(for: long) == nil)
-        #expect(holds.limit(for: try OriginURL("http://origin.example/b")) == .seconds(12))
-        let variables = MasterVariables()
+        knowledge.note(
+            try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, found: found, key: key, tag: "1")
+        #expect(knowledge.responseHold(for: long) == nil)
+        #expect(knowledge.responseHold(for: try OriginURL("http://origin.example/b")) == .seconds(12))
         let master =
             "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"b\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(name)\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb\n"
-        variables.note(try HLSPlaylist(parsing: Array(master.utf8), at: found), found: found)
-        #expect(variables[long].isEmpty)
-        #expect(variables[try OriginURL("http://origin.example/b")] == ["a": "b"])
-        let kinds = ManifestKinds()
-        kinds.note(.hls, of: name)
-        #expect(kinds[name] == nil)
-        kinds.note(nil, of: "b")
-        #expect(kinds["b"] == .some(nil))
+        knowledge.note(
+            try HLSPlaylist(parsing: Array(master.utf8), at: found), requested: found, found: found, key: key, tag: "2")
+        #expect(knowledge.variables(for: long).isEmpty)
+        #expect(knowledge.variables(for: try OriginURL("http://origin.example/b")) == ["a": "b"])
+        knowledge.note(.hls, ofVersion: name)
+        #expect(knowledge.kind(ofVersion: name) == nil)
+        knowledge.note(nil, ofVersion: "b")
+        #expect(knowledge.kind(ofVersion: "b") == .some(nil))
+    }
+
+    @Test("The keys of the last playlist are known in each percent-encoding, after any number of other keys")
+    func keys() throws {
+        let knowledge = StreamKnowledge(keyLimit: 2000)
+        let other = try OriginURL("https://keys.example/other")
+        #expect(!knowledge.isKey(other))
+        knowledge.note(keys: [other])
+        #expect(knowledge.isKey(other))
+        let many = try (0..<1000).map { try OriginURL("https://keys.example/\($0)") }
+        knowledge.note(keys: many)
+        #expect(many.allSatisfy(knowledge.isKey))
+        knowledge.note(keys: [try OriginURL("https://keys.example/a%2Db|c")])
+        #expect(knowledge.isKey(try OriginURL("https://keys.example/a%2Db%7Cc")))
     }
 }

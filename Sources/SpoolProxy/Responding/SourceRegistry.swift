@@ -4,11 +4,13 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// The sources behind addresses that were handed to players: what is sent to an origin stays in here, and the address has
-/// a secret in its place.
+/// The sources of the addresses that players have received.
 ///
-/// `/.spool/source/SECRET/https/host/path` is what the source at `https://host/path` becomes. All that a manifest there
-/// names gets the same prefix, and so the same source.
+/// The header fields of a source stay in the server, and the address contains a secret instead:
+/// `/.spool/source/SECRET/https/host/path` stands for the source at `https://host/path`. The addresses in a manifest get
+/// the same prefix and therefore the same source.
+///
+/// This table does not forget entries in halves like ``Remembered``: a source must stay valid while its player uses it.
 final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
@@ -20,19 +22,19 @@ final class SourceRegistry: Sendable {
         var uses = 0
     }
 
-    /// What every such path begins with.
+    /// The start of every path with a source.
     static let prefix = "/.spool/source/"
     private let cache: MediaCache
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: How many sources to keep; beyond that, the one goes that was used longest ago.
+    /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source is forgotten.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
     }
 
-    /// The path before that of an origin's URL; the same for the same source.
+    /// The prefix for the path of an origin's URL. It is the same for the same source.
     func prefix(for source: MediaSource) -> String {
         let secret = state.withLock { state in
             state.uses += 1
@@ -53,29 +55,29 @@ final class SourceRegistry: Sendable {
         return Self.prefix + secret
     }
 
-    /// A request's target without the prefix, the prefix, and the source behind it.
+    /// Splits the target of a request into the target without the prefix, the prefix, and the source.
     ///
-    /// - Returns: Nil for a target without such a prefix.
-    /// - Throws: `RequestFailure` with status 404 for a prefix that was not handed out, or not kept.
+    /// - Returns: `nil` if the target has no such prefix.
+    /// - Throws: `RequestFailure` with status 404 if the secret is unknown.
     func find(
         _ target: String
     ) throws(RequestFailure) -> (target: String, prefix: String, presentation: PresentationSource)? {
         guard target.hasPrefix(Self.prefix) else { return nil }
         let rest = target.dropFirst(Self.prefix.count)
         let secret = String(rest.prefix { $0 != "/" && $0 != "?" })
-        // By its hash: how long it takes tells nothing of the secrets.
+        // The hash table compares hashes first, so the time of a lookup does not reveal the secrets.
         let presentation = state.withLock { state in
             state.uses += 1
             state.entries[secret]?.lastUse = state.uses
             return state.entries[secret]?.presentation
         }
         guard let presentation else {
-            throw RequestFailure(404, "this address is not good any more; the app can ask for another")
+            throw RequestFailure(404, "this address is no longer valid; the app can create another")
         }
         return (String(rest.dropFirst(secret.count)), Self.prefix + secret, presentation)
     }
 
-    /// A path without the secret in it.
+    /// A path without its secret.
     static func shown(_ path: Substring) -> Substring {
         path.hasPrefix(prefix) ? path.dropFirst(prefix.count).drop { $0 != "/" } : path
     }

@@ -1,0 +1,115 @@
+#if Proxy
+import Spool
+import Synchronization
+
+/// The addresses that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
+///
+/// It knows only streams that have an end. Live segments have no stored manifest and are separate resources.
+final class StreamMembers: Sendable {
+    private struct State {
+        /// The manifest that was opened first, by the hashes of the addresses that belong to it.
+        var manifests: [Int: CacheKey] = [:]
+        /// The same for addresses that templates generate, by the text before the first variable of the template.
+        var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
+        var templateCount = 0
+        var templateBytes = 0
+        /// The hash of the last recorded tag of each manifest.
+        var tags: [CacheKey: Int] = [:]
+    }
+
+    private let state = Mutex(State())
+    /// The maximum number of addresses, enough for about twenty movies in two-second segments and several variants.
+    ///
+    /// When it is reached, all addresses are forgotten at once. If only some were, the tag of their manifest would prevent
+    /// that they are recorded again.
+    private static let limit = 500_000
+    private static let manifestLimit = 10_000
+    /// The maximum size of all templates together, in bytes.
+    private static let templateBytes = 16 << 20
+    /// The maximum number of templates with the same text before the first variable.
+    private static let alikeLimit = 32
+    /// The maximum number of digits of an address at which a number may start.
+    private static let digitLimit = 64
+
+    /// The key of the manifest that an address belongs to, or `nil` if none is known.
+    func manifest(of url: OriginURL) -> CacheKey? {
+        let (known, hasTemplates) = state.withLock { ($0.manifests[url.hashValue], !$0.templates.isEmpty) }
+        if known != nil || !hasTemplates { return known }
+        let text = url.description[...]
+        let digits = text.utf8.prefix(4096).indices.filter {
+            text.utf8[$0] >= UInt8(ascii: "0") && text.utf8[$0] <= UInt8(ascii: "9")
+        }
+        return state.withLock { state in
+            // The number may start at each digit, most likely at one of the last.
+            for digit in digits.suffix(Self.digitLimit).reversed() {
+                let found = state.templates[text[..<digit]]?.first { $0.key.gives(text) }
+                if let found { return found.value }
+            }
+            return nil
+        }
+    }
+
+    /// Records the addresses that belong to a playlist.
+    ///
+    /// - Parameters:
+    ///   - url: The requested address of the playlist.
+    ///   - key: The key of the playlist.
+    ///   - tag: A text that is different for each version of the playlist.
+    ///   - found: The address after redirects.
+    func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
+        // If an address can't be requested, no request will look for it.
+        guard isNew(tag, of: key), let parts = try? playlist.parts(at: found) else { return }
+        note(parts, [], at: url, key, tag: tag)
+    }
+
+    /// Records the addresses that belong to an MPD. The parameters are the same as for a playlist.
+    func note(mpd bytes: [UInt8], at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
+        // An MPD with errors names no addresses.
+        guard isNew(tag, of: key), let parts = try? DASHParts(of: bytes, at: found) else { return }
+        note(parts.urls, parts.templates, at: url, key, tag: tag)
+    }
+
+    private func isNew(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] != tag.hashValue } }
+
+    private func note(
+        _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
+    ) {
+        state.withLock { state in
+            if state.manifests.count + state.templateCount + parts.count + templates.count > Self.limit
+                || state.tags.count > Self.manifestLimit || state.templateBytes > Self.templateBytes
+            {
+                state = State()
+            }
+            let manifest = state.manifests[url.hashValue] ?? key
+            state.tags[key] = tag.hashValue
+            for part in parts.prefix(Self.limit) where part != url { state.manifests[part.hashValue] = manifest }
+            for template in templates where state.templateBytes <= Self.templateBytes {
+                let head = template.head[...]
+                guard state.templates[head, default: [:]].count < Self.alikeLimit else { continue }
+                let previous = state.templates[head, default: [:]].updateValue(manifest, forKey: template)
+                guard previous == nil else { continue }
+                state.templateCount += 1
+                state.templateBytes += template.byteCount
+            }
+        }
+    }
+}
+
+extension HLSPlaylist {
+    /// The addresses that belong to the playlist: none if it has no end.
+    ///
+    /// A master playlist has the other playlists, and a media playlist its segments, keys and initialization sections.
+    fileprivate func parts(at url: OriginURL) throws(ManifestError) -> [OriginURL] {
+        switch kind {
+        case .media: return isEnded && !isDelta ? try downloads(at: url).map(\.url) : []
+        case .master:
+            let rewriter = ReferenceRewriter(finalURL: url) { $0.description }
+            let keys = try downloads(at: url).map(\.url)
+            return keys
+                + (variants.map(\.uri) + renditions.compactMap(\.uri) + iFrameStreams).compactMap {
+                    rewriter.url(of: $0)
+                }
+        }
+    }
+}
+#endif
