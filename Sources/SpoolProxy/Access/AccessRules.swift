@@ -2,23 +2,23 @@
 import HTTPTypes
 import SpoolHTTP
 
-/// Who may ask the server for what: the hosts that it is known by, the token, the pages that may change something.
+/// The access control of the server: the host names that it accepts, its token, and the pages that may change something.
 ///
-/// Pure: it reads a request's head and the client's address.
+/// It is pure: it reads the head of a request and the client's address.
 struct AccessRules: Sendable {
-    /// A request that was let in.
+    /// A request that is allowed.
     struct Admitted: Sendable, Hashable {
         /// The target without a token in its path.
         var target: String
-        /// The prefix that the client's own paths have: `/~TOKEN`, or nothing.
+        /// The prefix of the client's own paths: `/~TOKEN`, or an empty text.
         var prefix: String
-        /// The server's own token, which no origin may see, in whatever field it stands.
+        /// The server's own token, which no origin may receive in any field.
         var secret: String?
     }
 
-    /// The secret that every request must have; nil if none has to.
+    /// The secret that every request must contain, or `nil` if none is required.
     var token: String?
-    /// Names by which clients may know the server, in lower case, beside addresses in figures and `localhost`.
+    /// The accepted host names in lower case, in addition to IP addresses and `localhost`.
     var serverNames: Set<String>
 
     init(token: String?, serverNames: [String]) {
@@ -26,17 +26,19 @@ struct AccessRules: Sendable {
         self.serverNames = Set(serverNames.map { $0.lowercased() })
     }
 
-    /// Lets a request in.
+    /// Allows or rejects a request.
     ///
-    /// - Throws: `RequestFailure`: 400 for a host that can't be read; 421 for one that the server is not known by, so that no
-    ///   page reaches it by a name of its own that leads here (DNS rebinding); 401 without the token.
+    /// A page can reach the server by a name of its own that resolves to the server's address (DNS rebinding). Therefore
+    /// only known names are accepted.
+    ///
+    /// - Throws: `RequestFailure`: 400 for an invalid host, 421 for an unknown host name, 401 without the token.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
         guard let token else { return Admitted(target: head.target, prefix: "") }
         if let rest = withoutToken(head.target, token) {
             return Admitted(target: rest, prefix: "/~" + token, secret: token)
         }
-        // The first is for a client that has an Authorization of its own for the origin.
+        // `Proxy-Authorization` is for clients that send `Authorization` to the origin.
         for name in ["proxy-authorization", "authorization"] as [StaticString] {
             for value in head.fields.values(name) where isBearer(value, token) {
                 return Admitted(target: head.target, prefix: "", secret: token)
@@ -46,7 +48,7 @@ struct AccessRules: Sendable {
     }
 
     private func checkHost(_ head: RequestHead) throws(RequestFailure) {
-        // Only HTTP/1.0 may leave it out, and no browser speaks that.
+        // Only HTTP/1.0 allows a request without a host, and browsers do not use it.
         guard let text = head.host else { return }
         let name: String
         do {
@@ -54,30 +56,30 @@ struct AccessRules: Sendable {
         } catch {
             throw RequestFailure(400, "the request's Host can't be read: \(error)")
         }
-        // No name server has a say in what these mean.
+        // Name servers do not resolve these.
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
-        throw RequestFailure(421, "this server is not known by the name that was asked for; it can be told one")
+        throw RequestFailure(421, "the host name of the request is unknown to this server; it can be configured")
     }
 
     private func withoutToken(_ target: String, _ token: String) -> String? {
         guard target.hasPrefix("/~") else { return nil }
         let path = target.dropFirst(2)
         let end = path.firstIndex { $0 == "/" || $0 == "?" } ?? path.endIndex
-        guard ConstantTime.areEqual(path[..<end].utf8, token.utf8) else { return nil }
+        guard Secret.areEqual(path[..<end].utf8, token.utf8) else { return nil }
         let rest = path[end...]
         return rest.hasPrefix("/") ? String(rest) : "/" + rest
     }
 
     private func isBearer(_ value: String, _ token: String) -> Bool {
         guard value.prefix(7).lowercased() == "bearer " else { return false }
-        return ConstantTime.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
+        return Secret.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
     }
 
-    /// Whether a page may have this request change something: none that says where it is from and is not of this server.
+    /// Whether a request may change something: if it is from a page, the page must be one of this server.
     ///
-    /// A browser names the page's origin in each request that can change something (the Fetch standard, §3.2); a page in a
-    /// sandbox, or of no address, says `null`, and may change nothing.
+    /// A browser sends the origin of the page with each request that can change something (Fetch standard, §3.2). A page
+    /// without an origin, or in a sandbox, sends `null` and may change nothing.
     func mayChange(_ head: RequestHead) -> Bool {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }
@@ -86,8 +88,27 @@ struct AccessRules: Sendable {
         return true
     }
 }
+
+/// Secrets in the server's addresses.
+enum Secret {
+    /// A new secret of 128 random bits, in characters that a path may contain.
+    static func drawn() -> String {
+        (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
+    }
+
+    /// Whether two secrets are equal.
+    ///
+    /// The time depends only on their lengths, so it does not reveal how many bytes of a guess are right.
+    static func areEqual(_ one: some Collection<UInt8>, _ other: some Collection<UInt8>) -> Bool {
+        guard one.count == other.count else { return false }
+        var difference: UInt8 = 0
+        for (a, b) in zip(one, other) { difference |= a ^ b }
+        return difference == 0
+    }
+}
+
 extension String {
-    /// The address of `[::1]`; anything else as it is.
+    /// The address between the brackets of `[::1]`, or the unchanged text.
     var trimmingBrackets: String { hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self }
 }
 #endif

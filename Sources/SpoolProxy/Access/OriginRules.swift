@@ -1,0 +1,100 @@
+#if Proxy
+import HTTPTypes
+import SpoolHTTP
+import Synchronization
+
+/// The origins that clients may request, and the detection of requests that return to this server.
+struct OriginRules: Sendable {
+    private let patterns: [HostPattern]
+    /// The unique name of this server in `Via` and `CDN-Loop`.
+    private let mark: String
+    private let ownPort: OwnPort
+
+    init(allowedHosts: [String], mark: String, ownPort: OwnPort) {
+        patterns = allowedHosts.compactMap { HostPattern($0) }
+        self.mark = mark
+        self.ownPort = ownPort
+    }
+
+    /// Checks an origin by its name. Its addresses are checked when a connection is opened.
+    ///
+    /// - Parameter isOwn: Whether the origin is the server's own.
+    /// - Throws: `RequestFailure` with status 403.
+    func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
+        if isOwn { return }
+        if url.effectivePort == ownPort.value, isThisMachine(url.host) {
+            throw RequestFailure(403, "this server does not send requests to itself")
+        }
+        if !patterns.isEmpty {
+            guard patterns.contains(where: { $0.matches(url.host, port: url.effectivePort) }) else {
+                throw RequestFailure(403, "\(url.authority) is not an allowed origin")
+            }
+            return
+        }
+        if !client.isLoopback, isThisMachine(url.host) || IPAddress(host: url.host)?.isSpecial ?? false {
+            throw RequestFailure(
+                403, "\(url.authority) is not on the internet; only clients on this machine may request it")
+        }
+    }
+
+    private func isThisMachine(_ host: String) -> Bool {
+        let host = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return host == "localhost" || host.hasSuffix(".localhost")
+            || IPAddress(host: host).map { $0.isLoopback || $0.isUnspecified } ?? false
+    }
+
+    /// - Throws: `RequestFailure` with status 508 if this server sent the request.
+    func checkLoop(_ fields: RequestFields) throws(RequestFailure) {
+        for value in fields.values("cdn-loop") + fields.values("via") where value.contains(mark) {
+            throw RequestFailure(508, "the request has returned to this server")
+        }
+    }
+
+    /// Appends this server to the nodes that a request has passed, so that a loop is detected.
+    ///
+    /// The entries of other nodes are preserved. Otherwise two servers that are each other's origin would not detect
+    /// the loop (RFC 8586 §3, RFC 9110 §7.6.3).
+    func addTrace(to fields: inout HTTPFields) {
+        fields.append(HTTPField(name: .via, value: "1.1 " + mark))
+        if let name = HTTPField.Name("CDN-Loop") { fields.append(HTTPField(name: name, value: mark)) }
+    }
+}
+
+/// A pattern of host names: `media.example.com`, or `*.example.com` for its subdomains at any depth, or `*`.
+///
+/// A pattern with `:port` matches only that port.
+struct HostPattern: Sendable, Hashable {
+    private let host: String
+    private let isSuffix: Bool
+    private let port: Int?
+
+    /// Parses a pattern. The result is `nil` if the text is no pattern.
+    init?(_ text: String) {
+        if text == "*" {
+            (host, isSuffix, port) = ("", true, nil)
+            return
+        }
+        isSuffix = text.hasPrefix("*.")
+        // The caller reports the pattern.
+        guard let parts = try? HostAndPort(text.dropFirst(isSuffix ? 2 : 0)) else { return nil }
+        host = (isSuffix ? "." : "") + parts.host
+        port = parts.port
+    }
+
+    /// Whether the pattern matches a host in lower case and a port.
+    func matches(_ host: String, port: Int) -> Bool {
+        if let wanted = self.port, wanted != port { return false }
+        return isSuffix ? host.hasSuffix(self.host) : host == self.host
+    }
+}
+
+/// The port of the server, which is known when the server listens.
+final class OwnPort: Sendable {
+    private let port = Atomic<Int>(0)
+
+    /// The port, or 0 before the server listens.
+    var value: Int { port.load(ordering: .relaxed) }
+
+    func set(_ value: Int) { port.store(value, ordering: .relaxed) }
+}
+#endif
