@@ -1,13 +1,13 @@
 #if Proxy
 import NIOCore
 
-/// Takes the body of one request out of a connection's bytes (RFC 9112 §6, §7.1).
+/// Removes the body of one request from a connection's bytes (RFC 9112 §6, §7.1).
 ///
-/// Pure. Chunk extensions and trailers are read over; a chunked body is taken by the strict grammar, so that nobody else
-/// sees another end of it.
+/// It is pure. It ignores chunk extensions and trailers. Chunks must follow the grammar strictly, so that every other
+/// parser finds the same end of the body.
 struct RequestBodyReader {
     private enum State {
-        /// Bytes of a body of known length, or of the present chunk.
+        /// The bytes of a body of known length, or of the current chunk.
         case bytes(left: Int64)
         case chunkSize
         case afterChunk
@@ -18,14 +18,14 @@ struct RequestBodyReader {
     /// A piece of the body.
     enum Piece {
         case bytes(ByteBuffer)
-        /// More has to come first.
+        /// More bytes must be received first.
         case incomplete
         case end
     }
 
     private var state: State
     private let isChunked: Bool
-    /// Bytes of trailers read over.
+    /// The number of ignored bytes of trailers.
     private var trailerBytes = 0
     private static let lineLimit = 4096
 
@@ -39,7 +39,7 @@ struct RequestBodyReader {
 
     /// The next piece.
     ///
-    /// - Throws: `RequestFailure` with status 400 where the framing is not that of a chunked body.
+    /// - Throws: `RequestFailure` with status 400 if the chunks are malformed.
     mutating func next(in buffer: inout ByteBuffer) throws(RequestFailure) -> Piece {
         while true {
             switch state {

@@ -3,9 +3,9 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The body of one request on its way to an origin: what the client sends, no faster than the origin takes it.
+/// The body of one request that is forwarded to an origin, at the speed at which the origin receives it.
 final class RequestBodyStream: Sendable {
-    /// The body did not come to its end.
+    /// The error of a body that ended early.
     struct Interrupted: Error {}
 
     private struct State {
@@ -20,13 +20,13 @@ final class RequestBodyStream: Sendable {
     private let askForMore: @Sendable () -> Void
     private static let limit = 256 << 10
 
-    /// - Parameter askForMore: Called when there is room again; from any thread.
+    /// - Parameter askForMore: Called from any thread when the stream accepts more bytes.
     init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
 
-    /// Whether more may be taken.
+    /// Whether the stream accepts more bytes.
     var hasRoom: Bool { state.withLock { $0.bytes < Self.limit } }
 
-    /// Takes a piece from the client.
+    /// Adds a piece from the client.
     func take(_ bytes: ByteBuffer) {
         let waiter = state.withLock { state in
             if let waiter = state.waiter.take() { return Optional(waiter) }
@@ -37,7 +37,7 @@ final class RequestBodyStream: Sendable {
         waiter?.resume(returning: bytes)
     }
 
-    /// The body has come to its end.
+    /// Ends the body.
     func end() {
         let waiter = state.withLock { state in
             state.isEnded = true
@@ -46,10 +46,10 @@ final class RequestBodyStream: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// No more comes, or nobody wants it.
+    /// Ends the body with an error, because the client or the reader stopped.
     func fail() {
         let waiter = state.withLock { state in
-            // What is thrown away must not be taken for the end.
+            // A reader must not take discarded pieces for the end.
             if !state.isEnded || !state.pieces.isEmpty { state.isFailed = true }
             state.pieces = []
             state.bytes = 0
@@ -58,10 +58,10 @@ final class RequestBodyStream: Sendable {
         waiter?.resume(throwing: Interrupted())
     }
 
-    /// The bytes, for the one who sends them on.
+    /// The bytes, for the task that forwards them.
     var body: Body { Body(stream: self) }
 
-    /// The pieces of a body, taken by one task.
+    /// The pieces of a body, for one task.
     struct Body: AsyncSequence, Sendable {
         fileprivate let stream: RequestBodyStream
 

@@ -1,15 +1,19 @@
 #if Proxy
-/// The head of one request (RFC 9112 §3), as the parser has found it right.
+import HTTPTypes
+import NIOCore
+import SpoolHTTP
+
+/// The head of one request that the parser has accepted (RFC 9112 §3).
 struct RequestHead: Sendable, Hashable {
-    /// What is to be done (RFC 9110 §9).
+    /// The method (RFC 9110 §9).
     enum Method: Sendable, Hashable {
         case get
         case head
         case options
-        /// Any other, as it was sent.
+        /// Any other method, as it was sent.
         case other(String)
 
-        /// The method as it stands in a request line.
+        /// The method as it is in a request line.
         var name: String {
             switch self {
             case .get: "GET"
@@ -19,7 +23,7 @@ struct RequestHead: Sendable, Hashable {
             }
         }
 
-        /// Whether it changes nothing at the origin (RFC 9110 §9.2.1).
+        /// Whether the method changes nothing at the origin (RFC 9110 §9.2.1).
         var isSafe: Bool {
             switch self {
             case .get, .head, .options: true
@@ -28,7 +32,7 @@ struct RequestHead: Sendable, Hashable {
         }
     }
 
-    /// How the length of the request's body is told (RFC 9112 §6.3).
+    /// The length of the body, as the head states it (RFC 9112 §6.3).
     enum Body: Sendable, Hashable {
         case none
         case length(Int64)
@@ -36,16 +40,125 @@ struct RequestHead: Sendable, Hashable {
     }
 
     var method: Method
-    /// Path and query, from their first `/`; `*` for the server as a whole.
+    /// The path and the query, or `*` for the server as a whole.
     var target: String
-    /// The second digit of the version; the first one is 1.
+    /// The second digit of the version. The first is always 1.
     var minorVersion: Int
     var fields: RequestFields
     var body: Body
-    /// Whether the client will send another request over the connection (RFC 9112 §9.3).
+    /// Whether the client keeps the connection for another request (RFC 9112 §9.3).
     var keepsAlive: Bool
-    /// The host that the client means, with the port if it names one: of an absolute target, else of `Host`; nil for a
-    /// client of HTTP/1.0 that names none.
+    /// The host and the port that the client requests, from an absolute target or from `Host`.
+    ///
+    /// It is `nil` for a client of HTTP/1.0 that names none.
     var host: String?
+}
+
+/// The field lines of one request's head.
+///
+/// They stay in the received bytes and become strings only when they are used: of about ten fields of a player's request,
+/// only `Range` matters.
+struct RequestFields: Sendable, Hashable {
+    /// The positions of one line's parts in the bytes of the head.
+    struct Line: Sendable, Hashable {
+        var name: Range<Int>
+        var value: Range<Int>
+    }
+
+    private let bytes: [UInt8]
+    private(set) var lines: [Line]
+
+    /// Fields whose lines are in `bytes`. The names are tokens, and the values neither start nor end with spaces.
+    init(bytes: [UInt8], lines: [Line]) {
+        self.bytes = bytes
+        self.lines = lines
+    }
+
+    /// The first value of a field whose name is given in lower case.
+    subscript(name: StaticString) -> String? {
+        for line in lines where isNamed(line, name) { return text(line.value) }
+        return nil
+    }
+
+    /// The values of all lines of a field, in order. The name is in lower case.
+    func values(_ name: StaticString) -> [String] {
+        lines.filter { isNamed($0, name) }.map { text($0.value) }
+    }
+
+    /// The number of lines of a field. The name is in lower case.
+    func count(_ name: StaticString) -> Int {
+        lines.reduce(0) { $0 + (isNamed($1, name) ? 1 : 0) }
+    }
+
+    /// Whether no line has one of these names, which are in lower case.
+    func has(noneOf names: [StaticString]) -> Bool {
+        for line in lines {
+            let count = line.name.count
+            for name in names where name.utf8CodeUnitCount == count && isNamed(line, name) { return false }
+        }
+        return true
+    }
+
+    /// All fields, to be forwarded or evaluated.
+    var all: HTTPFields {
+        var fields = HTTPFields()
+        for line in lines {
+            // The parser has checked that each name is a token.
+            guard let name = HTTPField.Name(text(line.name)) else { continue }
+            fields.append(HTTPField(name: name, lenientValue: bytes[line.value]))
+        }
+        return fields
+    }
+
+    private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+    private func isNamed(_ line: Line, _ name: StaticString) -> Bool {
+        guard line.name.count == name.utf8CodeUnitCount else { return false }
+        return bytes.withUnsafeBufferPointer { bytes in
+            for index in 0..<line.name.count {
+                var byte = bytes[line.name.lowerBound + index]
+                if byte >= 0x41 && byte <= 0x5A { byte |= 0x20 }
+                if byte != name.utf8Start[index] { return false }
+            }
+            return true
+        }
+    }
+}
+
+/// The reason why a request fails: a status for the response, and a sentence for its reader.
+///
+/// The sentence repeats only those parts of the request that its sender may read.
+struct RequestFailure: Error, Sendable, Hashable {
+    /// The status code of the response.
+    var status: Int
+    /// The cause, as a sentence in lower case without a period.
+    var reason: String
+    /// The allowed methods, for the `Allow` field (RFC 9110 §10.2.1).
+    var allowed: String?
+    /// The number of seconds after which the client may try again, for the `Retry-After` field.
+    var retryAfter: Int?
+
+    init(_ status: Int, _ reason: String, allowed: String? = nil, retryAfter: Int? = nil) {
+        self.status = status
+        self.reason = reason
+        self.allowed = allowed
+        self.retryAfter = retryAfter
+    }
+}
+
+/// The client at the other end of a connection.
+struct ProxyClient: Sendable, Hashable {
+    /// The IP address, or `nil` if the connection has none.
+    let address: IPAddress?
+    /// The address as it is logged.
+    let text: String
+
+    init(_ address: SocketAddress?) {
+        text = address?.ipAddress ?? "-"
+        self.address = address?.ipAddress.flatMap { IPAddress(host: $0) }
+    }
+
+    /// Whether the client is a program on this machine.
+    var isLoopback: Bool { address?.isLoopback ?? false }
 }
 #endif

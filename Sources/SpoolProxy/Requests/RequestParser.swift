@@ -1,26 +1,29 @@
 #if Proxy
+import ByteRanges
 import NIOCore
 
-/// Reads the heads of requests from a connection's bytes by the grammar of RFC 9112, and takes none that two readers could
-/// understand in two ways: no bare CR or LF, no NUL, no folded lines, no space before a colon, one `Content-Length`, and not
-/// with `Transfer-Encoding`; one `Host`.
+/// Parses the heads of requests in a connection's bytes by the grammar of RFC 9112.
 ///
-/// Pure: bytes in, a head or a failure out. After a failure the rest of the connection means nothing, since nobody knows
-/// where the next request begins.
+/// It rejects every head that two parsers could understand differently:
+/// - a bare CR or LF, a NUL byte, a folded line, or a space before a colon;
+/// - several `Content-Length` fields, or one together with `Transfer-Encoding`;
+/// - several `Host` fields.
+///
+/// It is pure. After a failure, the connection can't be used, because the start of the next request is unknown.
 struct RequestParser {
     private let limit: Int
-    /// Bytes of the next head that have been searched for its end.
+    /// The number of bytes of the next head that were searched for its end.
     private var searched = 0
 
-    /// - Parameter limit: The most bytes that a head may have.
+    /// - Parameter limit: The maximum size of a head, in bytes.
     init(limit: Int) { self.limit = limit }
 
-    /// Takes the next head out of `buffer`; nil while it is not whole.
+    /// Removes the next head from `buffer`. The result is `nil` until the head is complete.
     ///
     /// - Throws: `RequestFailure`: 400, 414, 431, 501 or 505.
     mutating func next(in buffer: inout ByteBuffer) throws(RequestFailure) -> RequestHead? {
         skipEmptyLines(in: &buffer)
-        // Half of an empty line, maybe.
+        // This may be the first half of an empty line.
         if searched == 0, buffer.readableBytes == 1, buffer.readableBytesView.first == 0x0D { return nil }
         guard let end = endOfHead(in: buffer) else {
             if buffer.readableBytes > limit { throw tooLong(buffer) }
@@ -32,10 +35,7 @@ struct RequestParser {
         return try RequestParser.head(bytes)
     }
 
-    /// Whether a head has begun and is not whole.
-    static func hasBegun(_ buffer: ByteBuffer) -> Bool { buffer.readableBytes > 0 }
-
-    /// A client may send an empty line before a request, as old ones did after a body (RFC 9112 §2.2).
+    /// Skips empty lines before a request, which old clients sent after a body (RFC 9112 §2.2).
     private mutating func skipEmptyLines(in buffer: inout ByteBuffer) {
         guard searched == 0 else { return }
         while buffer.readableBytes >= 2, buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) == 0x0D0A {
@@ -43,8 +43,9 @@ struct RequestParser {
         }
     }
 
-    /// The number of bytes up to and with the empty line, or with a line feed that no carriage return precedes, at which the
-    /// head is refused.
+    /// The number of bytes up to the end of the empty line, or `nil` if that was not received.
+    ///
+    /// A line feed without a carriage return ends the search as well, because the head is rejected there.
     private mutating func endOfHead(in buffer: ByteBuffer) -> Int? {
         let (end, seen) = buffer.withUnsafeReadableBytes { bytes -> (Int?, Int) in
             var index = searched
@@ -73,7 +74,7 @@ struct RequestParser {
 
     // MARK: - One head
 
-    /// Reads a whole head, from the request line to the empty line.
+    /// Parses a complete head, from the request line to the empty line.
     static func head(_ bytes: [UInt8]) throws(RequestFailure) -> RequestHead {
         var lines = LineReader(bytes)
         guard let first = lines.next(), !first.isEmpty else { throw malformed("it has no request line") }
@@ -86,14 +87,14 @@ struct RequestParser {
             fields.append(try fieldLine(bytes, range))
         }
         if let problem = lines.problem { throw malformed(problem) }
-        return try assemble(line, RequestFields(bytes: bytes, lines: fields))
+        return try head(line, RequestFields(bytes: bytes, lines: fields))
     }
 
     static func malformed(_ reason: String) -> RequestFailure {
         RequestFailure(400, "the request can't be read: \(reason)")
     }
 
-    /// One line after the other; each ends in CR LF, which it must not have inside.
+    /// The lines of a head, each of which ends with CR LF and contains neither.
     private struct LineReader {
         private let bytes: [UInt8]
         private var index = 0
@@ -107,13 +108,13 @@ struct RequestParser {
                 switch bytes[index] {
                 case 0x0D:
                     guard index + 1 < bytes.count, bytes[index + 1] == 0x0A else {
-                        problem = "a carriage return stands without its line feed"
+                        problem = "a carriage return has no line feed"
                         return start..<index
                     }
                     index += 2
                     return start..<index - 2
                 case 0x0A:
-                    problem = "a line feed stands without its carriage return"
+                    problem = "a line feed has no carriage return"
                     return start..<index
                 case 0x00:
                     problem = "it has a NUL byte"
@@ -125,7 +126,7 @@ struct RequestParser {
         }
     }
 
-    struct RequestLine {
+    private struct RequestLine {
         var method: RequestHead.Method
         var target: String
         var host: String?
@@ -161,13 +162,13 @@ struct RequestParser {
         guard text.count == 8, text.starts(with: "HTTP/".utf8), text[text.startIndex + 6] == UInt8(ascii: "."),
             let major = digit(text[text.startIndex + 5]), let minor = digit(text[text.startIndex + 7])
         else { throw malformed("its version is not one of HTTP") }
-        guard major == 1 else { throw RequestFailure(505, "HTTP/\(major).\(minor) is not spoken here, HTTP/1.1 is") }
+        guard major == 1 else { throw RequestFailure(505, "HTTP/\(major).\(minor) is not supported; use HTTP/1.1") }
         return minor
     }
 
     private static func digit(_ byte: UInt8) -> Int? { byte >= 0x30 && byte <= 0x39 ? Int(byte) - 0x30 : nil }
 
-    /// Origin form, absolute form and asterisk form (RFC 9112 §3.2).
+    /// Splits a target in origin form, absolute form or asterisk form (RFC 9112 §3.2).
     private static func split(
         _ target: String, _ method: RequestHead.Method, _ minorVersion: Int
     ) throws(RequestFailure) -> RequestLine {
@@ -208,12 +209,13 @@ struct RequestParser {
         return RequestFields.Line(name: name, value: lower..<upper)
     }
 
-    /// RFC 9110 §5.6.2, as a bit for each ASCII character.
+    /// Whether a byte may be part of a token (RFC 9110 §5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         guard byte < 0x80 else { return false }
         return byte < 0x40 ? lowTokens & (1 << UInt64(byte)) != 0 : highTokens & (1 << UInt64(byte - 0x40)) != 0
     }
 
+    /// One bit for each ASCII character.
     private static let (lowTokens, highTokens): (UInt64, UInt64) = {
         var (low, high): (UInt64, UInt64) = (0, 0)
         let tokens = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -222,5 +224,62 @@ struct RequestParser {
         }
         return (low, high)
     }()
+
+    // MARK: - The meaning of the fields
+
+    private static func head(_ line: RequestLine, _ fields: RequestFields) throws(RequestFailure) -> RequestHead {
+        RequestHead(
+            method: line.method, target: line.target, minorVersion: min(line.minorVersion, 1), fields: fields,
+            body: try body(fields, line.minorVersion), keepsAlive: keepsAlive(fields, line.minorVersion),
+            host: try host(fields, line.host, line.minorVersion))
+    }
+
+    private static func host(
+        _ fields: RequestFields, _ absolute: String?, _ minor: Int
+    ) throws(RequestFailure) -> String? {
+        let hosts = fields.values("host")
+        guard hosts.count <= 1 else { throw malformed("it has \(hosts.count) Host fields") }
+        guard !hosts.isEmpty || minor == 0 else { throw malformed("it has no Host field") }
+        // The host of an absolute target takes precedence (RFC 9112 §3.2.2).
+        return absolute ?? hosts.first
+    }
+
+    /// The length of the body (RFC 9112 §6.3). Heads from which it would have to be guessed (§6.1) are rejected.
+    private static func body(_ fields: RequestFields, _ minor: Int) throws(RequestFailure) -> RequestHead.Body {
+        let codings = fields.values("transfer-encoding")
+        let lengths = fields.values("content-length")
+        if !codings.isEmpty {
+            guard lengths.isEmpty else { throw malformed("it has both Content-Length and Transfer-Encoding") }
+            guard minor >= 1 else { throw malformed("HTTP/1.0 has no Transfer-Encoding") }
+            guard codings.count == 1, codings[0].lowercased() == "chunked" else {
+                throw RequestFailure(501, "the Transfer-Encoding of a request body can only be chunked")
+            }
+            return .chunked
+        }
+        guard let text = lengths.first else { return .none }
+        guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
+            text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            let length = Int64(text)
+        else { throw malformed("its Content-Length is not one number") }
+        guard length <= NumberLimits.byteOffset else {
+            throw RequestFailure(413, "a body of more than \(NumberLimits.byteOffset) bytes is not accepted")
+        }
+        return length == 0 ? .none : .length(length)
+    }
+
+    /// Whether the client keeps the connection (RFC 9112 §9.3).
+    private static func keepsAlive(_ fields: RequestFields, _ minor: Int) -> Bool {
+        var keepsAlive = minor >= 1
+        for value in fields.values("connection") {
+            for option in value.lowercased().split(separator: ",") {
+                switch option.drop(while: { $0 == " " || $0 == "\t" }).prefix(while: { $0 != " " && $0 != "\t" }) {
+                case "close": return false
+                case "keep-alive": keepsAlive = true
+                default: break
+                }
+            }
+        }
+        return keepsAlive
+    }
 }
 #endif
