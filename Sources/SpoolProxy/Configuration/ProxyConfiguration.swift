@@ -3,65 +3,159 @@ public import Foundation
 package import HTTPTypes
 public import Logging
 
-/// How a ``ProxyServer`` listens, whom it lets in, and what it may ask for them.
+/// The configuration of a ``ProxyServer``: its address, its access control, and the origins that it may request.
 public struct ProxyConfiguration: Sendable {
-    /// The address to listen on, in figures, or `localhost`. For any but this machine's own, a ``token`` is needed.
+    /// The IP address to listen on, or `localhost`. The default is 127.0.0.1. An address that other machines can reach
+    /// needs a ``token``.
     public var host = "127.0.0.1"
-    /// The port; 0 picks one.
+    /// The port. The default is 8787; 0 chooses a free port.
     public var port = 8787
-    /// The origin that the server stands for: its `/path` is the origin's. Nil: each address names its own origin, as
-    /// `/https/example.com/path`.
-    public var origin: URL?
-    /// Fields that ``origin`` is sent with each request, in place of what a client sends of them.
-    package var originFields: HTTPFields = [:]
-    /// The secret that each request must have, as the first part of its path (`/~TOKEN/…`) or as `Authorization: Bearer`.
-    public var token: String?
-    /// Whether a server for others than this machine needs no ``token``: one before an ``origin`` of its own, behind a
-    /// balancer. What is for its owner alone is then on the ``admin`` address only.
-    public var allowsAnyone = false
-    /// Names by which clients may know the server, beside `localhost` and addresses in figures. A request for another host is
-    /// refused, so that no page reaches the server by a name of its own.
-    public var serverNames: [String] = []
-    /// Origins that may be asked: `example.com`, `*.example.com`, `example.com:8080`. None: any that is on the internet, and
-    /// for clients on this machine any at all.
-    public var allowedHosts: [String] = []
-    /// Pages that may read what the server sends, as `https://player.example`; for `Access-Control-Allow-Origin`.
-    public var corsOrigins: [String] = []
-    /// An address of its own for what is for the owner alone: metrics, and what is cached.
-    public var admin: (host: String, port: Int)?
-    /// The server's name in `Cache-Status`, to tell nodes apart.
-    public var nodeName: String?
-    /// Whether clients' `Cache-Control` is followed, so that they can pass by the cache; nil: only before an ``origin``.
-    public var honoursRequestDirectives: Bool?
-    /// A file that gets a line of JSON for each request; its queries are left out.
-    public var accessLog: URL?
-    /// How much clients may ask.
-    public var limits = ProxyLimits()
-    /// Threads that serve connections; 0: one for each core.
-    public var threads = 0
-    /// Whether the server begins to listen by itself when a URL is first asked of it, so that nobody has to start it. Not with an
-    /// ``admin`` address.
-    public var startsWhenAsked = false
-    /// Whether a response waits for an origin that can't be reached as long as its client does, where it would else be refused
-    /// or cut. For players that take neither as a reason to ask again.
-    var waitsForOrigin = false
-    /// The most bits per second that a variant of an HLS stream may need, by its peak: variants that need more are not listed
-    /// to players, unless all do; then the one that needs least is. Nil: all are listed.
+    /// The origin whose paths the server has (reverse mode).
     ///
-    /// A player measures how fast bytes come from this machine, not from the origin, and would choose too high.
+    /// The default is `nil`: each address names its own origin, as in `/https/example.com/path`.
+    public var origin: URL?
+    /// The fields that replace the client's fields in each request to ``origin``.
+    package var originFields: HTTPFields = [:]
+    /// The secret that each request must contain, as the first part of its path (`/~TOKEN/…`) or as
+    /// `Authorization: Bearer`. The default is `nil`.
+    public var token: String?
+    /// Whether a server with an ``origin`` that other machines can reach needs no ``token``, as behind a load balancer.
+    ///
+    /// Pages for the operator are then only on the ``admin`` address. The default is `false`.
+    public var allowsAnyone = false
+    /// The accepted host names of the server, in addition to `localhost` and IP addresses.
+    ///
+    /// Requests for other hosts are rejected, so that no page can reach the server by a name of its own. The default is
+    /// empty.
+    public var serverNames: [String] = []
+    /// The allowed origins: `example.com`, `*.example.com`, `example.com:8080`.
+    ///
+    /// If it is empty, which is the default, every origin on the internet is allowed, and for clients on this machine every
+    /// origin.
+    public var allowedHosts: [String] = []
+    /// The origins of pages that may read responses, as `https://player.example`, for `Access-Control-Allow-Origin`. The
+    /// default is empty.
+    public var corsOrigins: [String] = []
+    /// A separate address for the metrics and pages of the operator. The default is `nil`.
+    public var admin: (host: String, port: Int)?
+    /// The name of the server in `Cache-Status`, which distinguishes nodes. The default is `nil`.
+    public var nodeName: String?
+    /// Whether the server follows the `Cache-Control` of requests, with which clients can bypass the cache.
+    ///
+    /// The default, `nil`, follows it only with an ``origin``.
+    public var honoursRequestDirectives: Bool?
+    /// A file to which the server writes a line of JSON for each request, without its query. The default is `nil`.
+    public var accessLog: URL?
+    /// The limits for clients.
+    public var limits = ProxyLimits()
+    /// The number of threads that serve connections. The default, 0, uses one for each core.
+    public var threads = 0
+    /// Whether the server starts to listen when the first URL is requested from it. The default is `false`. It can't be
+    /// combined with an ``admin`` address.
+    public var startsWhenAsked = false
+    /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
+    ///
+    /// It is for players that do not retry after an error or a late response.
+    var waitsForOrigin = false
+    /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
+    ///
+    /// If all variants exceed it, the one with the lowest bit rate is listed. A player measures the bandwidth to this
+    /// machine, not to the origin, and would otherwise choose variants that are too large.
     public var maximumBitRate: Int64?
-    /// Whether keys of encrypted HLS streams are kept like other files. If not, each play asks their origin for them;
-    /// what an ``HLSDownloader`` has brought is used all the same.
+    /// Whether keys of encrypted HLS streams are stored like other files. The default is `true`.
+    ///
+    /// Otherwise each playback requests them from their origin. Keys that an ``HLSDownloader`` has stored are used in both
+    /// cases.
     public var keepsKeys = true
-    /// What runs commands for this machine's owner, and the secret that opens the way to it: an address of its own on
-    /// 127.0.0.1, beside ``host``. Nil: there is none.
+    /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
-    /// Known once the server listens.
+    /// The port of the server, which is known when it listens.
     let ownPort = OwnPort()
-    /// Where messages go.
+    /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 
-    /// A server on this machine for this machine.
+    /// The configuration of a server on this machine, for clients on this machine.
     public init() {}
+}
+
+/// The limits of a server for its clients, in bytes, time and connections.
+public struct ProxyLimits: Sendable, Hashable {
+    /// The maximum size of a request's head with its first line, in bytes. The default is 32 KiB.
+    ///
+    /// Longer heads are rejected with 431, or with 414 if the first line alone is too long.
+    public var headBytes = 32 << 10
+    /// The maximum time from the first to the last byte of a head. The default is 30 seconds. A slower request gets 408.
+    public var headTime = Duration.seconds(30)
+    /// The maximum time between two requests of a connection. The default is 75 seconds.
+    public var idleTime = Duration.seconds(75)
+    /// How long a client on another machine may neither receive response bytes nor send body bytes before its
+    /// connection is closed. The time in which it waits for the origin does not count. A client on this machine, such
+    /// as a paused player, may pause for any time.
+    public var stallTime = Duration.seconds(60)
+    /// The maximum time until a response starts. The default is 2 seconds.
+    ///
+    /// A later response gets 504, or 503 if the origin is known to hold it.
+    public var responseTime = Duration.seconds(2)
+    /// The maximum number of connections. The default is 20,000. Further connections get 503.
+    public var connections = 20_000
+    /// The maximum number of connections of one client on another machine. The default is 256. Further connections get
+    /// 503.
+    public var connectionsPerClient = 256
+
+    /// The default limits.
+    public init() {}
+}
+
+/// The reason why a server could not start.
+public struct ProxyError: Error, Sendable, CustomStringConvertible {
+    /// The kind of a failure.
+    public struct Code: Sendable, Hashable {
+        private enum Value: Sendable, Hashable { case configuration, address }
+        private let value: Value
+
+        /// The configuration contradicts itself, or the address requires other settings.
+        public static var configuration: Code { Code(value: .configuration) }
+        /// The server can't listen on the address.
+        public static var address: Code { Code(value: .address) }
+    }
+
+    /// The kind of the failure.
+    public let code: Code
+    /// A sentence that names the address or the value, and the cause.
+    public let description: String
+    /// The error that caused the failure, or `nil` if there is none.
+    public let underlying: (any Error)?
+
+    init(_ code: Code, _ description: String, underlying: (any Error)? = nil) {
+        self.code = code
+        self.description = description
+        self.underlying = underlying
+    }
+}
+
+/// A command line that a server runs for another process.
+package struct CommandCall: Codable, Sendable {
+    /// The words after the command's name.
+    package var arguments: [String]
+
+    /// Creates a command line.
+    package init(arguments: [String]) { self.arguments = arguments }
+}
+
+/// The output and the exit status of a command that a server ran for another process.
+package struct CommandOutcome: Codable, Sendable, Hashable {
+    /// The standard output.
+    package var output: String
+    /// The standard error.
+    package var errors: String
+    /// The exit status.
+    package var status: Int32
+
+    /// Creates an outcome.
+    package init(output: String, errors: String, status: Int32) {
+        self.output = output
+        self.errors = errors
+        self.status = status
+    }
 }
 #endif

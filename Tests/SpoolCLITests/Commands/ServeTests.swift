@@ -180,8 +180,8 @@ import FoundationNetworking
             (["--listen", "0.0.0.0:0"], "a token is needed"), (["--no-token"], "needs an origin"),
             (["--origin", "http://a.example/b"], "this one has a path"),
             (["--allow-host", "a b"], "is not a pattern of hosts"),
-            (["--allow-host", ""], "“” is not a pattern"), (["--cors-origin", "x"], "is no origin of pages"),
-            (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "keeps nobody out"),
+            (["--allow-host", ""], "“” is not a pattern"), (["--cors-origin", "x"], "is not an origin of pages"),
+            (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "protects nothing"),
         ] {
             let result = try await spool.run(["serve"] + options)
             #expect(result.status == 1)
