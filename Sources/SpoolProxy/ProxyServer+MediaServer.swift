@@ -5,23 +5,23 @@ import NIOPosix
 public import Spool
 import Synchronization
 
-/// What an app asks of its server.
 extension ProxyServer {
-    /// A server inside an app for the app's own players, by which HLS plays through the cache: on a port that is free, which
-    /// nobody but this device can reach, with a secret in each URL. It need not be started: it listens when it is first
-    /// asked for a URL, and again when the system has taken its socket away. Keep it as long as its players.
+    /// Creates a server inside an app, through which the app's own players play HLS from the cache.
+    ///
+    /// It uses a free port that only this device can reach, with a secret in each URL. It needs no start: it listens when
+    /// the first URL is requested, and again after the system has closed its socket. Keep it as long as its players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
     /// let player = CachingPlayer(in: cache, server: server)
     /// ```
     ///
-    /// Where it can't listen, HLS plays plainly, and the cache's events say so.
+    /// If it can't listen, HLS plays without the cache, and an event of the cache reports it.
     ///
     /// - Parameters:
-    ///   - cache: What it serves from; close it after ``stop(within:)``.
-    ///   - maximumBitRate: As ``ProxyConfiguration/maximumBitRate``.
-    ///   - keepsKeys: As ``ProxyConfiguration/keepsKeys``.
+    ///   - cache: The cache. Close it after ``stop(within:)``.
+    ///   - maximumBitRate: See ``ProxyConfiguration/maximumBitRate``. The default is `nil`.
+    ///   - keepsKeys: See ``ProxyConfiguration/keepsKeys``. The default is `false`.
     public static func inApp(
         _ cache: MediaCache, maximumBitRate: Int64? = nil, keepsKeys: Bool = false
     ) -> ProxyServer {
@@ -31,8 +31,8 @@ extension ProxyServer {
         configuration.startsWhenAsked = true
         configuration.threads = 1
         #if !canImport(Darwin)
-        // AVPlayer takes a head that is late for a failure, and asks again after an error; libmpv waits, and leaves out what
-        // it is refused.
+        // AVPlayer treats a late head as a failure and retries after an error. libmpv waits for a head and skips segments
+        // that fail.
         configuration.waitsForOrigin = true
         #endif
         (configuration.maximumBitRate, configuration.keepsKeys) = (maximumBitRate, keepsKeys)
@@ -42,9 +42,9 @@ extension ProxyServer {
     /// Whether the server listens.
     public var state: MediaServerState { port.map { .running(port: $0) } ?? .stopped }
 
-    /// The URL to hand to a player in place of a source's own; see ``Spool/MediaServer``.
+    /// The URL to give to a player instead of the source's own. See ``Spool/MediaServer``.
     ///
-    /// The source's header fields, or its resolver's, are sent to its own origin, and the address does not tell them.
+    /// The header fields of the source, or of its resolver, are sent to its origin. They are not in the URL.
     public func url(for source: MediaSource) -> URL? {
         guard ["http", "https"].contains(source.url.scheme?.lowercased()) else { return nil }
         listenIfNeeded()
@@ -52,10 +52,10 @@ extension ProxyServer {
         return url(for: source.url, prefix: source.isPlain ? "" : sources.prefix(for: source))
     }
 
-    /// Brings the beginning of an HLS stream into the cache: of the variant that its playlist names first, or where there is a
-    /// ``ProxyConfiguration/maximumBitRate``, of the highest within that.
+    /// Preloads the start of an HLS stream.
     ///
-    /// Its playlists are read away from the caller's actor.
+    /// It uses the variant that the playlist names first. With a ``ProxyConfiguration/maximumBitRate``, it uses the best
+    /// variant within that. The playlists are not parsed on the caller's actor.
     @concurrent public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
         let variant: HLSVariantSelection =
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
@@ -65,51 +65,82 @@ extension ProxyServer {
         try await download.run()
     }
 
-    /// Listens where it is to begin by itself, and again where the system has taken the listening socket away, at another
-    /// port if the former is not free.
+    /// Listens if the server starts automatically, and again if the system has closed the listening socket.
+    ///
+    /// If the previous port is in use, it uses another one.
     func listenIfNeeded() {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed) else { return }
-            guard let former = running.withLock({ $0 }) else {
+            guard let previous = running.withLock({ $0 }) else {
                 guard configuration.startsWhenAsked, let channel = bind(configuration.port) else { return }
                 listen(on: channel)
-                return tables.begin()
+                return tables.start()
             }
-            // Somebody else may have the port by now, so that it can be reached all the same.
-            if let channel = former.channels.first, channel.isListening, ListenerProbe.isReachable(former.address) {
+            // The socket is checked as well, because another process may listen on the port.
+            if let channel = previous.channels.first, channel.isListening, ListenerProbe.isReachable(previous.address) {
                 return
             }
-            try? former.channels.first?.close().wait()  // What can't be closed is closed already.
-            // Without any port players fail as they would have.
-            guard let channel = bind(former.address.port ?? configuration.port) ?? bind(0) else { return }
-            listen(on: channel, after: former)
+            try? previous.channels.first?.close().wait()  // It fails only if the channel is closed.
+            // Without a port, the players fail.
+            guard let channel = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
+            listen(on: channel, after: previous)
         }
     }
 
     private func bind(_ port: Int) -> (any Channel)? {
         let host = configuration.host.trimmingBrackets
-        return try? bootstrap(service).bind(host: host, port: port).wait()  // Then there is no URL.
+        return try? bootstrap(service).bind(host: host, port: port).wait()  // If it fails, there is no URL.
     }
 
-    private func listen(on channel: any Channel, after former: Running? = nil) {
+    private func listen(on channel: any Channel, after previous: Running? = nil) {
         guard let address = channel.localAddress else {
-            try? channel.close().wait()  // It is closed already, then.
+            try? channel.close().wait()  // It fails only if the channel is closed.
             return
         }
         become(
             Running(
-                channels: [channel] + (former?.channels.dropFirst() ?? []), address: address, control: former?.control))
+                channels: [channel] + (previous?.channels.dropFirst() ?? []), address: address,
+                control: previous?.control))
     }
 }
 
 extension Channel {
-    /// Whether its socket listens, as the system says.
+    /// Whether its socket listens, as the system reports.
     fileprivate var isListening: Bool {
         let option = ChannelOptions.Types.SocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_ACCEPTCONN))
-        // A socket that can't be asked is one that was closed, or taken away.
+        // It fails if the socket was closed.
         let value = try? getOption(option).wait()
         return value.map { $0 != 0 } ?? false
+    }
+}
+
+/// A check whether a process listens at an address of this machine.
+///
+/// A system may close the listening socket of a suspended app without any event. The socket then looks unchanged.
+private enum ListenerProbe {
+    /// Whether a connection can be opened. This takes almost no time on the same machine.
+    static func isReachable(_ address: SocketAddress) -> Bool {
+        #if os(Linux)
+        let type = Int32(SOCK_STREAM.rawValue)
+        #else
+        let type = SOCK_STREAM
+        #endif
+        let descriptor = socket(Int32(address.protocol.rawValue), type, 0)
+        // Without a descriptor, the check is impossible, and no other socket could be opened either.
+        guard descriptor >= 0 else { return true }
+        defer { close(descriptor) }
+        guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { return true }
+        let code = address.withSockAddr { address, size in
+            connect(descriptor, address, socklen_t(size)) == 0 ? 0 : errno
+        }
+        guard code == EINPROGRESS else { return code == 0 }
+        var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        // A process that needs more time listens and is busy.
+        guard poll(&wanted, 1, 200) > 0 else { return true }
+        var failure: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0
     }
 }
 #endif

@@ -7,10 +7,10 @@ public import ServiceLifecycle
 public import Spool
 import Synchronization
 
-/// A server on this machine that gives what a ``Spool/MediaCache`` does to any player: mpv, VLC, a browser, AVPlayer with HLS.
+/// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, AVPlayer with HLS.
 ///
-/// A player is handed the address that ``url(for:)-(URL)`` makes of a media file's, and asks the server, which asks the cache. With
-/// an ``ProxyConfiguration/origin`` it stands for that origin instead, and its paths are the origin's.
+/// Give the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a ``ProxyConfiguration/origin``,
+/// the server has the paths of that origin instead (reverse mode).
 ///
 /// ```swift
 /// let server = try ProxyServer(cache: cache)
@@ -18,10 +18,10 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// In an app, ``inApp(_:maximumBitRate:keepsKeys:)`` needs no start.
+/// A server for an app's own players, ``inApp(_:maximumBitRate:keepsKeys:)``, needs no call of ``start()``.
 ///
-/// Speaks HTTP/1.1. All methods may be called from any task. In a program of services it is one: ``run()`` serves until it is
-/// told to stop.
+/// The server supports HTTP/1.1. All methods may be called from any task. In a group of services, ``run()`` serves until the
+/// graceful shutdown.
 public final class ProxyServer: Service, MediaServer, Sendable {
     struct Running {
         var channels: [any Channel]
@@ -31,7 +31,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     let cache: MediaCache
     let configuration: ProxyConfiguration
-    /// What the server stands for; nil in forward form.
+    /// The server's own origin, or `nil` in forward mode.
     private let origin: OriginURL?
     let service: ProxyService
     private let adminService: ProxyService?
@@ -44,15 +44,15 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// Held while what is listened on changes: of several who begin to listen one does, and none after the stop.
+    /// The lock for changes of the listening sockets. With it, only one caller starts to listen, and none after the stop.
     let restarting = Mutex(())
 
-    /// A server that does not listen yet.
+    /// Creates a server that does not listen yet.
     ///
     /// - Parameters:
-    ///   - cache: What it serves from; it stays the caller's, to be closed after ``stop(within:)``.
-    ///   - configuration: How it listens, and what it may be asked.
-    /// - Throws: ``ProxyError`` with code `configuration`: a token is missing, a value is not possible, the log can't be
+    ///   - cache: The cache. Close it after ``stop(within:)``.
+    ///   - configuration: The address, the access control and the limits.
+    /// - Throws: ``ProxyError`` with code `configuration` if a token is missing, a value is invalid or the log can't be
     ///   written.
     public convenience init(
         cache: MediaCache, configuration: ProxyConfiguration = ProxyConfiguration()
@@ -60,9 +60,9 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         try self.init(cache: cache, configuration: configuration, clock: ContinuousClock())
     }
 
-    /// As ``init(cache:configuration:)``.
+    /// Creates a server like ``init(cache:configuration:)``.
     ///
-    /// - Parameter clock: What responses are waited for by.
+    /// - Parameter clock: The clock of the time limits for responses.
     convenience init(
         cache: MediaCache, configuration: ProxyConfiguration, clock: any Clock<Duration>
     ) throws(ProxyError) {
@@ -71,7 +71,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.init(cache: cache, valid: configuration, log: log, clock: clock)
     }
 
-    /// - Parameter configuration: One that was validated.
+    /// - Parameter configuration: A validated configuration.
     init(cache: MediaCache, valid configuration: ProxyConfiguration, log: AccessLog?, clock: any Clock<Duration>) {
         self.cache = cache
         self.configuration = configuration
@@ -84,7 +84,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let metrics = ProxyMetrics()
         let date = DateText()
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It was checked.
+        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It is valid.
         self.origin = origin
         let exchanges = exchanges
         let sources = SourceRegistry(cache)
@@ -119,19 +119,19 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         adminService = configuration.admin.map { _ in
             service(token: configuration.token, origin: origin, servesAdmin: true)
         }
-        // For the owner's commands, any origin may be asked.
+        // The operator's commands may request any origin.
         controlService = configuration.control.map {
             service(token: $0.secret, origin: nil, servesAdmin: true, run: $0.run)
         }
     }
 
-    /// Begins to listen.
+    /// Starts to listen.
     ///
-    /// - Throws: ``ProxyError`` with code `address`: the address is taken, not this machine's, or no address.
+    /// - Throws: ``ProxyError`` with code `address` if the address is in use, invalid, or not one of this machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // An upstream over NIO makes these at its first request, and NIO ends the process if it can't: clients may have all
-        // descriptors by then.
+        // A transport over NIO creates these threads at its first request. If clients use all descriptors by then, NIO
+        // ends the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
@@ -142,31 +142,31 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             do {
                 channels.append(try await listen(admin.host, admin.port, adminService))
             } catch {
-                try? await channel.close()  // It is the other's failure that is told.
+                try? await channel.close()  // The error of the other address is thrown.
                 throw error
             }
         }
-        // Without it commands wait for the directory, as for any process that has it.
+        // Without a control address, commands wait until this process closes the directory.
         let control = controlService == nil ? nil : try? await listen("127.0.0.1", 0, controlService ?? service)
         if let control { channels.append(control) }
-        guard begin(Running(channels: channels, address: address, control: control?.localAddress)) else {
-            // Somebody else began meanwhile, or it was stopped.
-            for channel in channels { try? await channel.close() }  // One that is closed already is.
+        guard start(Running(channels: channels, address: address, control: control?.localAddress)) else {
+            // Another caller has started the server, or it was stopped.
+            for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.
             return
         }
     }
 
-    /// False if the server listens already, or is stopped.
-    private func begin(_ fresh: Running) -> Bool {
+    /// Starts to serve, unless the server listens already or is stopped.
+    private func start(_ fresh: Running) -> Bool {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed), running.withLock({ $0 == nil }) else { return false }
             become(fresh)
-            tables.begin()
+            tables.start()
             return true
         }
     }
 
-    /// While ``restarting`` is held.
+    /// Sets the listening sockets. The caller holds ``restarting``.
     func become(_ fresh: Running) {
         configuration.ownPort.set(fresh.address.port ?? 0)
         running.withLock { $0 = fresh }
@@ -177,7 +177,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             return try await bootstrap(service).bind(host: host.trimmingBrackets, port: port).get()
         } catch {
             throw ProxyError(
-                .address, "\(host):\(port) can't be listened on: \(error.asCause)", underlying: error)
+                .address, "the server can't listen on \(host):\(port): \(error.asCause)", underlying: error)
         }
     }
 
@@ -188,17 +188,17 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            // Each connection keeps one: a player's request has some hundred bytes.
+            // Each connection has such a buffer. A player's request has a few hundred bytes.
             .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try tables.accept(channel, for: service) }
             }
     }
 
-    /// The port that is listened on; nil while the server does not.
+    /// The port of the server, or `nil` while the server does not listen.
     public var port: Int? { running.withLock { $0?.address.port } }
 
-    /// The server's own address, as `http://localhost:8787/`; nil while it does not listen.
+    /// The server's own address, as `http://localhost:8787/`, or `nil` while the server does not listen.
     public var address: URL? {
         guard let port else { return nil }
         let host = configuration.isForThisMachine && configuration.host != "::1" ? Self.thisMachine : configuration.host
@@ -206,19 +206,19 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     #if canImport(Darwin)
-    /// App Transport Security lets HTTP through to this name, and by default not to addresses in figures.
+    /// App Transport Security allows HTTP to this name, but by default not to IP addresses.
     private static let thisMachine = "localhost"
     #else
     private static let thisMachine = "127.0.0.1"
     #endif
 
-    /// Where it listens, as it was told to: `http://0.0.0.0:8787`.
+    /// The configured address with the actual port, as `http://0.0.0.0:8787`.
     package var listeningAddress: String {
         let host = configuration.host.trimmingBrackets
         return "http://\(host.contains(":") ? "[\(host)]" : host):\(port ?? configuration.port)"
     }
 
-    /// Where this machine's owner sends commands, and the secret that they need; nil where none are taken.
+    /// The address for the operator's commands and its secret, or `nil` if the server runs no commands.
     package var controlAddress: (address: String, secret: String)? {
         guard let port = running.withLock({ $0?.control?.port }), let control = configuration.control else {
             return nil
@@ -226,26 +226,32 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         return ("http://127.0.0.1:\(port)", control.secret)
     }
 
-    /// The address to hand to a player in place of a media file's own, token included; nil for one that is not of `http` or
-    /// `https`, or not of the origin that the server stands for, and while the server does not listen.
+    /// The URL to give to a player instead of the URL of the media, with the token.
+    ///
+    /// It is `nil` in these cases:
+    /// - The scheme is neither `http` nor `https`.
+    /// - The server has an origin of its own, and the URL is not one of that origin.
+    /// - The server does not listen.
     public func url(for url: URL) -> URL? {
         if configuration.startsWhenAsked { listenIfNeeded() }
         return self.url(for: url, prefix: "")
     }
 
     func url(for url: URL, prefix: String) -> URL? {
-        guard let address, let asked = try? OriginURL(url) else { return nil }  // Then it is not for a server.
-        // Paths are the server's own origin's then, and mean nothing of another one's.
+        guard let address, let asked = try? OriginURL(url) else { return nil }  // The scheme is another.
+        // The paths of the server are those of its own origin.
         if let origin, !asked.isSameOrigin(as: origin) { return nil }
         let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
         return URL(string: address.absoluteString.dropLast() + token + prefix + path)
     }
 
-    /// Stops listening, lets the responses that are under way end, and closes what is left; for good. Once is enough. A
-    /// server that nobody holds any more does so by itself. What waits for an origin that can't be had does not wait on.
+    /// Stops listening, waits for running responses, and closes all connections. The server can't be started again.
     ///
-    /// - Parameter limit: How long they may take.
+    /// Responses no longer wait for an unavailable origin. Further calls do nothing. A server without references stops
+    /// automatically.
+    ///
+    /// - Parameter limit: The maximum time for running responses. The default is 10 seconds.
     public func stop(within limit: Duration = .seconds(10)) async {
         await ending()?.end(within: limit)
     }
@@ -255,7 +261,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         Task { await ending.end(within: .seconds(10)) }
     }
 
-    /// What is left to be ended; nil where somebody else sees to it.
+    /// The parts to stop, or `nil` if another call stops them.
     private func ending() -> ServerEnding? {
         restarting.withLock { _ in
             guard !isStopped.exchange(true, ordering: .relaxed) else { return nil }
@@ -266,19 +272,42 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
     }
 
-    /// Serves until the program is told to stop, then as ``stop(within:)``.
+    /// Serves until the graceful shutdown, then stops like ``stop(within:)``.
     public func run() async throws {
         try await start()
-        try? await gracefulShutdown()  // Cancelled, it has been told to stop, too.
+        try? await gracefulShutdown()  // A cancelled task stops the server as well.
         await stop()
     }
 }
 
 extension Error {
-    /// The cause as a sentence's end: what the system says.
+    /// The message of the system for the end of a sentence.
     fileprivate var asCause: String {
         if let error = self as? IOError { return String(cString: strerror(error.errnoCode)) }
         return "\(self)"
+    }
+}
+
+/// The parts of a server that must be stopped in order.
+private struct ServerEnding: Sendable {
+    let channels: [any Channel]
+    let services: [ProxyService]
+    let tables: ConnectionTables
+    let exchanges: RunningExchanges
+    let patience: OriginPatience?
+    let log: AccessLog?
+    let group: MultiThreadedEventLoopGroup
+
+    /// - Parameter limit: The maximum time for running responses.
+    func end(within limit: Duration) async {
+        for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.
+        for service in services { service.stop() }
+        patience?.end()
+        await tables.end(within: limit)
+        // The tasks of closed connections end soon. They need their event loops until then.
+        await exchanges.waitUntilNone()
+        log?.flush()
+        try? await group.shutdownGracefully()  // It fails only if it has been shut down before.
     }
 }
 #endif

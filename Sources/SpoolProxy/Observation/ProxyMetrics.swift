@@ -48,7 +48,7 @@ final class ProxyMetrics: Sendable {
 
     var counts: Counts { state.withLock { $0 } }
 
-    func began() { state.withLock { $0.openRequests += 1 } }
+    func started() { state.withLock { $0.openRequests += 1 } }
 
     func ended(_ entry: AccessLog.Entry) {
         let result = Result(status: entry.status, entry.cacheOutcome)

@@ -1,5 +1,6 @@
 #if Proxy
 import NIOCore
+import Synchronization
 
 #if canImport(Darwin)
 import Darwin
@@ -59,5 +60,15 @@ struct ClientProgress: Equatable {
         #endif
         return progress
     }
+}
+
+/// The number of body bytes of a connection that its socket has accepted.
+final class SendProgress: Sendable {
+    private let bytes = Atomic<Int>(0)
+
+    /// The number of accepted bytes.
+    var count: Int { bytes.load(ordering: .relaxed) }
+
+    func sent(_ count: Int) { bytes.add(count, ordering: .relaxed) }
 }
 #endif

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// All connections of a server: one table for each event loop, and how many there are in all and of each client.
+/// All connections of a server, with one table for each event loop, and their numbers in total and for each client.
 final class ConnectionTables: Sendable {
     private struct Counts {
         var all = 0
@@ -24,13 +24,10 @@ final class ConnectionTables: Sendable {
         self.tables = tables
     }
 
-    /// How many connections beyond the limit are told that they are.
-    private static let turnedAway = 16
+    /// The number of connections beyond the limit that get a response with the reason. Further ones are closed at once.
+    private static let rejectedLimit = 16
 
-    /// How many connections are open.
-    var count: Int { counts.withLock { $0.all } }
-
-    /// Takes a connection in; on its event loop.
+    /// Adds a connection. Call it on the connection's event loop.
     func accept(_ channel: any Channel, for service: ProxyService) throws {
         let client = ProxyClient(channel.remoteAddress)
         let (isAdmitted, isHeard) = counts.withLock { counts in
@@ -39,15 +36,15 @@ final class ConnectionTables: Sendable {
             counts.clients[client.text] = own + 1
             let isAdmitted =
                 counts.all <= limits.connections && (client.isLoopback || own < limits.connectionsPerClient)
-            return (isAdmitted, isAdmitted || counts.all <= limits.connections + Self.turnedAway)
+            return (isAdmitted, isAdmitted || counts.all <= limits.connections + Self.rejectedLimit)
         }
         channel.closeFuture.whenComplete { _ in self.closed(client) }
-        // One that is turned away takes a descriptor, too, until it has read why.
+        // A rejected connection needs a descriptor until its client has read the reason.
         guard isHeard else { return channel.close(promise: nil) }
         guard let table = tables[ObjectIdentifier(channel.eventLoop)] else { return }
         let connection = ProxyConnection(service: service, client: client, table: table.value)
         try channel.pipeline.syncOperations.addHandler(connection)
-        if !isAdmitted { connection.turnAway() }
+        if !isAdmitted { connection.reject() }
     }
 
     private func closed(_ client: ProxyClient) {
@@ -60,8 +57,8 @@ final class ConnectionTables: Sendable {
         waiting?.resume()
     }
 
-    /// Looks at deadlines from now on.
-    func begin() {
+    /// Starts to check the deadlines.
+    func start() {
         for table in tables.values {
             table.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
                 table.value.check(now: .now())
@@ -69,7 +66,7 @@ final class ConnectionTables: Sendable {
         }
     }
 
-    /// Ends idle connections now, busy ones after their response, and all after `limit`.
+    /// Closes idle connections now, busy ones after their response, and all of them after `limit`.
     func end(within limit: Duration) async {
         for table in tables.values { table.eventLoop.execute { table.value.stop() } }
         let aborting = Task {
@@ -85,6 +82,30 @@ final class ConnectionTables: Sendable {
             if isOver { continuation.resume() }
         }
         aborting.cancel()
+    }
+}
+
+/// The connections of one event loop, whose deadlines it checks once a second.
+///
+/// A timer for each connection would cost more than the checks.
+final class ConnectionTable {
+    private var connections: [ObjectIdentifier: ProxyConnection] = [:]
+
+    func insert(_ connection: ProxyConnection) { connections[ObjectIdentifier(connection)] = connection }
+
+    func remove(_ connection: ProxyConnection) { connections[ObjectIdentifier(connection)] = nil }
+
+    /// Closes the connections whose deadlines have passed.
+    func check(now: NIODeadline) {
+        for connection in Array(connections.values) { connection.check(now: now) }
+    }
+
+    func stop() {
+        for connection in Array(connections.values) { connection.stop() }
+    }
+
+    func abort() {
+        for connection in Array(connections.values) { connection.abort() }
     }
 }
 #endif

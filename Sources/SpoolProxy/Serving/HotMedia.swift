@@ -5,13 +5,13 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// A media file that a connection has just been sent from, with its head ready: the next request for a part that lies in
-/// memory is responded to where it arrives, without a plan, a task or another thread.
+/// A resource that a connection has just sent, with its prepared head.
 ///
-/// Only for requests that differ in nothing but their range: no conditions, no credentials, no directives. Everything else
-/// goes the long way, and so does whatever has changed.
+/// The next request for bytes of it that are in memory gets its response on the event loop. That needs no plan, no task
+/// and no other thread. The request may differ from the previous request only in its range. Requests with conditions, credentials or
+/// directives take the normal path through ``Responder``. All requests do so after a change of the resource.
 struct HotMedia: Sendable {
-    /// The target as it was asked for, with the host: who asks for the same has been let in.
+    /// The target and the host of a request that the access control allowed. The same request is allowed again.
     private let target: String
     private let host: String?
     private let media: MediaResource
@@ -19,19 +19,19 @@ struct HotMedia: Sendable {
     private let response: StoredResponse
     private let length: Int64
     private let usesFreshness: Bool
-    /// Whether the origin told its own `Date`.
+    /// Whether the origin sent a `Date`.
     private let hasDate: Bool
-    /// Whether who asks with an `Origin` goes the long way: the response, or what is said about it, depends on that.
+    /// Whether the response depends on the `Origin` of a request. Requests with that field then take the normal path.
     private let readsOrigin: Bool
-    /// The fields that each response has.
+    /// The encoded fields of every response.
     private let fields: [UInt8]
 
-    /// The most bytes that are sent this way; more are sent by a reader, which does not hold them all at once.
+    /// The maximum number of bytes of a response. A reader sends more, because it does not hold all of them at once.
     private static let limit: Int64 = 1 << 20
 
-    /// Nil where requests for the media file must each go the long way.
+    /// Prepares a resource. The result is `nil` if all requests for it must take the normal path.
     ///
-    /// - Parameter head: Of the response that was sent, complete.
+    /// - Parameter head: The complete head of the response that was sent.
     init?(
         _ request: RequestHead, _ media: MediaResource, _ response: StoredResponse, head: ResponseHead,
         freshness: FreshnessPolicy, readsOrigin: Bool, node: String?
@@ -43,7 +43,7 @@ struct HotMedia: Sendable {
         else { return nil }
         var constant = head.fields
         for name in Self.dynamic { constant[name] = nil }
-        // Of now, where the origin did not tell its own.
+        // Without a `Date` of the origin, each response has its own.
         hasDate = response.fields[.date] != nil
         if !hasDate { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]
@@ -61,18 +61,19 @@ struct HotMedia: Sendable {
         fields = Array(buffer.readableBytesView)
     }
 
-    /// What is sent: a head, and bytes that stay in their file.
+    /// A response: its head, and bytes that are sent from their file.
     struct Hit {
         var status: Int
-        /// Where in the whole it begins, and how long that is.
+        /// The offset of the first byte in the resource.
         var offset: Int64
+        /// The length of the resource.
         var length: Int64
         var head: ByteBuffer
         var slice: MediaSlice
         var descriptor: Int32
     }
 
-    /// The response to a request, if it can be had at once.
+    /// The response to a request, or `nil` if it can't be sent at once.
     func hit(_ request: RequestHead, date: DateText, allocator: ByteBufferAllocator) -> Hit? {
         guard request.method == .get, request.keepsAlive, request.body == .none, request.minorVersion == 1,
             request.target == target, request.host == host, Self.isPlain(request, readsOrigin: readsOrigin)
@@ -116,7 +117,7 @@ struct HotMedia: Sendable {
             descriptor: descriptor)
     }
 
-    /// Whether nothing but the range tells a request from others for the same target.
+    /// Whether a request differs from others for the same target only in its range.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
     }
@@ -127,7 +128,7 @@ struct HotMedia: Sendable {
         "cache-control", "pragma", "expect", "via", "cdn-loop", "upgrade",
     ]
 
-    /// Whether the response is the same for all who ask without credentials.
+    /// Whether the response is the same for all clients without credentials.
     private static func isForAll(_ response: StoredResponse) -> Bool {
         response.status == 200 && response.isStored
             && Vary(fields: response.fields).names.allSatisfy { $0 == "accept-encoding" || $0 == "origin" }

@@ -11,10 +11,11 @@ import Musl
 import Glibc
 #endif
 
-/// Writes the pieces of one response, at most two at a time on their way, in chunks where the client counts by them.
+/// Writes the pieces of one response, at most two at a time, in chunks if the response is framed by them.
 ///
-/// What is brought from the origin for this client goes at its pace: what comes next is asked for when the piece before has
-/// gone to its machine, rather than into this one's socket, until it has taken a megabyte; then while the last piece goes.
+/// Bytes that are fetched for this client are sent at its speed (a *paced* response). Until the client has received one
+/// megabyte, the next piece is requested only after the previous one has left this machine. Then it is requested while the
+/// previous one is sent.
 struct PieceWriter {
     private let channel: any Channel
     private let progress: SendProgress
@@ -23,12 +24,12 @@ struct PieceWriter {
     private var pending: EventLoopFuture<Void>?
     private var written = 0
 
-    /// Bytes of a paced response after which two pieces may be on their way.
+    /// The number of bytes of a paced response after which two pieces may be sent at a time.
     private static let trial = 1 << 20
-    /// How much of a paced response may wait in the socket until the client's side has room.
+    /// The number of bytes of a paced response that may wait in the socket.
     private static let unsent = 4 << 10
 
-    /// - Parameter isPaced: Whether the bytes come from the origin as the client takes them.
+    /// - Parameter isPaced: Whether the bytes are fetched at the speed of the client.
     init(channel: any Channel, progress: SendProgress, isChunked: Bool, isPaced: Bool = false) {
         self.channel = channel
         self.progress = progress
@@ -37,13 +38,13 @@ struct PieceWriter {
         if isPaced { limitUnsent(Self.unsent) }
     }
 
-    /// Where the system refuses, more lies in its socket.
+    /// Limits the bytes that wait in the socket. If the system refuses, more bytes wait there.
     private func limitUnsent(_ count: Int) {
         channel.setOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: count).whenComplete { _ in }
     }
 
-    /// Writes the head, to go out with the first piece.
-    mutating func begin(_ head: ByteBuffer) { pending = channel.write(IOData.byteBuffer(head)) }
+    /// Writes the head, which is sent with the first piece.
+    mutating func start(_ head: ByteBuffer) { pending = channel.write(IOData.byteBuffer(head)) }
 
     func flush() { channel.flush() }
 
@@ -68,11 +69,11 @@ struct PieceWriter {
     private mutating func piece(
         count: Int, holding slice: SentSlice?, _ data: (Range<Int>) -> IOData
     ) async throws {
-        let former = pending
+        let previous = pending
         if isChunked { channel.write(IOData.byteBuffer(chunkHead(count)), promise: nil) }
         var rest = 0..<count
         if isPaced, count > Self.unsent {
-            // The socket takes all of a piece at once, sent or not, but the next one only when it has sent that.
+            // The socket accepts a whole piece at once, but the next one only after it has sent the first.
             channel.write(data(0..<count - Self.unsent), promise: nil)
             rest = count - Self.unsent..<count
         }
@@ -80,17 +81,17 @@ struct PieceWriter {
         if isChunked { channel.write(IOData.byteBuffer(ByteBuffer(staticString: "\r\n")), promise: nil) }
         channel.flush()
         last.whenComplete { [progress] result in
-            slice?.letGo()
+            slice?.release()
             if case .success = result { progress.sent(count) }
         }
         pending = last
         written += count
-        try await (isPaced && written < Self.trial ? last : former)?.get()
+        try await (isPaced && written < Self.trial ? last : previous)?.get()
     }
 
     private func chunkHead(_ count: Int) -> ByteBuffer { ByteBuffer(string: String(count, radix: 16) + "\r\n") }
 
-    /// All pieces are written; waits until they have gone out.
+    /// Ends the response and waits until all pieces are sent.
     mutating func end() async -> SendOutcome {
         if isChunked { pending = channel.write(IOData.byteBuffer(ByteBuffer(staticString: "0\r\n\r\n"))) }
         channel.flush()
@@ -103,10 +104,79 @@ struct PieceWriter {
         }
     }
 
-    /// Nothing more comes: what was written goes out, as far as it may.
+    /// Waits until the written pieces are sent, if that is possible.
     mutating func abandon() async {
         channel.flush()
-        try? await pending?.get()  // The connection is closed in any case.
+        try? await pending?.get()  // The connection is closed even if this fails.
     }
+}
+
+/// A slice of a media file that is being sent.
+///
+/// The slice owns the descriptor. Therefore the file handle releases it at the end without closing it.
+final class SentSlice: Sendable {
+    private let slice: MediaSlice
+    private let handle: NIOFileHandle
+
+    /// - Throws: ``OutOfReach`` if the slice ends at an offset that `FileRegion` can't hold. The caller then still owns
+    ///   the descriptor.
+    init(_ slice: MediaSlice, _ descriptor: Int32) throws(OutOfReach) {
+        guard Self.canHold(slice.range) else { throw OutOfReach(range: slice.range) }
+        self.slice = slice
+        handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
+    }
+
+    /// Whether a `FileRegion` can hold these offsets.
+    ///
+    /// It stores the position of the next byte in 56 bits. A debug build of NIO crashes at a larger one, and a release
+    /// build sends other bytes.
+    static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
+
+    /// The range ends at an offset that `FileRegion` can't hold.
+    struct OutOfReach: Error, CustomStringConvertible {
+        var range: Range<Int64>
+
+        var description: String { "bytes up to \(range.upperBound) can't be sent: the limit is offset 2^56 - 1" }
+    }
+
+    /// The whole slice, as a channel writes it.
+    var data: IOData { data(0..<slice.count) }
+
+    /// A part of the slice, as offsets in the slice.
+    func data(_ part: Range<Int>) -> IOData {
+        let start = Int(slice.fileOffset)
+        return .fileRegion(
+            FileRegion(fileHandle: handle, readerIndex: start + part.lowerBound, endIndex: start + part.upperBound))
+    }
+
+    /// Releases the descriptor, so that the handle does not close it.
+    func release() { _ = try? handle.takeDescriptorOwnership() }  // It fails only if the descriptor was released.
+}
+
+/// Makes a connection send full packets only, until it is released (`TCP_CORK` of Linux's tcp(7)).
+///
+/// A head is then sent together with the first bytes of its body, and the client wakes once. Use it on the event loop of the
+/// channel and release it in the same call, because bytes that fill no packet wait until then. On other systems it does
+/// nothing.
+struct Cork {
+    #if os(Linux)
+    private let options: (any NIOSynchronousChannelOptions)?
+
+    init(_ channel: any Channel) {
+        options = channel.syncOptions
+        set(1)
+    }
+
+    func release() { set(0) }
+
+    private func set(_ value: Int) {
+        // If it fails, the packets are not full, or the client has closed the connection.
+        try? options?.setOption(.tcpOption(.init(rawValue: TCP_CORK)), value: value)
+    }
+    #else
+    init(_ channel: any Channel) {}
+
+    func release() {}
+    #endif
 }
 #endif

@@ -3,22 +3,22 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// One client's connection: takes its requests one after the other, and sends their responses in order.
+/// One client's connection, which receives requests and sends their responses in order.
 ///
-/// Lives on its channel's event loop. What comes while a response is under way waits, at most ``inboundLimit`` of it, and the
-/// client's socket is not read beyond that. Whatever goes wrong here ends this connection and nothing else.
+/// It is used on the event loop of its channel. Bytes that are received during a response wait, up to ``inboundLimit``; then
+/// the socket is not read. An error ends only this connection.
 final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// What the connection is doing.
+    /// The state of the connection, with its next states.
     private enum State {
-        /// Waits for a request, or for the rest of its head. → responding, ending
+        /// The connection waits for a request, or for the rest of its head. → responding, ending
         case reading
-        /// A task responds; the request's body may still be coming. → reading, ending
+        /// A response is created and sent, while the body of the request may still be received. → reading, ending
         case responding(Exchange)
-        /// The last response has gone; what still comes is read over until the client closes, so that it sees that response.
+        /// The last response was sent. Received bytes are ignored until the client closes, so that it reads that response.
         case ending
     }
 
@@ -26,7 +26,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         var request: RequestHead
         var body: RequestBodyReader
         var bodyEnded: Bool
-        /// Where the body goes; nil: nowhere.
+        /// The stream that receives the body, or `nil` if the body is ignored.
         var sink: RequestBodyStream?
         var dropped = 0
         var task: Task<Void, Never>?
@@ -47,13 +47,13 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     private var progressSeen: ClientProgress?
     private var receivedBodyBytes = 0
-    private var hasBegunHead = false
+    private var hasStartedHead = false
     private var hot: HotMedia?
     private var isAdvancing = false
 
-    /// Bytes that may wait while a response is under way.
+    /// The maximum number of received bytes that wait during a response.
     private static let inboundLimit = 64 << 10
-    /// Bytes of a body that nobody wants that are read over, rather than close.
+    /// The maximum number of ignored bytes of a body. After more, the connection is closed.
     private static let unwantedBodyLimit = 256 << 10
 
     init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
@@ -89,7 +89,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if inbound.readableBytes == 0 {
             inbound = bytes
         } else {
-            // Else a client that sends without a pause has everything kept that it ever sent.
+            // Otherwise the buffer would grow while a client sends without a pause.
             if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
             inbound.writeBuffer(&bytes)
         }
@@ -107,7 +107,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: - Requests
 
     private func advance() {
-        // A response may have gone out before the call that sends it returns.
+        // A response may be sent before the call that sends it returns.
         guard !isAdvancing else { return }
         isAdvancing = true
         defer { isAdvancing = false }
@@ -119,26 +119,26 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             case .reading:
                 do {
                     guard let head = try parser.next(in: &inbound) else {
-                        // Not by an empty line, which the parser has taken.
-                        if inbound.readableBytes > 0, !hasBegunHead { beginHead() }
+                        // The parser has removed empty lines, which do not start a head.
+                        if inbound.readableBytes > 0, !hasStartedHead { startHead() }
                         return releaseRead()
                     }
-                    hasBegunHead = false
-                    begin(head)
+                    hasStartedHead = false
+                    start(head)
                 } catch {
-                    return refuse(error)
+                    return reject(error)
                 }
             }
         }
     }
 
-    /// The first bytes of a head are there: the rest has so long.
-    private func beginHead() {
-        hasBegunHead = true
+    /// Starts the time limit for the rest of a head.
+    private func startHead() {
+        hasStartedHead = true
         setDeadline(service.configuration.limits.headTime)
     }
 
-    private func begin(_ head: RequestHead) {
+    private func start(_ head: RequestHead) {
         let body = RequestBodyReader(head.body)
         var exchange = Exchange(request: head, body: body, bodyEnded: head.body == .none)
         if head.body != .none, service.wantsBody(of: head) { exchange.sink = bodyStream() }
@@ -158,26 +158,26 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         respond(to: head, sink: exchange.sink)
     }
 
-    /// Responds at once, from memory.
+    /// Sends the response to a hit at once.
     private func send(
         _ hit: HotMedia.Hit, _ sent: SentSlice, _ head: RequestHead, _ context: ChannelHandlerContext
     ) {
-        let began = ContinuousClock.now
-        service.began()
+        let start = ContinuousClock.now
+        service.started()
         setStallDeadline()
         let cork = Cork(context.channel)
         context.write(wrapOutboundOut(.byteBuffer(hit.head)), promise: nil)
         let count = hit.slice.count
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { result in
-            sent.letGo()
+            sent.release()
             var isSent = false
             if case .success = result {
                 isSent = true
                 self.progress.sent(count)
             }
             self.service.ended(
-                head, hit, bytes: isSent ? count : 0, since: began, client: self.client)
+                head, hit, bytes: isSent ? count : 0, since: start, client: self.client)
             self.responded(keeps: isSent)
         }
         context.writeAndFlush(wrapOutboundOut(sent.data), promise: written)
@@ -190,7 +190,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         let body = sink.map { $0.body }
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         setStallDeadline()
-        service.exchanges.began()
+        service.exchanges.started()
         let task = Task(executorPreference: service.executor) {
             let sender = ResponseSender(channel: channel, progress: progress, patience: service.patience)
             let served = await service.serve(head, body: body, client: client, over: sender)
@@ -205,12 +205,12 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func update(_ change: (inout Exchange) -> Void) {
         guard case .responding(var exchange) = state else { return }
-        state = .ending  // So that it is not copied.
+        state = .ending  // This avoids a copy.
         change(&exchange)
         state = .responding(exchange)
     }
 
-    /// Takes what has come of the request's body.
+    /// Removes the received bytes of the request's body.
     ///
     /// - Returns: Whether the exchange is over and the next request may be read.
     private func takeBody() -> Bool {
@@ -234,7 +234,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         } catch {
             exchange.sink?.fail()
             exchange.task?.cancel()
-            // Not at once: a reset would take responses with it that are still on their way to the client.
+            // Closing at once would reset the connection and lose responses that the client has not received.
             end()
             return false
         }
@@ -244,7 +244,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         return false
     }
 
-    /// The response has gone out.
+    /// Continues after a response was sent.
     private func responded(keeps: Bool) {
         guard case .responding = state else { return }
         update {
@@ -272,7 +272,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         return true
     }
 
-    /// Where the request's body goes that somebody wants; it comes back here when there is room for more.
+    /// A stream for the request's body, which resumes this connection when it accepts more bytes.
     private func bodyStream() -> RequestBodyStream? {
         context.map { context in
             let me = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -290,8 +290,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - The end
 
-    /// Responds to what can't be read as a request, and ends the connection.
-    private func refuse(_ failure: RequestFailure) {
+    /// Responds to bytes that are no request, and ends the connection.
+    private func reject(_ failure: RequestFailure) {
         guard let context else { return }
         var response = Response(failure)
         response.closes = true
@@ -303,16 +303,16 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         head.encode(into: &buffer)
         if case .bytes(var bytes) = response.body { buffer.writeBuffer(&bytes) }
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
-        service.note(refused: failure, client: client)
+        service.note(rejected: failure, client: client)
         end()
     }
 
-    /// There are too many connections for this one.
-    func turnAway() {
-        refuse(RequestFailure(503, "too many connections are open", retryAfter: 5))
+    /// Rejects the connection because too many are open.
+    func reject() {
+        reject(RequestFailure(503, "too many connections are open", retryAfter: 5))
     }
 
-    /// Sends no more; closes once the client has, or soon.
+    /// Sends nothing more and closes the connection after the client has, or after two seconds.
     private func end() {
         state = .ending
         inbound.clear()
@@ -327,7 +327,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         context?.close(promise: nil)
     }
 
-    /// Nobody is there for a response any more: what makes it stops, also where it waits for the client's body.
+    /// Cancels the running response, also if it waits for the request's body.
     private func leaveExchange() {
         if case .responding(let exchange) = state {
             exchange.task?.cancel()
@@ -346,15 +346,15 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setDeadline(client.isLoopback ? nil : service.configuration.limits.stallTime, from: now)
     }
 
-    /// Called about every second.
+    /// Closes the connection if its deadline has passed. It is called about once a second.
     func check(now: NIODeadline) {
         guard let deadline else { return }
         if case .responding(let exchange) = state, !exchange.isOver {
             return checkProgress(of: exchange, isDue: now >= deadline, now: now)
         }
         guard now >= deadline else { return }
-        if case .reading = state, hasBegunHead {
-            refuse(RequestFailure(408, "the request's head took longer than it may"))
+        if case .reading = state, hasStartedHead {
+            reject(RequestFailure(408, "the head of the request was not received in time"))
         } else {
             close()
         }
@@ -379,12 +379,12 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline(from: now)
     }
 
-    /// The server stops: an idle connection ends now, a busy one after its response.
+    /// Closes the connection if it is idle. Otherwise it is closed after its response.
     func stop() {
         if case .reading = state { close() }
     }
 
-    /// The server has waited long enough.
+    /// Closes the connection at once.
     func abort() { close() }
 }
 #endif

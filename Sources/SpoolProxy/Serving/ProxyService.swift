@@ -6,17 +6,18 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// What all connections of a server share: how they respond, count and log, and whether they go on.
+/// The shared part of all connections of an address: it responds to requests, counts and logs them.
 final class ProxyService: Sendable {
     let configuration: ProxyConfiguration
     let date: DateText
-    /// Where responses are made: the cache's own reading threads, which a chunk of a media file then need not leave.
+    /// The cache's own threads for reading. Responses are created on them, so that a chunk needs no change of thread.
     let executor: (any TaskExecutor)?
     private let responder: Responder
     private let log: AccessLog?
     private let metrics: ProxyMetrics
-    /// Of all services of the server, as what follows.
+    /// The running responses of all addresses of the server.
     let exchanges: RunningExchanges
+    /// Waits for an origin that is unavailable, or `nil` if requests fail instead.
     let patience: OriginPatience?
     private let stopping = Atomic<Bool>(false)
 
@@ -34,21 +35,21 @@ final class ProxyService: Sendable {
         self.patience = patience
     }
 
-    /// Whether connections end with the response that they are sending.
+    /// Whether connections close after the response that they are sending.
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
     func stop() { stopping.store(true, ordering: .relaxed) }
 
-    /// Whether somebody may want the body of a request.
+    /// Whether the body of a request is used.
     func wantsBody(of head: RequestHead) -> Bool {
         (responder.origin != nil || responder.admin.run != nil) && !head.method.isSafe
     }
 
-    /// How an exchange ended.
+    /// The result of a response.
     struct Served: Sendable {
-        /// Whether the connection goes on.
+        /// Whether the connection stays open.
         var keeps: Bool
-        /// What may be sent next in a short way.
+        /// The resource that the next request may be for, if its bytes can be sent at once.
         var hot: HotMedia?
     }
 
@@ -56,9 +57,9 @@ final class ProxyService: Sendable {
     func serve(
         _ request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, over sender: ResponseSender
     ) async -> Served {
-        let began = ContinuousClock.now
+        let start = ContinuousClock.now
         let sentBefore = sender.progress.count
-        metrics.began()
+        metrics.started()
         let response = await responder.respond(to: request, body: body, client: client)
         let (head, framing, keeps) = response.framed(for: request, keepsAlive: !isStopping, date: date.text)
         let outcome = await sender.send(response, head, framing)
@@ -66,7 +67,7 @@ final class ProxyService: Sendable {
         let entry = AccessLog.Entry(
             client: client.text, method: request.method.name, path: responder.shownPath(of: request),
             status: head.status, offset: place?.offset, length: place?.length,
-            bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - began,
+            bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - start,
             cacheOutcome: response.cacheOutcome, cacheStatus: head.fields[.cacheStatus], outcome: outcome)
         record(entry)
         if case .cut(let reason) = outcome {
@@ -77,7 +78,7 @@ final class ProxyService: Sendable {
         return Served(keeps: keeps, hot: hot)
     }
 
-    // MARK: - The short way
+    // MARK: - Hits on the event loop
 
     private var readsOrigin: Bool { !configuration.corsOrigins.isEmpty }
 
@@ -89,24 +90,24 @@ final class ProxyService: Sendable {
             node: configuration.nodeName)
     }
 
-    /// What can be sent where the request came, on its event loop.
+    /// The response to a request if it can be sent at once, on the event loop of the connection.
     func hit(_ request: RequestHead, of hot: HotMedia, allocator: ByteBufferAllocator) -> HotMedia.Hit? {
         guard !isStopping else { return nil }
         return hot.hit(request, date: date, allocator: allocator)
     }
 
-    /// A response was begun in the short way.
-    func began() { metrics.began() }
+    /// Counts a hit that is being sent.
+    func started() { metrics.started() }
 
-    /// It has gone out, or the client has.
+    /// Counts and logs a hit after it was sent, or after its client has closed the connection.
     func ended(
-        _ request: RequestHead, _ hit: HotMedia.Hit, bytes: Int, since began: ContinuousClock.Instant,
+        _ request: RequestHead, _ hit: HotMedia.Hit, bytes: Int, since start: ContinuousClock.Instant,
         client: ProxyClient
     ) {
         let entry = AccessLog.Entry(
             client: client.text, method: "GET", path: log == nil ? "" : responder.shownPath(of: request),
             status: hit.status, offset: hit.offset, length: hit.length,
-            bytes: bytes, duration: ContinuousClock.now - began, cacheOutcome: .hit, cacheStatus: CacheStatus.plainHit,
+            bytes: bytes, duration: ContinuousClock.now - start, cacheOutcome: .hit, cacheStatus: CacheStatus.plainHit,
             outcome: .complete)
         record(entry)
     }
@@ -116,13 +117,40 @@ final class ProxyService: Sendable {
         log?.write(entry)
     }
 
-    /// A request was refused before it could be read.
-    func note(refused failure: RequestFailure, client: ProxyClient) {
+    /// Counts and logs a request that was rejected before it was parsed.
+    func note(rejected failure: RequestFailure, client: ProxyClient) {
         let entry = AccessLog.Entry(
             client: client.text, method: "-", path: "-", status: failure.status, bytes: 0, duration: .zero,
             cacheStatus: nil, outcome: .complete)
-        metrics.began()
+        metrics.started()
         record(entry)
+    }
+}
+
+/// The number of tasks that create responses. They can outlive their connections for a short time.
+final class RunningExchanges: Sendable {
+    private let state = Mutex((count: 0, waiting: [CheckedContinuation<Void, Never>]()))
+
+    func started() { state.withLock { $0.count += 1 } }
+
+    func ended() {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.count -= 1
+            guard state.count == 0 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for waiter in waiting { waiter.resume() }
+    }
+
+    func waitUntilNone() async {
+        await withCheckedContinuation { continuation in
+            let isNone = state.withLock { state in
+                if state.count > 0 { state.waiting.append(continuation) }
+                return state.count == 0
+            }
+            if isNone { continuation.resume() }
+        }
     }
 }
 #endif

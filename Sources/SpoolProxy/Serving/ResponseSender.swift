@@ -4,17 +4,17 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// Sends one response over a connection, as fast as the client takes it.
+/// Sends one response over a connection, at the speed of the client.
 ///
-/// What lies in a media file goes by `sendfile`; the rest through buffers. One piece is on its way while the next is got; a
-/// client that stops reading stops the reader, and with it the transfer.
+/// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent. If
+/// the client stops reading, the reader stops as well, and with it the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
-    /// What a body that an origin ceases to bring waits by; nil: it is cut.
+    /// Waits for an origin that stops sending a body, or `nil` if the response ends there.
     var patience: OriginPatience?
 
-    /// Sends head and body.
+    /// Sends the head and the body.
     func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
         var isPaced = false
         if !response.isStored, case .media = response.body { isPaced = true }
@@ -22,7 +22,7 @@ struct ResponseSender: Sendable {
             channel: channel, progress: progress, isChunked: framing == .chunked, isPaced: isPaced)
         var buffer = channel.allocator.buffer(capacity: 512)
         head.encode(into: &buffer)
-        writer.begin(buffer)
+        writer.start(buffer)
         if framing == .none || framing == .length(0) { return await writer.end() }
         if !response.isStored { writer.flush() }
         do {
@@ -34,9 +34,10 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The most bytes that are handed to a connection at once. Of what has to be brought they are few, so that no more is
-    /// asked for than a client takes; what is stored costs less in large ones.
+    /// The maximum size of a piece of bytes that must be fetched. It is small, so that no bytes are fetched that the client
+    /// does not receive.
     private static let piece: Int64 = 256 << 10
+    /// The maximum size of a piece of stored bytes. Large pieces cost less.
     private static let storedPiece: Int64 = 1 << 20
 
     private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
@@ -59,7 +60,7 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// A body that is shorter or longer than its head says.
+    /// The error of a body that differs from its head.
     private struct WrongLength: Error, CustomStringConvertible {
         var description: String
     }
@@ -71,20 +72,24 @@ struct ResponseSender: Sendable {
         var left = count ?? .max
         var waiting = try await Waiting(patience, reader)
         while left > 0, let chunk = try await waiting.next(of: reader, upTo: size) {
-            guard chunk.count <= left else { throw WrongLength(description: "more bytes came than were announced") }
+            guard chunk.count <= left else {
+                throw WrongLength(description: "the body is longer than its Content-Length")
+            }
             left -= Int64(chunk.count)
             try await writer.write(chunk)
         }
-        if count != nil, left > 0 { throw WrongLength(description: "\(left) announced bytes did not come") }
+        if count != nil, left > 0 {
+            throw WrongLength(description: "the body is \(left) bytes shorter than its Content-Length")
+        }
     }
 
-    /// Takes a reader's chunks, and waits where its origin does not bring more.
+    /// Reads the chunks of a reader, and waits if its origin is unavailable.
     private struct Waiting {
         private let patience: OriginPatience?
         private let version: GenerationIdentifier?
         private var count = OriginPatience.Count()
         private var position: Int64?
-        private var isToBeChecked = false
+        private var needsCheck = false
 
         init(_ patience: OriginPatience?, _ reader: MediaReader) async throws {
             self.patience = patience
@@ -99,10 +104,10 @@ struct ResponseSender: Sendable {
         mutating func next(of reader: MediaReader, upTo size: Int64) async throws -> MediaChunk? {
             while true {
                 do {
-                    if isToBeChecked, try await reader.response().version != version {
-                        throw WrongLength(description: "the version changed while its origin was gone")
+                    if needsCheck, try await reader.response().version != version {
+                        throw WrongLength(description: "the version changed while its origin was unavailable")
                     }
-                    isToBeChecked = false
+                    needsCheck = false
                     let chunk = try await reader.next(upTo: size)
                     if let chunk { (position, count) = (chunk.offset + Int64(chunk.count), OriginPatience.Count()) }
                     return chunk
@@ -110,7 +115,7 @@ struct ResponseSender: Sendable {
                     guard let patience, let position else { throw error }
                     try await patience.wait(after: error, &count)
                     reader.seek(to: position)
-                    isToBeChecked = true
+                    needsCheck = true
                 }
             }
         }
@@ -125,7 +130,9 @@ struct ResponseSender: Sendable {
             try await writer.write(buffer)
             if left == 0 { break }
         }
-        if count != nil, left > 0 { throw WrongLength(description: "\(left) announced bytes did not come") }
+        if count != nil, left > 0 {
+            throw WrongLength(description: "the body is \(left) bytes shorter than its Content-Length")
+        }
     }
 }
 #endif
