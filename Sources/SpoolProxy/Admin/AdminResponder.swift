@@ -4,40 +4,42 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// The owner's pages: whether the server lives, its counts, and what is cached.
+/// Responds with the pages of the operator: the health of the server, its counts, and the cached media.
 struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
-    /// What runs commands; nil where none are taken.
+    /// Runs the operator's commands, or `nil` if the address allows none.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
 
-    /// - Parameter path: What follows `/.spool`.
+    /// - Parameter path: The path after `/.spool`.
     /// - Throws: `RequestFailure`: 403, 404, 405.
     func respond(to request: RequestHead, path: String, body: RequestBodyStream.Body?) async throws -> Response {
         if let run, path == "/api/command", request.method == .other("POST") {
-            guard rules.mayChange(request) else { throw RequestFailure(403, "a page may change nothing here") }
+            guard rules.mayChange(request) else {
+                throw RequestFailure(403, "pages of other origins may change nothing")
+            }
             return try await response(to: try await call(body), run)
         }
         guard request.method == .get || request.method == .head else {
-            throw RequestFailure(405, "nothing can be changed here", allowed: "GET, HEAD")
+            throw RequestFailure(405, "these pages can only be read", allowed: "GET, HEAD")
         }
         switch path.prefix(while: { $0 != "?" }) {
         case "/health": return Self.text("ok\n")
         case "/metrics":
-            return Self.response(figures(), type: "text/plain; version=0.0.4; charset=utf-8")
+            return Self.response(figures(), type: PrometheusText.contentType)
         case "/api/media":
             return try Self.response(json: try await cache.storedResources().map(MediaReport.init))
         case "/api/status":
             return try Self.response(json: try await AdminStatus(of: cache, metrics))
         case "":
-            // What the page refers to is relative to the folder.
+            // The links of the page are relative to the folder.
             return Response(ResponseHead(308, [.location: ".spool/"]))
         case "/": return Self.response(AdminPage.document, type: "text/html; charset=utf-8")
         case "/page.css": return Self.response(AdminPage.style, type: "text/css; charset=utf-8")
         case "/page.js": return Self.response(AdminPage.script, type: "text/javascript; charset=utf-8")
         case "/icon.svg": return Self.response(AdminPage.icon, type: "image/svg+xml")
-        default: throw RequestFailure(404, "nothing is here")
+        default: throw RequestFailure(404, "there is no such page")
         }
     }
 

@@ -2,63 +2,71 @@
 import Foundation
 import Spool
 
-/// What the owner's page shows, as `/.spool/api/status` gives it: the cache and the server at a moment.
+/// The state of the cache and the server at one moment, for the operator's page and `/.spool/api/status`.
 struct AdminStatus: Encodable, Sendable {
     struct Transfer: Encodable, Sendable {
-        /// Scheme, host and path.
+        /// The scheme, the host and the path.
         var url: String
-        /// Where it began, and the next byte that it brings.
+        /// The offset of the first byte.
         var start: Int64
+        /// The offset of the next byte.
         var position: Int64
-        /// Where it ends; null where that is not known.
+        /// The offset after the last byte, or `null` if it is unknown.
         @OrNull var end: Int64?
     }
 
     struct Media: Encodable, Sendable {
-        /// Scheme, host and path.
+        /// The scheme, the host and the path.
         var url: String
-        /// Bytes that are stored, of a stream those of all its files.
+        /// The number of stored bytes, of a stream those of all its files.
         var storedBytes: Int64
-        /// Of the file, or a stream's playlist: its length, null where that is not known, and what is stored.
+        /// The length of the file, or of a stream's playlist. It is `null` if it is unknown.
         @OrNull var length: Int64?
+        /// The stored ranges of the file, or of a stream's playlist.
         var ranges: [[Int64]]
-        /// How many files have come, and how many of these are stored whole.
+        /// The number of files of which a part is stored.
         var files: Int
+        /// The number of files that are stored completely.
         var completeFiles: Int
         var pinned: Bool
         var lastUsed: Date
     }
 
-    /// Bytes that are stored, and the most that may be; null: no limit.
+    /// The number of stored bytes.
     var storedBytes: Int64
+    /// The maximum number of stored bytes, or `null` if there is no limit.
     @OrNull var capacityBytes: Int64?
-    /// Files that are stored, and what was used last, the last one first; a stream is one.
+    /// The number of stored files.
     var fileCount: Int
+    /// The most recently used media, in this order. All files of a stream are one entry.
     var media: [Media]
-    /// Bytes that readers were given, of these bytes that no origin had to send for them, and bytes that origins sent.
+    /// The number of bytes that readers received.
     var servedBytes: Int64
+    /// The part of ``servedBytes`` that no origin had to send.
     var savedBytes: Int64
+    /// The number of bytes that origins sent.
     var originBytes: Int64
-    /// Requests to origins.
+    /// The number of requests to origins.
     var originRequests: Int
-    /// Requests to the server, by what they cost.
+    /// The number of requests to the server, by their result.
     var requests: [String: Int]
-    /// Requests that are open, and readers in the cache.
+    /// The number of running requests to the server.
     var openRequests: Int
+    /// The number of open readers of the cache.
     var openReaders: Int
-    /// Requests to origins that are under way.
+    /// The running requests to origins.
     var transfers: [Transfer]
     var evictions: Int
     var errors: Int
 
-    /// What is read of the catalog each time.
+    /// The maximum number of records that are read from the catalog.
     private static let recordLimit = 5000
-    /// What is shown of it.
+    /// The maximum number of entries of ``media``.
     private static let mediaLimit = 100
 
-    /// Of a stream with more files than are read each time, those count that were used last.
+    /// Reads the state. Of a stream with too many files for one reading, the most recently used files count.
     ///
-    /// - Throws: `CacheError` with code `.storage` where the catalog can't be read.
+    /// - Throws: `CacheError` with code `.storage` if the catalog can't be read.
     init(of cache: MediaCache, _ metrics: ProxyMetrics) async throws {
         let (statistics, activity) = (cache.statistics, cache.activity)
         let (recent, count) = try await cache.recentResources(limit: Self.recordLimit)

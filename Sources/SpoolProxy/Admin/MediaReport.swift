@@ -1,33 +1,36 @@
 #if Proxy
+import ByteRanges
 package import Foundation
 package import Spool
 
 /// The stored part of one resource, as `spool ls --json` and the server's `/.spool/api/media` show it.
+///
+/// Values that are not known are `null`.
 package struct MediaReport: Encodable, Sendable {
-    /// Scheme, host and path.
+    /// The scheme, the host and the path.
     package var url: String
-    /// The key's hash.
+    /// The hash of the key.
     package var key: String
-    /// Null where it is not known: the length in bytes, the type, or what tells the version from others.
+    /// The length in bytes.
     @OrNull package var length: Int64?
-    /// Null where it is not known: the length in bytes, the type, or what tells the version from others.
+    /// The media type.
     @OrNull package var contentType: String?
-    /// Null where it is not known: the length in bytes, the type, or what tells the version from others.
+    /// The validator, which is different for each version.
     @OrNull package var validator: String?
-    /// Bytes that are stored.
+    /// The number of stored bytes.
     package var cachedBytes: Int64
-    /// What is stored, as pairs of half-open bounds.
+    /// The stored ranges, as pairs of half-open bounds.
     package var ranges: [[Int64]]
-    /// Whether all of it is stored.
+    /// Whether the whole resource is stored.
     package var complete: Bool
-    /// Whether it is kept from eviction.
+    /// Whether the resource is protected from eviction.
     package var pinned: Bool
-    /// When it was last played.
+    /// The time of the last playback.
     package var lastUsed: Date
-    /// The key of the playlist whose presentation it is a part of; null: of none.
+    /// The key of the playlist that the resource belongs to, or `null` if it belongs to none.
     @OrNull package var presentation: String?
 
-    /// Of what is stored of one resource.
+    /// Creates the report of a stored resource.
     package init(_ media: StoredResource) {
         url = media.address
         key = media.key.hash
@@ -40,6 +43,54 @@ package struct MediaReport: Encodable, Sendable {
         pinned = media.isPinned
         lastUsed = media.lastUsed
         _presentation = OrNull(wrappedValue: media.presentation?.hash)
+    }
+}
+
+/// A stored media file, or a stored playlist with the resources that belong to it.
+package struct StoredPresentation: Sendable {
+    /// The file, or the playlist that was opened first.
+    package let media: StoredResource
+    /// The resources that belong to the playlist.
+    package let parts: [StoredResource]
+
+    /// Creates a presentation from a file, or from a playlist with its parts.
+    package init(media: StoredResource, parts: [StoredResource] = []) {
+        self.media = media
+        self.parts = parts
+    }
+
+    /// The presentations of stored resources, in the order of `contents`.
+    package static func presentations(in contents: [StoredResource]) -> [StoredPresentation] {
+        let keys = Set(contents.map(\.key))
+        let isPart = { (media: StoredResource) in media.presentation.map { keys.contains($0) } ?? false }
+        let parts = Dictionary(grouping: contents.filter(isPart)) { $0.presentation }
+        return contents.filter { !isPart($0) }.map { StoredPresentation(media: $0, parts: parts[$0.key] ?? []) }
+    }
+
+    /// The number of stored bytes of all files together, at most 2^53.
+    package var byteCount: Int64 {
+        parts.reduce(media.storedByteCount) { min($0 + $1.storedByteCount, NumberLimits.byteOffset) }
+    }
+
+    /// The number of files of which a part is stored, with the playlist.
+    package var fileCount: Int { parts.count + 1 }
+
+    /// The number of files that are stored completely.
+    package var completeFileCount: Int { parts.count(where: \.isComplete) + (media.isComplete ? 1 : 0) }
+}
+
+/// A value that JSON shows as `null` if there is none, instead of leaving its name out.
+@propertyWrapper package struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
+    /// The value.
+    package var wrappedValue: Value?
+
+    /// Creates a value, or none.
+    package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+
+    /// Encodes the value, or `null`.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
     }
 }
 #endif

@@ -1,22 +1,24 @@
 #if Proxy
 import Spool
 
-/// Figures in the text format of Prometheus, version 0.0.4.
+/// Metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// Names begin with `spool_` and end with their unit; counters with `_total`.
+/// The names start with `spool_` and end with the unit. Those of counters end with `_total`.
 struct PrometheusText {
     enum Kind: String { case counter, gauge, histogram }
+
+    static let contentType = ["text/plain", "version=0.0.4", "charset=utf-8"].joined(separator: "; ")
 
     private(set) var text = ""
     private var described: Set<String> = []
 
-    /// - Parameter labels: `name="value",…`, escaped.
+    /// - Parameter labels: The escaped labels, as in `name="value"`. The default is none.
     mutating func add(_ name: String, _ kind: Kind, _ value: some Numeric, _ labels: String = "") {
         describe(name, kind)
         line(name, labels, "\(value)")
     }
 
-    /// - Parameter histogram: How many were counted up to each upper bound, and above the one before.
+    /// - Parameter histogram: The number of values between each upper bound and the previous one.
     mutating func add(
         _ name: String, histogram: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: String = ""
     ) {
@@ -43,30 +45,30 @@ struct PrometheusText {
     }
 
     private static let help = [
-        "spool_requests_total": "Requests to the server, by their result.",
+        "spool_requests_total": "Requests to the server, by result.",
         "spool_sent_bytes_total": "Body bytes sent to clients.",
-        "spool_cut_responses_total": "Responses that ended before their end.",
-        "spool_response_seconds": "From a request's head to its response's last byte.",
-        "spool_open_requests": "Requests under way.",
+        "spool_cut_responses_total": "Responses that ended early.",
+        "spool_response_seconds": "Time from the head of a request to the last byte of its response.",
+        "spool_open_requests": "Running requests.",
         "spool_origin_requests_total": "Requests sent to origins.",
         "spool_origin_bytes_total": "Body bytes that origins sent.",
-        "spool_served_bytes_total": "Bytes that readers were given.",
-        "spool_stored_bytes_read_total": "Bytes that readers were given and no origin sent for them.",
-        "spool_landed_bytes_total": "Bytes that landed in the cache.",
-        "spool_open_resources": "Resources that are open.",
-        "spool_open_readers": "Readers that are open.",
-        "spool_running_transfers": "Requests to origins under way.",
-        "spool_evictions_total": "Resources that were evicted, whole or in part.",
-        "spool_evicted_bytes_total": "Bytes that were evicted.",
-        "spool_retries_total": "Requests to origins that failed and are tried again.",
-        "spool_errors_total": "Errors that readers were given, by their code.",
-        "spool_used_bytes": "Bytes of media that are stored.",
-        "spool_capacity_bytes": "The most bytes of media to store.",
+        "spool_served_bytes_total": "Bytes that readers received.",
+        "spool_stored_bytes_read_total": "Bytes that readers received and no origin had to send.",
+        "spool_landed_bytes_total": "Bytes that were stored in the cache.",
+        "spool_open_resources": "Open resources.",
+        "spool_open_readers": "Open readers.",
+        "spool_running_transfers": "Running requests to origins.",
+        "spool_evictions_total": "Resources that were evicted, completely or in part.",
+        "spool_evicted_bytes_total": "Evicted bytes.",
+        "spool_retries_total": "Requests to origins that failed and are repeated.",
+        "spool_errors_total": "Errors that readers received, by code.",
+        "spool_used_bytes": "Stored bytes of media.",
+        "spool_capacity_bytes": "Maximum number of stored bytes of media.",
     ]
 }
 
 extension PrometheusText {
-    /// What a cache knows of itself.
+    /// Adds the counts of a cache.
     mutating func add(_ cache: MediaCache) {
         let (statistics, activity) = (cache.statistics, cache.activity)
         add("spool_origin_requests_total", .counter, statistics.originRequests)
@@ -80,7 +82,7 @@ extension PrometheusText {
         add("spool_evictions_total", .counter, activity.counts.evictions)
         add("spool_evicted_bytes_total", .counter, activity.counts.evictedBytes)
         add("spool_retries_total", .counter, activity.counts.retries)
-        // Each from the beginning: a rate needs a zero before the first one.
+        // Every code is printed from the start, because a rate needs a zero before the first error.
         for code in CacheError.Code.allCases {
             add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
         }

@@ -2,10 +2,10 @@
 import Dispatch
 import Foundation
 
-/// A file with a line of JSON for each request.
+/// A file with one line of JSON for each request.
 ///
-/// Lines are written on a queue of its own, a block of them at a time; a client that waits for nothing never waits for the
-/// disk. Queries and tokens, which may be secrets, are not among what is written.
+/// The lines are written on a separate queue, so that no client waits for the disk. They contain neither queries nor tokens,
+/// which may be secrets.
 final class AccessLog: Sendable {
     /// One request and how it ended.
     struct Entry: Sendable {
@@ -13,10 +13,11 @@ final class AccessLog: Sendable {
         var method: String
         var path: String
         var status: Int
-        /// Where in the whole the body begins, and how long that is; nil where the response does not say.
+        /// The offset of the body's first byte in the resource, or `nil` if it is unknown.
         var offset: Int64?
+        /// The length of the resource, or `nil` if it is unknown.
         var length: Int64?
-        /// Body bytes that went out.
+        /// The number of body bytes that were sent.
         var bytes: Int
         var duration: Duration
         /// The action of the cache, or `nil` if the response is not from the cache.
@@ -44,9 +45,9 @@ final class AccessLog: Sendable {
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
-    /// Opens the file to append to; it is made, for its owner alone, if it is not there.
+    /// Opens the file to append lines, or creates it for its owner only.
     ///
-    /// - Throws: ``ProxyError`` with code `configuration` if it can't be written.
+    /// - Throws: ``ProxyError`` with code `configuration` if it can't be opened.
     init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {
         self.now = now
         let descriptor = open(url.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
@@ -57,7 +58,7 @@ final class AccessLog: Sendable {
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// Adds a line, soon.
+    /// Adds an entry. It returns before the entry is written.
     func write(_ entry: Entry) {
         let time = now()
         queue.async { [file] in
@@ -70,9 +71,9 @@ final class AccessLog: Sendable {
                 cache: entry.cacheStatus, cut: cut)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            guard var data = try? encoder.encode(line) else { return }  // Numbers and text: there is nothing to fail.
+            guard var data = try? encoder.encode(line) else { return }  // Numbers and text can always be encoded.
             data.append(0x0A)
-            try? file.write(contentsOf: data)  // On a full disk lines are lost, and clients are served.
+            try? file.write(contentsOf: data)  // If the disk is full, lines are lost.
         }
     }
 
