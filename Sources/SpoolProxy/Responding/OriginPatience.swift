@@ -5,38 +5,39 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// Waits for an origin that can't be reached, or is busy, for a client that would not ask again. A server has one.
+/// Waits for an origin that is unreachable or busy, for clients that do not retry. A server has one.
 final class OriginPatience: Sendable {
     private let clock: any Clock<Duration>
     private let isOver = Atomic<Bool>(false)
-    /// How long lies between two tries.
+    /// The time between two attempts.
     private static let pause = Duration.seconds(1)
-    /// How often an origin may respond that it can't serve now, and that it has failed. One that is not reached is waited
-    /// for as long as it takes.
+    /// The maximum numbers of responses with a temporary status, and with another error of the server.
+    ///
+    /// There is no limit for an origin that is unreachable.
     private static let limits = (momentary: 600, failed: 60)
-    /// Statuses that tell of a moment (RFC 9110 §15.5.9, §15.6.3 to §15.6.5; RFC 8470 §5.2; RFC 6585 §4).
+    /// The temporary statuses (RFC 9110 §15.5.9, §15.6.3 to §15.6.5, RFC 8470 §5.2, RFC 6585 §4).
     private static let momentary: Set<Int> = [408, 425, 429, 502, 503, 504]
 
     init(clock: any Clock<Duration>) { self.clock = clock }
 
-    /// From now on nothing is waited for: the server stops.
+    /// Stops all waits, because the server stops.
     func end() { isOver.store(true, ordering: .relaxed) }
 
-    /// How often an origin has refused.
+    /// The number of error responses of an origin to one request.
     struct Count {
         fileprivate var refusals = 0
     }
 
-    /// Waits a little after a failure that time may cure.
+    /// Waits after a temporary failure.
     ///
-    /// - Throws: The failure, if it is none of these; `CancellationError` when the client has gone.
+    /// - Throws: The failure if it is not temporary; `CancellationError` if the client closes the connection.
     func wait(after error: CacheError, _ count: inout Count) async throws {
         guard try await waits(after: error, &count) else { throw error }
     }
 
-    /// The same; false for a failure that is not waited for.
+    /// Waits after a temporary failure, and returns whether the request may be repeated.
     ///
-    /// - Throws: `CancellationError` when the client has gone.
+    /// - Throws: `CancellationError` if the client closes the connection.
     func waits(after error: CacheError, _ count: inout Count) async throws -> Bool {
         guard error.code == .originUnavailable, (error.underlying as? UpstreamError)?.isTransient ?? true else {
             return false
@@ -45,9 +46,11 @@ final class OriginPatience: Sendable {
         return try await sleep(for: Self.pause)
     }
 
-    /// The same after a response, for as long as that asks for, up to a minute.
+    /// Waits after a response with an error, and returns whether the request may be repeated.
     ///
-    /// - Throws: `CancellationError` when the client has gone.
+    /// It waits for the time in `Retry-After`, at most one minute.
+    ///
+    /// - Throws: `CancellationError` if the client closes the connection.
     func waits(after response: HTTPResponse, _ count: inout Count) async throws -> Bool {
         guard mayRefuse(response.status.code, &count) else { return false }
         let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
@@ -55,7 +58,7 @@ final class OriginPatience: Sendable {
         return try await sleep(for: min(max(Self.pause, delay), .seconds(60)))
     }
 
-    /// False if the server stops meanwhile.
+    /// Waits, and returns whether the server still runs.
     private func sleep(for time: Duration) async throws -> Bool {
         guard !isOver.load(ordering: .relaxed) else { return false }
         try await clock.sleep(for: time)

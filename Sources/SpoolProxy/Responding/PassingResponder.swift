@@ -8,16 +8,16 @@ import Spool
 import SpoolStorage
 import Synchronization
 
-/// Passes requests to the server's own origin, and its responses back: what a cache has no business with.
+/// Forwards requests that bypass the cache to their origin, and returns its responses.
 struct PassingResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
-    /// What requests without a body wait by for an origin that can't be had now; nil: they fail.
+    /// Repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginPatience?
 
-    /// Sends a request on. What it may have changed is no longer used from the cache (RFC 9111 §4.4).
+    /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).
     ///
-    /// - Throws: `RequestFailure`: 502 or 504 where the origin does not respond.
+    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
     func respond(
         to request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
     ) async throws -> Response {
@@ -28,8 +28,7 @@ struct PassingResponder: Sendable {
         return response(passed, to: request)
     }
 
-    /// Sends a request on. Where its address or credentials come from a resolver, and are refused, that is asked for others
-    /// once.
+    /// Forwards a request. If the origin rejects the credentials of a resolver, the resolver is called again once.
     func pass(
         _ request: RequestHead, _ call: OriginCall, body: RequestBodyStream.Body?
     ) async throws -> UpstreamResponse {
@@ -75,7 +74,7 @@ struct PassingResponder: Sendable {
                 if error.isTransient { cache.note(.unreachable, at: request.url) }
                 let failure = CacheError(.originUnavailable, error.message, underlying: error)
                 if try await patience?.waits(after: failure, &count) == true { continue }
-                // One that closes the connection has responded in time, and not as it should.
+                // An origin that closes the connection has responded in time, but not correctly.
                 let isLate = error.isTransient && error.code != .connectionLost
                 throw RequestFailure(
                     isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil)
@@ -83,7 +82,7 @@ struct PassingResponder: Sendable {
         }
     }
 
-    /// The origin's response, as it is sent on.
+    /// The origin's response, as the client receives it.
     func response(_ response: UpstreamResponse, to request: RequestHead) -> Response {
         let length = response.head.headerFields.contentLength
         var passed = Response(ResponseHead(response.head.status.code, EndToEndFields.of(response.head.headerFields)))
@@ -106,11 +105,11 @@ struct PassingResponder: Sendable {
         return passed
     }
 
-    /// The URL, and those of the same origin that the response names as changed.
+    /// Invalidates the URL, and the URLs of the same origin that the response names as changed.
     private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
         var changed = [url]
         for name in [HTTPField.Name.location, .contentLocation] {
-            // One that can't be read names nothing here.
+            // An invalid URL names no resource.
             guard let text = fields[name],
                 let other = try? OriginURL(URIReference(text).resolved(against: url.reference)),
                 other.isSameOrigin(as: url)
@@ -120,7 +119,7 @@ struct PassingResponder: Sendable {
         do {
             try await cache.invalidate(changed.compactMap(\.url))
         } catch {
-            configuration.logger.warning("what is stored of \(url.nameForMessages) may be outdated: \(error)")
+            configuration.logger.warning("the stored \(url.nameForMessages) may be stale: \(error)")
         }
     }
 }

@@ -5,9 +5,10 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// Makes a response of a request: lets it in, finds its way, and asks the cache, an origin or the owner's pages.
+/// Creates the response to a request: it checks access, finds the route, and uses the cache, an origin or the operator's
+/// pages.
 ///
-/// Never fails: what goes wrong is a response, too.
+/// It never throws. Errors become responses as well.
 struct Responder: Sendable {
     let configuration: ProxyConfiguration
     let rules: AccessRules
@@ -17,12 +18,14 @@ struct Responder: Sendable {
     let origin: OriginURL?
     let admin: AdminResponder
     let sources: SourceRegistry
-    /// Whether the owner's pages are on this address.
+    /// Whether the operator's pages are on this address.
     let servesAdmin: Bool
-    /// Whether it is the owner's commands that ask.
+    /// Whether this address is for the operator's commands.
     let isForOwner: Bool
 
-    /// - Parameter body: The request's body, if somebody may want it.
+    /// The response to a request.
+    ///
+    /// - Parameter body: The body of the request, or `nil` if it is not used.
     func respond(to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient) async -> Response {
         var response: Response
         do {
@@ -50,7 +53,7 @@ struct Responder: Sendable {
         case .options:
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
-            guard found == nil else { throw RequestFailure(404, "nothing is here") }
+            guard found == nil else { throw RequestFailure(404, "there is no such page") }
             return try await admin.respond(to: request, path: path, body: body)
         case .media(let url):
             var call = try OriginCall(
@@ -65,14 +68,14 @@ struct Responder: Sendable {
         }
     }
 
-    /// What may be logged of a target: its path, without a token or a query.
+    /// The path of a request for the log, without a token or a query.
     func shownPath(of request: RequestHead) -> String {
         var path = request.target.prefix { $0 != "?" }
         if rules.token != nil, path.hasPrefix("/~") { path = path.dropFirst(2).drop { $0 != "/" } }
         return String(Self.withoutUser(SourceRegistry.shown(path)))
     }
 
-    /// `/http/user:password@host/…` is refused, and logged without its secret. A path has no `@` before its third part.
+    /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their third part.
     private static func withoutUser(_ path: Substring) -> Substring {
         guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
         let host = path[scheme...].dropFirst()
@@ -80,14 +83,14 @@ struct Responder: Sendable {
         return path[...scheme] + path[path.index(after: at)...]
     }
 
-    /// What no proxied page may do, and which pages may read the response.
+    /// Adds the fields that restrict proxied pages, and those that allow pages to read the response.
     private func guardReaders(_ response: inout Response, of request: RequestHead) {
         if origin == nil {
             var fields = response.head.fields
             for name in ["service-worker-allowed", "clear-site-data", "set-cookie"].compactMap({ HTTPField.Name($0) }) {
                 fields[name] = nil
             }
-            // A page that came through here has this server's address, and must not reach what else is on it.
+            // A proxied page has the address of this server. It must not reach other resources at that address.
             if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
             fields[.xContentTypeOptions] = "nosniff"
             response.head.fields = fields
@@ -99,7 +102,7 @@ struct Responder: Sendable {
         guard !configuration.corsOrigins.isEmpty else { return }
         var fields = response.head.fields
         if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
-        // Without an `Origin` too: what a cache keeps of that is nothing for who has one.
+        // It is also needed without an `Origin`: a cache must not use that response for requests with one.
         fields.append(HTTPField(name: .vary, value: "Origin"))
         response.head.fields = fields
     }
@@ -112,6 +115,67 @@ struct Responder: Sendable {
         guard request.method == .options else { return }
         fields[.accessControlAllowMethods] = "GET, HEAD"
         fields[.accessControlAllowHeaders] = "Range, If-Range, If-None-Match, If-Modified-Since, Authorization"
+    }
+}
+
+/// The destination of a request.
+enum Route: Sendable, Hashable {
+    /// An origin, through the cache, for `GET` and `HEAD`.
+    case media(OriginURL)
+    /// The server's own origin, bypassing the cache.
+    case pass(OriginURL)
+    /// The operator's pages, with the path after `/.spool`.
+    case admin(String)
+    /// The server itself, for its supported methods.
+    case options
+
+    /// Finds the route by method and target.
+    ///
+    /// - Parameters:
+    ///   - origin: The server's own origin, or `nil` in forward mode.
+    ///   - servesAdmin: Whether the operator's pages are on this address.
+    /// - Throws: `RequestFailure`: 400 for an invalid address, 404 for a missing page, 405 for an unsupported method.
+    init(_ request: RequestHead, target: String, origin: OriginURL?, servesAdmin: Bool) throws(RequestFailure) {
+        if target == "*" {
+            self = .options
+            return
+        }
+        let path = target.prefix { $0 != "?" }
+        if path == "/.spool" || path.hasPrefix("/.spool/") {
+            // With an origin, every client may request the health of the server, but no other page.
+            guard servesAdmin || path == "/.spool/health" else { throw RequestFailure(404, "there is no such page") }
+            self = .admin(String(target.dropFirst("/.spool".count)))
+            return
+        }
+        if let origin {
+            let url: OriginURL
+            do {
+                url = try OriginURL(scheme: origin.scheme, authority: origin.authority[...], target: target[...])
+            } catch {
+                throw RequestFailure(400, "the target can't be requested: \(error)")
+            }
+            if case .other("CONNECT") = request.method { throw Route.notAllowed }
+            if case .other("TRACE") = request.method { throw Route.notAllowed }
+            self = request.method == .get || request.method == .head ? .media(url) : .pass(url)
+            return
+        }
+        switch request.method {
+        case .options: self = .options
+        case .get, .head:
+            if path == "/" || path == "/favicon.ico" {
+                throw RequestFailure(404, "there is no such page; request /http/HOST/PATH or /https/HOST/PATH")
+            }
+            do {
+                self = .media(try ForwardAddress.origin(of: target))
+            } catch {
+                throw RequestFailure(400, "the address can't be requested: \(error)")
+            }
+        case .other: throw Route.notAllowed
+        }
+    }
+
+    private static var notAllowed: RequestFailure {
+        RequestFailure(405, "the cache does not support this method", allowed: "GET, HEAD, OPTIONS")
     }
 }
 #endif
