@@ -2,7 +2,6 @@
 import Foundation
 import HTTPRanges
 import HTTPTypes
-import NIOCore
 import Spool
 import SpoolStorage
 
@@ -25,6 +24,8 @@ struct MediaResponder: Sendable {
     private static let latePatience = Duration.seconds(30)
     /// The time limit for a whole manifest.
     private static let manifestTime = Duration.seconds(10)
+
+    private var builder: ResponseBuilder { ResponseBuilder(date: date, node: configuration.nodeName) }
 
     /// The response to a `GET` or `HEAD`.
     ///
@@ -64,19 +65,16 @@ struct MediaResponder: Sendable {
                 }
                 if let manifest = try await manifest(of: opened, for: request, call, opener.priority, hold: hold) {
                     opened.reader.cancel()
-                    return response(to: request, manifest, opened.head)
+                    return builder.response(to: request, manifest, opened.head)
                 }
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
-                if let said = error.response, !said.isWhole, request.method == .get, !demand.onlyIfCached,
-                    Self.maySend(status: said.status)
-                {
-                    // The body is too long for memory, so it is requested again.
+                if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
                     return try await passing.respond(to: request, call, body: nil)
                 }
-                return failed(error, request)
+                return builder.response(to: request, error)
             }
-            let plan = ResponsePlan(for: request, opened.head.response, now: date.second, boundary: Self.boundary())
+            let plan = builder.plan(for: request, opened.head.response)
             if let wanted = plan.content.range, request.method == .get,
                 !Self.isSame(wanted, range, length: opened.head.response.length)
             {
@@ -84,7 +82,7 @@ struct MediaResponder: Sendable {
                 range = wanted
                 continue
             }
-            return response(to: request, plan, opened)
+            return builder.response(to: request, plan, opened)
         }
         throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
     }
@@ -228,8 +226,6 @@ struct MediaResponder: Sendable {
         }
     }
 
-    // MARK: - The response
-
     /// The origin's own response to a `HEAD`, or `nil` if the stored head can be used without asking the origin.
     private func head(
         _ request: RequestHead, _ call: OriginCall, _ media: MediaResource, _ demand: FreshnessDemand
@@ -246,112 +242,6 @@ struct MediaResponder: Sendable {
         response.note(
             .forwarded(.stale, stored: false, status: passed.head.status.code), by: configuration.nodeName)
         return manifests.withoutLength(response, of: call)
-    }
-
-    private func response(to request: RequestHead, _ plan: ResponsePlan, _ opened: MediaOpener.Opened) -> Response {
-        let (media, reader, head) = (opened.media, opened.reader, opened.head)
-        var response = response(plan, head)
-        response.isStored = head.source == .hit
-        response.origin = (media, head.response)
-        guard request.method == .get else {
-            reader.cancel()
-            if case .whole(let length) = plan.content { response.lengthForHead = length }
-            return response
-        }
-        switch plan.content {
-        case .none: reader.cancel()
-        case .whole(let length): response.body = .media(reader, count: length)
-        case .range(let range): response.body = .media(reader, count: range.upperBound - range.lowerBound)
-        case .multipart(let parts):
-            reader.cancel()
-            response.body = .parts(Self.parts(parts, of: media, head.version), count: parts.contentLength ?? 0)
-        }
-        return response
-    }
-
-    private func response(
-        to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ head: OpenedResponse
-    ) -> Response {
-        let plan = ResponsePlan(for: request, manifest.response, now: date.second, boundary: Self.boundary())
-        var response = response(plan, head)
-        response.isStored = true
-        switch plan.content {
-        case .none: break
-        case .whole: response.body = .bytes(ByteBuffer(bytes: manifest.bytes))
-        case .range(let range):
-            response.body = .bytes(ByteBuffer(bytes: manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
-        case .multipart(let parts):
-            var body = ByteBuffer()
-            for (index, range) in parts.ranges.enumerated() {
-                body.writeString(parts.head(ofPart: index))
-                body.writeBytes(manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-            }
-            body.writeString(parts.closing)
-            response.body = .bytes(body)
-        }
-        return response
-    }
-
-    /// The planned head with the fields of this server, without a body.
-    private func response(_ plan: ResponsePlan, _ head: OpenedResponse) -> Response {
-        var response = Response(plan.head)
-        response.note(CacheStatus.Outcome(head, at: date.second), by: configuration.nodeName)
-        response.head.fields.append(HTTPField(name: .via, value: "1.1 spool"))
-        response.contentRange = plan.contentRange
-        return response
-    }
-
-    private static func parts(
-        _ parts: MultipartByteRanges, of media: MediaResource, _ version: GenerationIdentifier?
-    ) -> [Response.Part] {
-        var body: [Response.Part] = []
-        for (index, range) in parts.ranges.enumerated() {
-            body.append(.text(parts.head(ofPart: index)))
-            body.append(
-                .media(
-                    media.sliceReader(.bytes(range)), count: range.upperBound - range.lowerBound,
-                    of: version))
-        }
-        return body + [.text(parts.closing)]
-    }
-
-    private static func boundary() -> String {
-        (0..<3).map { _ in String(UInt64.random(in: .min ... .max), radix: 16) }.joined()
-    }
-
-    /// Whether a status of the origin has the same meaning for the client.
-    ///
-    /// Statuses with media, and those about conditions or ranges, belong to the request of the cache.
-    private static func maySend(status: Int) -> Bool {
-        (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
-    }
-
-    /// The origin's own error response if there is one, otherwise a response that reports the error.
-    private func failed(_ error: CacheError, _ request: RequestHead) -> Response {
-        if let said = error.response, said.isWhole || request.method == .head, Self.maySend(status: said.status) {
-            var response = Response(ResponseHead(said.status, said.fields), .bytes(ByteBuffer(bytes: said.body)))
-            response.lengthForHead = said.fields.contentLength
-            response.note(.forwarded(.miss, stored: false, status: said.status), by: configuration.nodeName)
-            return response
-        }
-        return Response(Self.failure(error))
-    }
-
-    private static func failure(_ error: CacheError) -> RequestFailure {
-        switch error.code {
-        case .unsatisfiableRange: return RequestFailure(416, "\(error)")
-        case .originRefused:
-            return RequestFailure(error.httpStatus.map { (400...599).contains($0) ? $0 : 502 } ?? 502, "\(error)")
-        case .notStored: return RequestFailure(504, "\(error)")
-        case .malformedResponse, .resourceChanged: return RequestFailure(502, "\(error)")
-        case .originUnavailable:
-            // A 504 invites a client to try again, which does not help here (RFC 9110 §15.6.3).
-            if let cause = error.underlying as? UpstreamError, !cause.isTransient {
-                return RequestFailure(502, "\(error)")
-            }
-            return RequestFailure(504, "\(error)", retryAfter: 1)
-        default: return RequestFailure(500, "\(error)")
-        }
     }
 }
 #endif
