@@ -104,25 +104,17 @@ extension OpenResource {
         if place?.priority == .preload { preloadEnds() }
     }
 
-    /// The reader has taken all before `position`; waits until there is more, the end, or an error.
-    func next(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
-        let clock = context.clock
-        scheduler.feed { state in state.machine.advance(id, to: position, now: clock.elapsed()) }
+    /// Returns what a reader that has taken all bytes before `position` may take next, and waits for it if necessary.
+    func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
         while true {
-            if scheduler.isClosed {
-                return .failure(closedError)
-            }
-            if let result = look(id, at: position, limit: limit) {
+            if scheduler.isClosed { return .failure(closedError) }
+            if let result = pullNow(id, from: position, limit: limit) {
                 guard case .failure(let error) = result else { return result }
                 if isEnd(error, at: position) { return .end }
                 let end = scheduler.look { $0.readers[id]?.end ?? $0.machine.length } ?? .max
                 return .failure(error.about(key, position..<max(position, end)))
             }
-            await scheduler.park(id) { state in
-                guard state.readers[id]?.former == nil else { return (true, []) }
-                let (decision, actions) = state.machine.read(id, limit: limit, now: clock.elapsed())
-                return (decision != .wait, actions)
-            }
+            await scheduler.wait(for: id)
         }
     }
 
@@ -141,14 +133,14 @@ extension OpenResource {
         return true
     }
 
-    /// What the reader may take now, without waiting; nil: nothing yet.
-    func look(_ id: ReaderID, at position: Int64, limit: Int64) -> ReadResult? {
+    /// Returns what ``pull(_:from:limit:)`` does if that needs no waiting. Otherwise returns `nil`.
+    func pullNow(_ id: ReaderID, from position: Int64, limit: Int64) -> ReadResult? {
         let now = context.clock.elapsed()
         return scheduler.ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
             if place.needsOwnResponse { return (.apart, []) }
             if let former = place.former { return (self.read(in: former, end: place.end, at: position, limit), []) }
-            let (decision, actions) = state.machine.read(id, limit: limit, now: now)
+            let (decision, actions) = state.machine.pull(id, from: position, limit: limit, now: now)
             switch decision {
             case .landed(let range, let freeUntil):
                 guard let lease = state.lease else { return (nil, actions) }

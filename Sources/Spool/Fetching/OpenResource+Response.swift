@@ -15,16 +15,9 @@ extension OpenResource {
 
     /// The head of the version that the reader is in, as soon as it is known and may be used; it stays in that version.
     func response(_ id: ReaderID) async -> HeadResult {
-        let clock = context.clock
         while true {
             if let result = responseNow(id) { return result }
-            await scheduler.park(id) { state in
-                guard state.readers[id]?.former == nil else { return (true, []) }
-                let (decision, actions) = state.machine.describe(
-                    id, isDescribed: state.lease != nil, now: clock.elapsed())
-                state.readers[id]?.awaitsHead = decision == .wait
-                return (decision != .wait, actions)
-            }
+            await scheduler.wait(for: id, orHeaders: true)
         }
     }
 
@@ -39,9 +32,9 @@ extension OpenResource {
                 return ((Found(lease: former, length: nil, source: place.source), nil), [])
             }
             let (decision, actions) = state.machine.describe(id, isDescribed: state.lease != nil, now: now)
+            state.readers[id]?.awaitsHead = decision == .wait
             switch decision {
             case .described:
-                state.readers[id]?.awaitsHead = false
                 var source = place.source ?? .miss
                 let end = min(place.end ?? .max, state.machine.length ?? .max)
                 let wanted = place.position.offset..<max(place.position.offset, end)
@@ -81,7 +74,10 @@ extension OpenResource {
         if generation != nil { endTurn(isAnswered: true) }
         let waiters = scheduler.look { state in
             let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
-            return ids.flatMap { state.readers[$0]?.takeWaiters() ?? [] }
+            return ids.flatMap { id in
+                state.readers[id]?.awaitsHead = false
+                return state.readers[id]?.takeWaiters() ?? []
+            }
         }
         for waiter in waiters { waiter.resume() }
     }

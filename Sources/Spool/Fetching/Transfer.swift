@@ -281,7 +281,7 @@ struct Transfer {
         if scheduler.look({ $0.machine.isStream(start.id) }) { connection.noteStream() }
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: clock.elapsed())
-        while let limit = await permission(connection) {
+        while let (limit, piece) = await nextPiece(connection) {
             meter.resume(at: clock.elapsed())
             let chunk: UpstreamChunk?
             do {
@@ -300,7 +300,9 @@ struct Transfer {
             case .skip: continue
             case .stop: return .ended
             case .land(let skip, let count, let offset):
-                guard try await land(chunk, skip: skip, count: count, at: offset, connection) else { return .ended }
+                guard try await land(chunk, skip: skip, count: count, at: offset, piece, connection) else {
+                    return .ended
+                }
             }
             if machine.position == landing.end {
                 if let sample = meter.rest() { note(origin.note(bytes: sample.bytes, seconds: sample.seconds)) }
@@ -335,13 +337,14 @@ struct Transfer {
         resource.noteDescribed()
     }
 
-    /// Waits for leave to take more; the offset before which bytes are wanted, or nil to stop.
-    private func permission(_ connection: OriginConnection) async -> Int64? {
+    /// Waits for permission to take more bytes. Returns the offset before which readers want bytes, or `nil` to stop.
+    private func nextPiece(_ connection: OriginConnection) async -> (limit: Int64, piece: Scheduler.Piece)? {
         while true {
-            switch scheduler.look({ $0.machine.permission(start.id) }) {
+            let piece = scheduler.piece(start.id)
+            switch piece.permission {
             case .proceed(let limit):
                 connection.resume()
-                return limit
+                return (limit, piece)
             case .stop: return nil
             case .hold:
                 connection.pause()
@@ -364,17 +367,19 @@ struct Transfer {
         }
     }
 
-    /// Lands bytes, waiting for room where there is none.
+    /// Stores received bytes, and waits for space if there is none.
     ///
-    /// - Returns: False if none of what follows may land any more.
+    /// - Parameter piece: The permission with which the bytes were taken.
+    /// - Returns: `false` if no more bytes of the transfer may be stored.
     private func land(
-        _ chunk: UpstreamChunk, skip: Int, count: Int, at offset: Int64, _ connection: OriginConnection
+        _ chunk: UpstreamChunk, skip: Int, count: Int, at offset: Int64, _ piece: Scheduler.Piece,
+        _ connection: OriginConnection
     ) async throws -> Bool {
-        guard let lease = scheduler.look({ $0.machine.isStale(start.id) ? nil : $0.lease }) else { return false }
+        guard let lease = piece.lease else { return false }
         let end = offset + Int64(count)
         var position = offset
+        var isAwaited = piece.isAwaited
         while position < end {
-            let isAwaited = scheduler.look { $0.machine.isAwaited(start.id) }
             var room = await lease.generation.makeRoom(for: position..<end, isAwaited: isAwaited)
             let first = skip + Int(position - offset)
             let result = try chunk.withUnsafeBytes { bytes in
@@ -395,6 +400,8 @@ struct Transfer {
                 resource.missing(range, of: lease.generation)
                 return false
             }
+            // The bytes that were stored may be the ones that a reader has waited for.
+            if position < end { isAwaited = scheduler.piece(start.id).isAwaited }
         }
         return true
     }

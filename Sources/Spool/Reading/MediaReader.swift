@@ -249,7 +249,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return chunk
         }
         guard resource.isLoaded, let open = firstPlace(in: resource),
-            case .bytes(let lease, _, let freeUntil) = open.resource.look(open.id, at: open.position, limit: limit),
+            case .bytes(let lease, _, let freeUntil) = open.resource.pullNow(open.id, from: open.position, limit: limit),
             stands(open, in: lease.generation.description.length)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
@@ -384,7 +384,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     func pull(_ limit: Int64) async throws -> MediaChunk? {
         var (failures, moves) = (0, 0)
         while let open = try await open() {
-            switch await open.resource.next(open.id, from: open.place.offset, limit: limit) {
+            switch await open.resource.pull(open.id, from: open.place.offset, limit: limit) {
             case .end:
                 if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                 if finish(open) { return nil }

@@ -55,7 +55,7 @@ extension Scheduler.StateMachine {
     /// - Parameters:
     ///   - usesStored: Whether it takes what is stored although others wait for the origin's word.
     ///   - ahead: How far is read ahead of it at first.
-    package mutating func openReader(
+    mutating func openReader(
         at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, ahead: ReadAheadStart = .full,
         now: Duration
     ) -> (ReaderID, [Action]) {
@@ -70,8 +70,22 @@ extension Scheduler.StateMachine {
         return (id, plan())
     }
 
+    /// Returns what a reader that has taken all bytes before `position` may take next, at most `limit` bytes.
+    ///
+    /// A reader that has to wait is woken later.
+    mutating func pull(
+        _ id: ReaderID, from position: Int64, limit: Int64, now: Duration
+    ) -> (ReadDecision, [Action]) {
+        let actions = advance(id, to: position, now: now)
+        let (decision, more) = read(id, limit: limit, now: now)
+        return (decision, actions + more)
+    }
+
+    /// Whether the reader was told to wait and has not been woken since.
+    func isWaiting(_ id: ReaderID) -> Bool { readers[id]?.isWaiting ?? false }
+
     /// The reader has taken all before `position`.
-    package mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) -> [Action] {
+    mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) -> [Action] {
         guard let reader = readers[id], position > reader.position else { return [] }
         endWaiting(id)
         readers[id]?.pace.note(bytes: position - reader.position + reader.untoldBytes, now: now)
@@ -84,7 +98,7 @@ extension Scheduler.StateMachine {
     }
 
     /// What there is at the reader's position, at most `limit` bytes; a reader that has to wait will be woken.
-    package mutating func read(_ id: ReaderID, limit: Int64, now: Duration) -> (ReadDecision, [Action]) {
+    mutating func read(_ id: ReaderID, limit: Int64, now: Duration) -> (ReadDecision, [Action]) {
         guard let reader = readers[id] else { return (.end, []) }
         if reader.mayUseStored, let decision = find(for: reader, limit: limit) {
             endWaiting(id)
@@ -109,7 +123,7 @@ extension Scheduler.StateMachine {
     /// What the reader is told that asks for the head of the version that it is in; it stays in that one from then on.
     ///
     /// - Parameter isDescribed: Whether there is a version.
-    package mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
+    mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
         guard let reader = readers[id] else { return (.gone, []) }
         let isEmpty = !isDescribed && reader.mayUseStored && find(for: reader, limit: 1) != nil
         if isDescribed && reader.mayUseStored || isEmpty {
@@ -126,7 +140,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The reader is gone.
-    package mutating func closeReader(_ id: ReaderID) -> [Action] {
+    mutating func closeReader(_ id: ReaderID) -> [Action] {
         guard readers[id] != nil else { return [] }
         forgetReader(id)
         movements += 1

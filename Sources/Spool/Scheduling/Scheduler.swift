@@ -9,7 +9,7 @@ import Synchronization
 /// It decides nothing (the machine does), touches no byte (``Generation`` does) and knows no origin. Everything that has
 /// to change together stands in one ``State`` behind one lock, held for a step of the machine; actions are performed
 /// after it is let go.
-package final class Scheduler: Sendable {
+final class Scheduler: Sendable {
     /// What the machine's actions lead to, beside readers that wake; called without the lock.
     struct Handlers: Sendable {
         /// Runs a transfer to its end, and tells how it ended.
@@ -172,16 +172,37 @@ package final class Scheduler: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until the reader is woken, unless `decide` finds, under the lock, that it need not.
-    func park(_ id: ReaderID, unless decide: (inout State) -> (Bool, [StateMachine.Action])) async {
+    /// Waits until a reader is woken that was told to wait. Returns at once if it has been woken since.
+    ///
+    /// - Parameter waitsForHeaders: Whether the reader is also woken when a response has been evaluated.
+    func wait(for id: ReaderID, orHeaders waitsForHeaders: Bool = false) async {
         await withCheckedContinuation { continuation in
-            let mustLookAgain = ask { state in
-                guard state.readers[id] != nil else { return (true, []) }
-                let (isReady, actions) = decide(&state)
-                if !isReady { state.readers[id]?.waiters.append(continuation) }
-                return (isReady, actions)
+            let mustWait = state.withLock { state in
+                guard state.machine.isWaiting(id), let place = state.readers[id],
+                    place.awaitsHead || !waitsForHeaders
+                else { return false }
+                state.readers[id]?.waiters.append(continuation)
+                return true
             }
-            if mustLookAgain { continuation.resume() }
+            if !mustWait { continuation.resume() }
+        }
+    }
+
+    /// Permission to take the next bytes of a transfer, and the version that stores them.
+    struct Piece: Sendable {
+        var permission: StateMachine.Permission
+        /// `nil` if no more bytes of the transfer may be stored.
+        var lease: Lease?
+        /// Whether a reader waits for bytes of the transfer.
+        var isAwaited: Bool
+    }
+
+    /// Returns what a transfer may do with its next bytes.
+    func piece(_ id: TransferID) -> Piece {
+        state.withLock { state in
+            Piece(
+                permission: state.machine.permission(id), lease: state.machine.isStale(id) ? nil : state.lease,
+                isAwaited: state.machine.isAwaited(id))
         }
     }
 

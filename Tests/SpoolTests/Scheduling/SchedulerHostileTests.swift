@@ -160,7 +160,8 @@ private final class HostileInputs {
             let priority = flag() ? Priority.playback : .preload
             _ = machine.openReader(at: offset(), end: maybe(), priority: priority, now: now).1
         case 14: _ = machine.advance(reader, to: offset(), now: now)
-        case 15, 16: _ = machine.read(reader, limit: offset(), now: now).1
+        case 15: _ = machine.read(reader, limit: offset(), now: now).1
+        case 16: _ = machine.pull(reader, from: offset(), limit: offset(), now: now).1
         case 17: _ = machine.closeReader(reader)
         case 18:
             _ = machine.responseStarted(transfer, at: offset(), end: maybe(), isWhole: flag(), isSequential: flag())
@@ -175,7 +176,6 @@ private final class HostileInputs {
         default:
             _ = machine.timerFired(timer, now: now)
             _ = machine.setYielding(flag())
-            _ = machine.giveWay()
             _ = (machine.isAwaited(transfer), machine.reaches(offset()), machine.position(of: transfer))
         }
     }
