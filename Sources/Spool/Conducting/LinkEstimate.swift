@@ -1,27 +1,27 @@
 /// How fast an origin sends and how soon it responds, as measured, so that decisions follow the line.
 ///
 /// Values only: it measures nothing itself.
-package struct LinkEstimate: Sendable, Hashable {
+struct LinkEstimate: Sendable, Hashable {
     /// Bytes per second, smoothed; nil before the first measurement.
-    package private(set) var bytesPerSecond: Double?
+    private(set) var bytesPerSecond: Double?
     /// Seconds from a request to its head, smoothed.
-    package private(set) var roundTrip: Double?
+    private(set) var roundTrip: Double?
     /// The shortest of the last ones, in seconds: the line's part of them. Without the first one of all, which opened the
     /// connection.
     private var shortestRoundTrip: Double?
 
     /// Nothing has been measured yet.
-    package init() {}
+    init() {}
 
     /// So many bytes came in so many seconds, during which the transfer was not held.
-    package mutating func note(bytes: Int64, seconds: Double) {
+    mutating func note(bytes: Int64, seconds: Double) {
         guard bytes >= 0, seconds.isFinite, seconds > 0.000_001 else { return }
         let rate = Double(bytes) / seconds
         bytesPerSecond = bytesPerSecond.map { $0 * 0.7 + rate * 0.3 } ?? rate
     }
 
     /// A head came so many seconds after its request was sent.
-    package mutating func note(roundTrip seconds: Double) {
+    mutating func note(roundTrip seconds: Double) {
         guard seconds.isFinite, seconds >= 0 else { return }
         if roundTrip != nil { shortestRoundTrip = min(shortestRoundTrip.map { $0 * 1.05 } ?? seconds, seconds) }
         roundTrip = roundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds

@@ -4,9 +4,9 @@ extension Transfer {
     /// Keeps count of where a response's bytes belong: asking → streaming → ended.
     ///
     /// Pure. What the origin's header fields claim has been evaluated before; this part holds the body to that claim.
-    package struct StateMachine: ~Copyable {
+    struct StateMachine: ~Copyable {
         /// What to do with a piece of the body.
-        package enum ChunkAction: Equatable {
+        enum ChunkAction: Equatable {
             /// Of the piece, `count` bytes after the first `skip` land at `offset`.
             case land(skip: Int, count: Int, at: Int64)
             /// The whole piece lies before the first place where bytes may land.
@@ -16,7 +16,7 @@ extension Transfer {
         }
 
         /// What the end of a body means.
-        package enum EndAction: Equatable {
+        enum EndAction: Equatable {
             /// All that was announced has come, or all that was wanted.
             case complete
             /// The body of unknown length has ended: the resource ends here.
@@ -26,9 +26,9 @@ extension Transfer {
         }
 
         /// Offset of the next body byte.
-        package private(set) var position: Int64
+        private(set) var position: Int64
         /// Exclusive end of the body as announced; nil: unknown.
-        package let end: Int64?
+        let end: Int64?
         private let landsFrom: Int64
         /// The end of a piece was left: the next one does not belong at ``position``.
         private var isCut = false
@@ -38,7 +38,7 @@ extension Transfer {
         /// - Parameter asked: Where the request began: a block's start or the landed end of a block. Bytes may land
         ///   from there or from any block start; a response that begins elsewhere is skipped up to there, or to the
         ///   next one. Nil when the response begins another generation, of which nothing has landed, or is the whole body.
-        package init(offset: Int64, end: Int64?, asked: Int64?) {
+        init(offset: Int64, end: Int64?, asked: Int64?) {
             self.position = offset
             self.end = end
             let covered = asked.flatMap { offset <= $0 && $0 < end ?? .max ? $0 : nil }
@@ -46,12 +46,12 @@ extension Transfer {
         }
 
         /// Where the first byte lands.
-        package var firstLanding: Int64 { landsFrom }
+        var firstLanding: Int64 { landsFrom }
 
         /// A piece of `count` body bytes has come; no byte at or past `limit` is wanted.
         ///
         /// What lies past it is lost, so nothing more is taken after that, however far the limit moves.
-        package mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
+        mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
             let start = position
             let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)
             guard start < bound, !isCut else { return .stop }
@@ -64,7 +64,7 @@ extension Transfer {
         }
 
         /// The body has ended.
-        package func bodyEnded() -> EndAction {
+        func bodyEnded() -> EndAction {
             // How long what was left of the last piece is, nobody counted.
             if isCut { return .complete }
             guard let end else { return .endOfResource(at: position) }

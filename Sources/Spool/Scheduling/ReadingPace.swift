@@ -1,5 +1,14 @@
 import SpoolStorage
 
+/// How far the cache reads ahead of a reader that has read little.
+package enum ReadAheadStart: Sendable {
+    /// About the size of a first request. Use it for a player that plays.
+    case full
+    /// 256 KiB at first, then the reader's current block and what a distant origin needs in transit, until the reader has
+    /// read 1 MB. Use it for a client that may request everything and stop early.
+    case careful
+}
+
 /// How fast one reader takes bytes, and so how far ahead of it reading pays.
 ///
 /// A player fills its buffer at full speed and then takes what it plays; one that leaves has paid for what was read

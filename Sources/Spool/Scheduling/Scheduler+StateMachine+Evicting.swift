@@ -1,4 +1,4 @@
-package import ByteRanges
+import ByteRanges
 import SpoolStorage
 
 // MARK: - Making room
@@ -12,7 +12,7 @@ extension Scheduler.StateMachine {
     /// - Parameters:
     ///   - place: What may be chosen from; nil: all that has landed.
     ///   - positions: Where readers are that have gone on without telling.
-    package mutating func offerEvictable(
+    mutating func offerEvictable(
         _ count: Int64, within place: ByteRangeSet? = nil, positions: [ReaderID: Int64] = [:]
     ) -> [Range<Int64>] {
         var free = place.map { landed.intersection($0) } ?? landed
@@ -36,7 +36,7 @@ extension Scheduler.StateMachine {
 
     /// The disk has let go of what ``offerEvictable(_:within:positions:)`` returned, except for `kept`, which is in use
     /// after all.
-    package mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
+    mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
         var actions: [Action] = []
         for range in ranges.map(\.addressable) where !range.isEmpty {
             evicting.remove(range)

@@ -58,7 +58,7 @@ extension Scheduler.StateMachine {
 
     /// Whether a transfer that were interrupted now would be tried again, or nobody be told of it, as far as can be said
     /// beforehand.
-    package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+    func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         guard let transfer = transfers[id], transfer.isLive else { return true }
         let place = transfer.place.flatMap { failures[$0] }
         let tries = (place?.tries ?? 0) + 1

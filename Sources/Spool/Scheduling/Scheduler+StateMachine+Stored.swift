@@ -1,11 +1,11 @@
-package import ByteRanges
+import ByteRanges
 import SpoolStorage
 
 // MARK: - What is stored, and what the origin says of it
 
 extension Scheduler.StateMachine {
     /// What an opened generation holds.
-    package mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+    mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
         self.landed = landed
         self.length = length.map { max($0, 0) }
         self.needsValidation = needsValidation
@@ -14,13 +14,13 @@ extension Scheduler.StateMachine {
     }
 
     /// Readers that are opened from now on wait until the origin has been asked; those that are open go on.
-    package mutating func requireValidation() -> [Action] {
+    mutating func requireValidation() -> [Action] {
         needsValidation = true
         return []
     }
 
     /// The stored generation is still the origin's, or may be used as if it were.
-    package mutating func validated() -> [Action] {
+    mutating func validated() -> [Action] {
         var actions: [Action] = []
         endValidation(&actions)
         return actions + reconsider()
@@ -37,7 +37,7 @@ extension Scheduler.StateMachine {
     /// The total length has been told.
     ///
     /// - Returns: Not plausible, and nothing has changed, if bytes have landed beyond: it is another version.
-    package mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
+    mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         guard self.length != length else { return (true, []) }
         guard length >= landed.bounds?.upperBound ?? 0, length <= Block.offsetLimit else { return (false, []) }
         self.length = length
@@ -45,14 +45,14 @@ extension Scheduler.StateMachine {
     }
 
     /// The origin responds to range requests.
-    package mutating func rangesSupported() -> [Action] {
+    mutating func rangesSupported() -> [Action] {
         guard rangeSupport != .supported else { return [] }
         rangeSupport = .supported
         return reconsider()
     }
 
     /// The origin takes no notice of range requests, or what it sends can't be put together.
-    package mutating func rangesUnsupported() -> [Action] {
+    mutating func rangesUnsupported() -> [Action] {
         guard rangeSupport != .unsupported else { return [] }
         rangeSupport = .unsupported
         return reconsider()
@@ -61,7 +61,7 @@ extension Scheduler.StateMachine {
     /// Another generation takes the place of the current one; `kept` is the transfer that brings it, if any.
     ///
     /// - Returns: The readers that are in the former one, now unknown here, and what to do.
-    package mutating func generationChanged(
+    mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?
     ) -> (left: [ReaderID], actions: [Action]) {
         landed = ByteRangeSet()
@@ -79,7 +79,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Whether a reader of the current generation needs bytes from a transfer other than `other`.
-    package func isFeeding(besides other: TransferID? = nil) -> Bool {
+    func isFeeding(besides other: TransferID? = nil) -> Bool {
         guard transfers.contains(where: { $0.key != other && $0.value.isLive && !$0.value.isValidation }) else {
             return false
         }
@@ -87,7 +87,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Whether a reader of the current generation needs bytes from any transfer, even if it has not read yet.
-    package var isFilling: Bool {
+    var isFilling: Bool {
         transfers.values.contains { $0.isLive && !$0.isValidation }
             && readers.values.contains { $0.mayUseStored && lacksBytes($0) }
     }
@@ -103,7 +103,7 @@ extension Scheduler.StateMachine {
     ///
     /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
     ///   `nil` if no reader needs another transfer, so that the response may start another generation.
-    package mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
+    mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
         guard transfer.isLive else { return ([], []) }
@@ -128,7 +128,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Stored bytes turned out bad and are gone.
-    package mutating func invalidated(_ range: Range<Int64>) -> [Action] {
+    mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable
         guard !range.isEmpty else { return [] }
         landed.remove(range)
@@ -150,7 +150,7 @@ extension Scheduler.StateMachine {
     // MARK: - Closing
 
     /// The shell is closing: nothing is started, and what is not nearly done is cancelled.
-    package mutating func close() -> [Action] {
+    mutating func close() -> [Action] {
         isClosing = true
         var actions: [Action] = []
         wakeConcerned(&actions)
@@ -169,7 +169,7 @@ extension Scheduler.StateMachine {
     }
 
     /// What was let in at closing took too long.
-    package mutating func cancelAll() -> [Action] {
+    mutating func cancelAll() -> [Action] {
         guard isClosing else { return [] }
         var actions: [Action] = []
         for id in transfers.keys.sorted() { cancel(id, &actions) }
@@ -177,7 +177,7 @@ extension Scheduler.StateMachine {
     }
 
     /// A closing resource is wanted again.
-    package mutating func reopen() -> [Action] {
+    mutating func reopen() -> [Action] {
         guard isClosing else { return [] }
         isClosing = false
         for id in readers.keys.sorted() { enqueue(id) }

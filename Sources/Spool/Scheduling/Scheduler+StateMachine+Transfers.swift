@@ -128,7 +128,7 @@ extension Scheduler.StateMachine {
     ///
     /// While it waited for that, another may have been told that its place is to be left alone. And one that only
     /// preloads want may have waited until a player waits. It is given up then, and looked for anew when it may be.
-    package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
+    mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = transfers[id], transfer.isLive else { return (false, []) }
         guard isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
         var actions: [Action] = []
@@ -147,7 +147,7 @@ extension Scheduler.StateMachine {
     /// - Parameters:
     ///   - isWhole: The whole body comes, in place of the range that was asked for.
     ///   - isSequential: And the origin can't begin elsewhere.
-    package mutating func responseStarted(
+    mutating func responseStarted(
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
         guard var transfer = transfers[id], !transfer.isStale else { return [] }
@@ -184,7 +184,7 @@ extension Scheduler.StateMachine {
     }
 
     /// What the transfer may do before it takes its next chunk.
-    package mutating func permission(_ id: TransferID) -> Permission {
+    mutating func permission(_ id: TransferID) -> Permission {
         guard let transfer = transfers[id], !transfer.isStale else { return .stop }
         let limit = limit(of: id, transfer)
         if transfer.position >= limit { return .stop }
@@ -199,7 +199,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Bytes of the transfer have landed.
-    package mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
+    mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
         let range = Range(from: range.addressable.lowerBound, to: min(range.addressable.upperBound, length ?? .max))
         guard !range.isEmpty, !(transfers[id]?.isStale ?? false) else { return [] }
         let fresh = missingByteCount(in: range)
@@ -224,7 +224,7 @@ extension Scheduler.StateMachine {
     }
 
     /// There was no room for the transfer's next bytes; it holds until a reader moves on, unless one waits for them.
-    package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
+    mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
         guard mayLandMore(id), let transfer = transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else { return (.proceed(upTo: limit(of: id, transfer)), []) }
         var actions: [Action] = []
@@ -240,7 +240,7 @@ extension Scheduler.StateMachine {
     ///
     /// One that brought too little to be called progress is counted as a failure of its place, or the same request
     /// might follow it for ever.
-    package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+    mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = transfers[id] else { return (.none, []) }
         if isBarren(id, transfer) { return transferRestarts(id, now: now) }
         var actions: [Action] = []
@@ -249,7 +249,7 @@ extension Scheduler.StateMachine {
     }
 
     /// The transfer's response was of no use, but the same need may be asked for anew at once.
-    package mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+    mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         transferFailed(id, .restart, now: now)
     }
 
@@ -258,7 +258,7 @@ extension Scheduler.StateMachine {
     /// - Parameters:
     ///   - retryAfter: What the origin asks for (RFC 9110 §10.2.3); its place is not tried before, by nobody.
     ///   - jitter: From 0 to 1.
-    package mutating func transferInterrupted(
+    mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
     ) -> (Outcome, [Action]) {
         transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
@@ -267,14 +267,14 @@ extension Scheduler.StateMachine {
     /// The transfer failed in a way that no retry cures.
     ///
     /// - Parameter isPersonal: It is the credentials that were refused: other readers try with their own.
-    package mutating func transferRefused(
+    mutating func transferRefused(
         _ id: TransferID, isPersonal: Bool, now: Duration
     ) -> (Outcome, [Action]) {
         transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
     }
 
     /// The time of ``Action/setTimer(_:after:)`` has come; a timer that is out of date does nothing.
-    package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
+    mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
         for id in transfers.keys.sorted() where transfers[id]?.interest == .unwanted(timer) {
             cancel(id, &actions)
@@ -286,44 +286,44 @@ extension Scheduler.StateMachine {
     // MARK: - Questions
 
     /// Where the transfer is; nil if it is over.
-    package func position(of id: TransferID) -> Int64? { transfers[id]?.position }
+    func position(of id: TransferID) -> Int64? { transfers[id]?.position }
 
     /// Whether bytes of the transfer may land no more.
-    package func isStale(_ id: TransferID) -> Bool { transfers[id]?.isStale ?? true }
+    func isStale(_ id: TransferID) -> Bool { transfers[id]?.isStale ?? true }
 
     /// Whether the transfer has been given up, or is over.
-    package func isCancelled(_ id: TransferID) -> Bool { !(transfers[id]?.isLive ?? false) }
+    func isCancelled(_ id: TransferID) -> Bool { !(transfers[id]?.isLive ?? false) }
 
     /// Whether it has not been given up, and no other has gone ahead of it: one that waits for room looks again.
-    package func mayLandMore(_ id: TransferID) -> Bool {
+    func mayLandMore(_ id: TransferID) -> Bool {
         guard let transfer = transfers[id], transfer.isLive else { return false }
         return transfer.position < limit(of: id, transfer)
     }
 
     /// Whether the transfer was told to hold, and not yet to resume.
-    package func isHeld(_ id: TransferID) -> Bool { transfers[id]?.isHeld ?? false }
+    func isHeld(_ id: TransferID) -> Bool { transfers[id]?.isHeld ?? false }
 
     /// Whether the transfer asks if what is stored still holds.
-    package func isValidation(_ id: TransferID) -> Bool { transfers[id]?.isValidation ?? false }
+    func isValidation(_ id: TransferID) -> Bool { transfers[id]?.isValidation ?? false }
 
     /// Whether the transfer can't be fetched in parts, and has no end or a later one than any range request.
-    package func isStream(_ id: TransferID) -> Bool {
+    func isStream(_ id: TransferID) -> Bool {
         guard let transfer = transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
         guard let end = transfer.end ?? length else { return true }
         return end - transfer.position > policy.largestRequest
     }
 
     /// Whether somebody waits for bytes that the transfer brings next, or on its way.
-    package func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0, by: .preload) } ?? false }
+    func isAwaited(_ id: TransferID) -> Bool { transfers[id].map { isAwaited($0, by: .preload) } ?? false }
 
     /// The same of players alone; also of a transfer that is over.
-    package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
+    func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         transfers[id].map { isAwaited($0, by: .playback) } ?? true
     }
 
     /// Whether what has landed, or was handed to a reader, or what the origin is sending by its own word, ends exactly at
     /// `offset`.
-    package func reaches(_ offset: Int64) -> Bool {
+    func reaches(_ offset: Int64) -> Bool {
         if offset > 0, readers.values.contains(where: { $0.hasRead && $0.position == offset }) { return true }
         let coming = transfers.values.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
         return offset > 0 && max(coming, landed.bounds?.upperBound ?? 0) == offset

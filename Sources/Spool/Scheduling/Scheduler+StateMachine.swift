@@ -1,4 +1,4 @@
-package import ByteRanges
+import ByteRanges
 import SpoolStorage
 
 extension Scheduler {
@@ -11,9 +11,9 @@ extension Scheduler {
     /// reviewed. Then ``plan(_:)`` reviews those transfers and looks for a request for those readers, each from the
     /// whole state, until nothing changes. A planner that looked at everything after each input would say the same;
     /// the tests hold the two against each other.
-    package struct StateMachine: ~Copyable {
+    struct StateMachine: ~Copyable {
         /// What the shell has to do.
-        package enum Action: Equatable {
+        enum Action: Equatable {
             /// Ask the origin for this range, with what this reader's source has to show for itself; nil upper bound:
             /// to the end. ``isValidation(_:)`` says whether it is conditional.
             case start(TransferID, lower: Int64, upper: Int64?, for: ReaderID)
@@ -30,7 +30,7 @@ extension Scheduler {
         }
 
         /// What there is for a reader at its position.
-        package enum ReadDecision: Equatable {
+        enum ReadDecision: Equatable {
             /// These bytes have landed, from the reader's position on.
             ///
             /// Up to `freeUntil` it may take landed bytes without telling: nothing in the plan changes before it is
@@ -49,7 +49,7 @@ extension Scheduler {
         }
 
         /// What there is for a reader that asks for the head of its version.
-        package enum HeadDecision: Equatable {
+        enum HeadDecision: Equatable {
             /// The version is there; or nothing is but the end of the resource.
             case described
             /// Not yet; the reader is woken when a response has been evaluated.
@@ -63,7 +63,7 @@ extension Scheduler {
         }
 
         /// What a transfer may do next.
-        package enum Permission: Equatable {
+        enum Permission: Equatable {
             /// Land bytes up to this offset at most.
             case proceed(upTo: Int64)
             /// Take nothing before it is resumed or cancelled.
@@ -72,7 +72,7 @@ extension Scheduler {
         }
 
         /// What becomes of a transfer that did not bring what was asked for.
-        package enum Outcome: Equatable {
+        enum Outcome: Equatable {
             /// Nothing to tell: it had been given up, or the request is sent again at once.
             case none
             /// The place is asked for again after this time.
@@ -82,18 +82,18 @@ extension Scheduler {
         }
 
         /// Whether the origin responds to range requests.
-        package enum RangeSupport: Equatable { case unknown, supported, unsupported }
+        enum RangeSupport: Equatable { case unknown, supported, unsupported }
 
         // MARK: State
 
-        package internal(set) var landed = ByteRangeSet()
-        package internal(set) var length: Int64?
-        package internal(set) var rangeSupport = RangeSupport.unknown
+        var landed = ByteRangeSet()
+        var length: Int64?
+        var rangeSupport = RangeSupport.unknown
         /// Readers that were opened since wait until the origin has said whether what is stored still holds.
-        package internal(set) var needsValidation = false
-        package internal(set) var isClosing = false
+        var needsValidation = false
+        var isClosing = false
         /// What is known of the line to the origin.
-        package var link = LinkEstimate()
+        var link = LinkEstimate()
 
         var readers: [ReaderID: ReaderState] = [:]
         var demands = DemandIndex()
@@ -127,7 +127,7 @@ extension Scheduler {
         var served = 0
 
         /// - Parameter window: The largest window, in bytes, where room is scarcer than the policy allows for.
-        package init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
+        init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
             self.policy = policy.clamped
             self.retryPolicy = retryPolicy.clamped
             self.window = min(max(window, Block.size), 1 << 40)
@@ -149,7 +149,7 @@ extension Scheduler.StateMachine {
     }
 
     /// Whether a playback reader waits for bytes that may come now: not for those of a place that is to be tried later.
-    package var isPlaybackWaiting: Bool { expectantPlayers > 0 }
+    var isPlaybackWaiting: Bool { expectantPlayers > 0 }
 
     /// Whether transfers that only preload hold, and no more of them start.
     var mustPreloadsYield: Bool { isYielding || expectantPlayers > 0 }
@@ -159,23 +159,13 @@ extension Scheduler.StateMachine {
 
 extension Scheduler.StateMachine {
     /// A playback reader of another resource waits, or no longer does: what only preloads holds meanwhile.
-    package mutating func setYielding(_ yields: Bool) -> [Action] {
+    mutating func setYielding(_ yields: Bool) -> [Action] {
         isYielding = yields
         return plan()
     }
 
-    /// Another resource needs a connection: gives up one held transfer that nobody waits for, if there is one.
-    package mutating func giveWay() -> [Action] {
-        for id in transfers.keys.sorted() where isHeld(id) && !isAwaited(id) {
-            var actions: [Action] = []
-            cancel(id, &actions)
-            return actions + plan()
-        }
-        return []
-    }
-
     /// There is less room than the policy's window; it is never widened again.
-    package mutating func limitWindow(to bytes: Int64) -> [Action] {
+    mutating func limitWindow(to bytes: Int64) -> [Action] {
         window = min(window, max(bytes, Block.size))
         renewDemands()
         return plan()

@@ -103,23 +103,6 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: 50 * mib) != nil)
     }
 
-    @Test("E67: a held body gives its connection to another resource, and is asked for again when it is waited for")
-    func givesWay() {
-        let bench = SchedulerBench()
-        let paused = bench.open(at: 0)
-        let id = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
-        bench.streamWhole(id, isSequential: true)
-        #expect(bench.machine.giveWay() == [])
-        while case .proceed = bench.land(id, 64 * kib) {}
-        let given = bench.perform(bench.machine.giveWay())
-        #expect(given == [.cancel(id)])
-        bench.reap()
-        #expect(bench.live.isEmpty)
-        bench.take(paused)
-        #expect(bench.live == [0..<Int64.max])
-    }
-
     @Test("A request is on the account of the reader that needs it")
     func accounts() {
         let bench = SchedulerBench()

@@ -243,7 +243,6 @@ private struct RandomPlay {
         let yields = random.chance(2)
         history.append("yield \(yields)")
         bench.perform(bench.machine.setYielding(yields))
-        if random.chance(2) { bench.perform(bench.machine.giveWay()) }
     }
 
     private mutating func validate() {
