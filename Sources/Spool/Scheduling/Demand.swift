@@ -37,6 +37,65 @@ struct Demand: Equatable {
     }
 }
 
+/// How far ahead of its readers a resource is fetched now.
+struct ReadAhead {
+    /// The size of a first request, in bytes.
+    var firstRequest: Int64
+    /// The size of the largest window, in bytes.
+    var largestWindow: Int64
+    /// The number of bytes that the connection needs in transit.
+    var inTransit: Int64
+    /// The length of the resource. `nil` if it is not known.
+    var length: Int64?
+
+    /// The end of the bytes that the reader can get.
+    func bound(of reader: ReaderState) -> Int64 { min(reader.bound(length: length), Block.offsetLimit) }
+
+    /// The number of bytes beyond the reader's position that may be stored before it wants them. A preload may have all.
+    func window(of reader: ReaderState) -> Int64 {
+        guard reader.priority == .playback else { return largestWindow }
+        return reader.pace.window(initial: firstRequest, limit: largestWindow, line: inTransit)
+    }
+
+    /// The demand of the reader: whole blocks, from its own to the end of its window.
+    func demand(of reader: ReaderState) -> Demand? {
+        let lower = Block.roundDown(reader.position)
+        let bound = bound(of: reader)
+        guard reader.position < bound else { return nil }
+        let window = window(of: reader)
+        let ahead = reader.position.adding(window)
+        guard ahead < bound else {
+            let upper = min(Block.roundUp(bound), length ?? .max)
+            return Demand(lower: lower, asks: bound, takes: upper, keeps: upper, keepsBody: upper)
+        }
+        let takes = min(max(Block.roundDown(ahead), Block.end(at: reader.position)), length ?? .max)
+        return Demand(
+            lower: lower, asks: min(takes, reader.position.adding(window / 2 + 1)), takes: takes,
+            keeps: takes.adding(window / 2), keepsBody: .max)
+    }
+
+    /// The bytes that must not be evicted: the reader's block and the largest window, whatever its pace. Otherwise they
+    /// would soon be requested again.
+    func protectedRange(of reader: ReaderState) -> Range<Int64> {
+        let lower = Block.roundDown(reader.position)
+        let ahead = min(reader.position.adding(largestWindow), Block.offsetLimit)
+        let upper = min(Block.roundUp(ahead), Block.roundUp(bound(of: reader)))
+        return Range(from: lower, to: max(upper, Block.end(at: reader.position)))
+    }
+
+    /// The offset at which the reader has to report its position, because the plan changes before the stored bytes end
+    /// at `run`. A quarter of a window is no change.
+    ///
+    /// - Parameter isFetched: Whether a transfer fetches the byte at `run`.
+    func freeUntil(of reader: ReaderState, run: Int64, isFetched: Bool) -> Int64 {
+        let bound = bound(of: reader)
+        guard run < bound else { return bound }
+        let window = window(of: reader)
+        let free = max(run - (isFetched ? window : window / 2), reader.position.adding(window / 4))
+        return min(free, run)
+    }
+}
+
 /// The demands of many readers, ordered by where they begin, to be found by the bytes that they reach.
 ///
 /// A sorted list cut into leaves, each with the furthest of its bounds: a search looks at the bounds of the leaves

@@ -1,11 +1,12 @@
 import SpoolStorage
 
-/// The places of a resource that failed: whether they are to be tried again, and when.
+/// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///
-/// A place is the block in which a request failed, or all from there on where bytes come in one sequence only. Values
-/// only: who is stopped by a place, and what happens next, is the scheduler's to decide.
+/// A place is the block in which a request failed, or everything from there on if bytes can only be received in
+/// sequence. A failure concerns the readers whose next bytes are in the place, and no others. The scheduler decides what
+/// follows.
 struct FailedPlaces {
-    /// Names a place.
+    /// The number of a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {
         let value: Int
         static func < (a: Number, b: Number) -> Bool { a.value < b.value }
@@ -13,38 +14,74 @@ struct FailedPlaces {
 
     struct Place {
         enum State: Equatable {
-            /// It may be asked for, or is being asked for, once more. → waiting, failed
+            /// It may be requested once more, or is being requested. → waiting, failed
             case trying
-            /// It is not asked for before the timer fires. → trying
+            /// It is not requested before the timer fires. → trying
             case waiting(TimerID)
-            /// It is not asked for before a reader begins anew there. → nothing
+            /// It is not requested before a new reader reads there. → nothing
             case failed(FailureID, at: Duration)
         }
 
         let number: Number
-        var range: Range<Int64>
-        /// Readers of a higher priority take no notice, unless the origin has asked for time.
-        var priority: Priority
-        /// The only one concerned, if it is its credentials that were refused.
+        fileprivate(set) var range: Range<Int64>
+        /// Readers of a higher priority are not stopped, unless the origin wants time.
+        fileprivate(set) var priority: Priority
+        /// The only reader that is stopped, if its credentials were refused. `nil` for all readers.
         var reader: ReaderID?
-        /// Whether it is the question whether what is stored still holds that failed.
-        var isValidation: Bool
+        /// Whether a validation failed.
+        fileprivate(set) var isValidation: Bool
         var state = State.trying
-        /// The furthest offset that tries have come to, and how far that is beyond where they began.
-        var furthest: Int64
-        var gained: Int64 = 0
-        /// Tries after a failure, and those that followed at once, since the last progress.
-        var tries = 0
+        /// The furthest offset that attempts have reached, and the progress beyond the first of them.
+        private var furthest: Int64
+        private var gained: Int64 = 0
+        /// The number of attempts after a failure, and of attempts without a delay, since the last progress.
+        fileprivate(set) var tries = 0
         var restarts = 0
-        /// When the first of them failed.
-        var since: Duration
-        /// Nobody may ask before, by the origin's word.
-        var notBefore: Duration?
+        /// The time of the first failure.
+        fileprivate(set) var since: Duration
+        /// The time before which the origin wants no request.
+        fileprivate(set) var notBefore: Duration?
+
+        fileprivate init(
+            _ number: Number, range: Range<Int64>, priority: Priority, isValidation: Bool, furthest: Int64,
+            since: Duration
+        ) {
+            self.number = number
+            self.range = range
+            self.priority = priority
+            self.isValidation = isValidation
+            self.furthest = furthest
+            self.since = since
+        }
 
         var hasFailed: Bool { if case .failed = state { true } else { false } }
 
-        /// Notes how far a try has come; a block of fresh bytes makes the count begin anew.
-        mutating func noteProgress(to position: Int64, now: Duration) {
+        /// Whether the place concerns this reader, unless it is being requested.
+        func stops(_ id: ReaderID, _ reader: ReaderState) -> Bool {
+            guard isValidation != reader.mayUseStored else { return false }
+            if notBefore != nil { return true }
+            return self.reader.map { $0 == id } ?? (reader.priority <= priority)
+        }
+
+        /// Counts one more interruption.
+        ///
+        /// - Returns: The delay before the next attempt. `nil` if there have been too many.
+        mutating func interrupt(
+            retryAfter: Duration?, jitter: Double, by policy: RetryPolicy, now: Duration
+        ) -> Duration? {
+            tries += 1
+            let delay = policy.delay(attempt: tries, retryAfter: retryAfter, jitter: jitter)
+            if let retryAfter, retryAfter > .zero { notBefore = now + RetryPolicy.bounded(retryAfter) }
+            return tries > policy.retries || now + delay - since > policy.longestWait ? nil : delay
+        }
+
+        /// The origin may be asked again.
+        mutating func forgetNotBefore() { notBefore = nil }
+
+        fileprivate func progress(to position: Int64) -> Int64 { gained + (position - furthest) }
+
+        /// Records the progress of an attempt. A block of new bytes resets the counts.
+        fileprivate mutating func noteProgress(to position: Int64, now: Duration) {
             gained += max(position - furthest, 0)
             furthest = max(furthest, position)
             guard gained >= Block.size else { return }
@@ -65,7 +102,7 @@ struct FailedPlaces {
 
     subscript(number: Number) -> Place? { places[number] }
 
-    /// Puts a place in, or in place of what it was.
+    /// Adds a place, or replaces it.
     mutating func put(_ place: Place) {
         remove(place.number)
         places[place.number] = place
@@ -90,26 +127,105 @@ struct FailedPlaces {
         return place
     }
 
-    /// The places that hold the byte at `offset`, oldest first.
+    /// Removes the place at which a transfer failed and returns it, or returns a new one.
+    ///
+    /// - Parameters:
+    ///   - position: The offset that the transfer has reached.
+    ///   - number: The number of a new place.
+    mutating func take(
+        _ transfer: TransferState, reached position: Int64, number: Int, now: Duration
+    ) -> Place {
+        let isWide = transfer.isSequential || transfer.purpose != .bytes
+        let lower = transfer.purpose != .bytes ? 0 : Block.roundDown(position)
+        let range = Range(from: lower, to: isWide ? Block.offsetLimit : Block.end(at: position))
+        guard let known = transfer.place, var place = remove(known) else {
+            return Place(
+                Number(value: number), range: range, priority: transfer.priority, isValidation: transfer.isValidation,
+                furthest: position, since: now)
+        }
+        place.noteProgress(to: position, now: now)
+        place.range = range
+        place.priority = max(place.priority, transfer.priority)
+        place.isValidation = transfer.isValidation
+        place.state = .trying
+        place.notBefore = nil
+        return place
+    }
+
+    // MARK: - Lookup
+
+    /// All places, oldest first.
+    var all: [Place] { places.values.sorted { $0.number < $1.number } }
+
+    /// The places that contain the byte at `offset`, oldest first.
     func places(at offset: Int64) -> [Place] {
         if places.isEmpty { return [] }
         let numbers = (byBlock[Block.index(of: offset)] ?? []) + wide
         return numbers.sorted().compactMap { places[$0] }.filter { $0.range.contains(offset) }
     }
 
+    /// The places that a request for the byte at `offset` would contain, and that concern the reader.
+    ///
+    /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain the
+    ///   places for which the origin wants time.
+    func places(
+        touchedAt offset: Int64, isSequential: Bool, stopping id: ReaderID, _ reader: ReaderState
+    ) -> [Place] {
+        if places.isEmpty { return [] }
+        let touched =
+            isSequential ? all.filter { $0.range.contains(offset) || $0.notBefore != nil } : places(at: offset)
+        return touched.filter { $0.stops(id, reader) }
+    }
+
     /// The place that waits for the timer.
     func place(awaiting timer: TimerID) -> Place? { byTimer[timer].flatMap { places[$0] } }
 
-    /// All places, oldest first.
-    var all: [Place] { places.values.sorted { $0.number < $1.number } }
-
-    /// Whether a try at the place has brought enough to begin the count anew.
-    func hasProgressed(_ number: Number, to position: Int64) -> Bool {
-        guard let place = places[number] else { return true }
-        return place.gained + (position - place.furthest) >= Block.size
+    /// The place whose attempts include a request at `offset`.
+    ///
+    /// - Parameter others: The places that other transfers request.
+    func retried(
+        at offset: Int64, isSequential: Bool, isValidation: Bool, besides others: Set<Number>
+    ) -> Number? {
+        if places.isEmpty { return nil }
+        let candidates = isSequential ? all : places(at: offset)
+        return candidates.last { place in
+            place.state == .trying && place.isValidation == isValidation && !others.contains(place.number)
+        }?.number
     }
 
-    /// Those that tell nothing any more, once there are many: neither waiting nor tried for longer than `age`.
+    /// Whether the transfer must not be sent now, because of a failure since it was planned.
+    ///
+    /// This is true only if the plan would not start it again. Otherwise both would alternate forever.
+    func isLeftAlone(_ transfer: TransferState, for reader: ReaderState) -> Bool {
+        if places.isEmpty { return false }
+        let touched = transfer.isSequential ? all.filter { $0.notBefore != nil } : places(at: transfer.start)
+        return touched.contains { $0.state != .trying && $0.stops(transfer.reader, reader) }
+    }
+
+    /// Whether an attempt at the place has received enough to reset its counts.
+    func hasProgressed(_ number: Number, to position: Int64) -> Bool {
+        places[number].map { $0.progress(to: position) >= Block.size } ?? true
+    }
+
+    /// Ends the validations that failed: the stored bytes may be used.
+    ///
+    /// A place that waits for its retry, or for which the origin wants time, concerns missing bytes from now on.
+    ///
+    /// - Returns: The other places, which are to be removed.
+    mutating func endValidation() -> [Number] {
+        var ended: [Number] = []
+        for var place in all where place.isValidation {
+            if place.notBefore != nil || place.state != .trying && !place.hasFailed {
+                place.isValidation = false
+                put(place)
+            } else {
+                ended.append(place.number)
+            }
+        }
+        return ended
+    }
+
+    /// The places that no longer matter, once there are many: neither waiting nor requested for longer than `age`.
     mutating func outdated(now: Duration, age: Duration, besides kept: Set<Number>) -> [Number] {
         guard places.count >= purgeAt else { return [] }
         let old = all.filter { place in
@@ -121,7 +237,7 @@ struct FailedPlaces {
         return old.map(\.number)
     }
 
-    /// The one block that the range lies in; nil if it is wide.
+    /// The one block that contains the range. `nil` if the range is larger.
     private static func block(of range: Range<Int64>) -> Int64? {
         let index = Block.index(of: range.lowerBound)
         return range.upperBound <= Block.end(at: range.lowerBound) ? index : nil

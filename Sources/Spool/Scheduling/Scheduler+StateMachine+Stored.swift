@@ -1,115 +1,107 @@
 import ByteRanges
 import SpoolStorage
 
-// MARK: - What is stored, and what the origin says of it
+// MARK: - Stored bytes and versions
 
 extension Scheduler.StateMachine {
-    /// What an opened generation holds.
+    /// The stored version has been opened.
     mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
-        self.landed = landed
-        self.length = length.map { max($0, 0) }
+        stored = StoredRanges(landed, length: length)
         self.needsValidation = needsValidation
         letUseStored(!needsValidation)
         return reconsider()
     }
 
-    /// Readers that are opened from now on wait until the origin has been asked; those that are open go on.
+    /// Readers that open from now on wait for a validation. Open readers continue.
     mutating func requireValidation() -> [Action] {
         needsValidation = true
         return []
     }
 
-    /// The stored generation is still the origin's, or may be used as if it were.
+    /// The stored version is current, or may be used as if it were.
     mutating func validated() -> [Action] {
         var actions: [Action] = []
         endValidation(&actions)
         return actions + reconsider()
     }
 
-    /// All may use what is there; whoever still asks whether they may asks in vain.
+    /// All readers may use stored bytes, and validations in progress are no longer needed.
     private mutating func endValidation(_ actions: inout [Action]) {
         needsValidation = false
         letUseStored(true)
-        for id in transfers.keys.sorted() where isValidation(id) { transfers[id]?.purpose = .answered }
+        for id in transfers.ids { transfers.update(id) { $0.noteAnswered() } }
         endValidationPlaces(&actions)
     }
 
-    /// The total length has been told.
+    /// The total length is known.
     ///
-    /// - Returns: Not plausible, and nothing has changed, if bytes have landed beyond: it is another version.
+    /// - Returns: `false`, without a change, if bytes are stored beyond it, because then it is of another version.
     mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
-        guard self.length != length else { return (true, []) }
-        guard length >= landed.bounds?.upperBound ?? 0, length <= Block.offsetLimit else { return (false, []) }
-        self.length = length
+        if self.length == length { return (true, []) }
+        guard stored.learn(length: length) else { return (false, []) }
         return (true, reconsider())
     }
 
-    /// The origin responds to range requests.
-    mutating func rangesSupported() -> [Action] {
-        guard rangeSupport != .supported else { return [] }
-        rangeSupport = .supported
+    /// The origin supports range requests.
+    mutating func rangesSupported() -> [Action] { note(.supported) }
+
+    /// The origin ignores range requests, or parts of its responses can't be combined.
+    mutating func rangesUnsupported() -> [Action] { note(.unsupported) }
+
+    private mutating func note(_ support: RangeSupport) -> [Action] {
+        guard rangeSupport != support else { return [] }
+        rangeSupport = support
         return reconsider()
     }
 
-    /// The origin takes no notice of range requests, or what it sends can't be put together.
-    mutating func rangesUnsupported() -> [Action] {
-        guard rangeSupport != .unsupported else { return [] }
-        rangeSupport = .unsupported
-        return reconsider()
-    }
-
-    /// Another generation takes the place of the current one; `kept` is the transfer that brings it, if any.
+    /// Another version becomes current.
     ///
-    /// - Returns: The readers that are in the former one, now unknown here, and what to do.
+    /// - Parameter kept: The transfer that receives its bytes, or `nil` if there is none.
+    /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
     mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?
     ) -> (left: [ReaderID], actions: [Action]) {
-        landed = ByteRangeSet()
-        evicting = ByteRangeSet()
-        runs = []
-        self.length = length.map { max($0, 0) }
-        let left = readers.filter { $0.value.hasRead }.map(\.key).sorted()
-        for id in left { forgetReader(id) }
+        stored = StoredRanges(length: length)
+        transfers.forgetRuns()
+        let left = readers.ids.filter { readers[$0]?.hasRead == true }
+        for id in left { readers.remove(id) }
         var actions: [Action] = []
         endValidation(&actions)
-        for id in transfers.keys.sorted() where id != kept { discard(id, &actions) }
-        // Nothing has landed of the block in which it was to go on: it lands from the next one.
-        if let kept, let position = transfers[kept]?.position { transfers[kept]?.position = Block.roundUp(position) }
+        for id in transfers.ids where id != kept { discard(id, &actions) }
+        if let kept { transfers.update(kept) { $0.skipToBlock() } }
         return (left, actions + reconsider())
     }
 
-    /// Whether a reader of the current generation needs bytes from a transfer other than `other`.
+    /// Whether a reader of the current version needs bytes from a transfer other than `other`.
     func isFeeding(besides other: TransferID? = nil) -> Bool {
-        guard transfers.contains(where: { $0.key != other && $0.value.isLive && !$0.value.isValidation }) else {
-            return false
-        }
-        return readers.values.contains { $0.hasRead && lacksBytes($0) }
+        transfers.contains(besides: other) { $0.isLive && !$0.isValidation }
+            && readers.states.contains { $0.hasRead && lacksBytes($0) }
     }
 
-    /// Whether a reader of the current generation needs bytes from any transfer, even if it has not read yet.
+    /// Whether a reader of the current version needs bytes from any transfer, even if it has not read yet.
     var isFilling: Bool {
-        transfers.values.contains { $0.isLive && !$0.isValidation }
-            && readers.values.contains { $0.mayUseStored && lacksBytes($0) }
+        transfers.contains(besides: nil) { $0.isLive && !$0.isValidation }
+            && readers.states.contains { $0.mayUseStored && lacksBytes($0) }
     }
 
     private func lacksBytes(_ reader: ReaderState) -> Bool {
-        let bound = min(reader.bound(length: length), Block.offsetLimit)
-        return reader.position < bound && !landed.contains(reader.position..<bound)
+        let bound = readAhead.bound(of: reader)
+        return reader.position < bound && !stored.contains(reader.position..<bound)
     }
 
-    /// Handles a transfer's response that nothing proves to be of the current generation, which other transfers serve.
+    /// Handles a transfer's response that nothing proves to be of the current version, which other transfers serve.
     ///
-    /// The readers of that generation continue, and no byte of the response may be stored.
+    /// The readers of that version continue, and no byte of the response may be stored.
     ///
     /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
-    ///   `nil` if no reader needs another transfer, so that the response may start another generation.
+    ///   `nil` if no reader needs another transfer, so that the response may start another version.
     mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
         guard transfer.isLive else { return ([], []) }
         guard isFeeding(besides: id) else { return nil }
-        let left = readers.keys.sorted().filter { readers[$0].map { isServed($0, onlyBy: id) } ?? false }
-        for id in left { forgetReader(id) }
+        let left = readers.ids.filter { readers[$0].map { isServed($0, onlyBy: id) } ?? false }
+        for id in left { readers.remove(id) }
         var actions: [Action] = []
         if transfer.isValidation { endValidation(&actions) }
         // Parts of several responses can't be combined.
@@ -121,73 +113,112 @@ extension Scheduler.StateMachine {
         if transfers[id]?.isValidation == true { return !reader.mayUseStored }
         guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
         let offset = nextHole(of: reader)
-        return !transfers.contains { other, transfer in
-            other != id && transfer.isLive && !transfer.isValidation && transfer.position <= offset
-                && offset < transfer.end ?? .max
+        return !transfers.contains(besides: id) { transfer in
+            transfer.isLive && !transfer.isValidation && transfer.position <= offset && offset < transfer.end ?? .max
         }
     }
 
-    /// Stored bytes turned out bad and are gone.
+    /// Stored bytes were damaged and are gone.
     mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable
         guard !range.isEmpty else { return [] }
-        landed.remove(range)
+        stored.remove(range)
         var actions: [Action] = []
-        discardHeadless(in: range, &actions)
-        enqueue(wanting: range)
+        requestAgain(range, &actions)
         return actions + plan()
     }
 
-    /// What has landed of a block is a prefix of it: a transfer inside one that has lost its beginning begins it anew.
-    mutating func discardHeadless(in range: Range<Int64>, _ actions: inout [Action]) {
-        for id in transfers.keys.sorted() {
-            guard let position = transfers[id]?.position else { continue }
-            let begun = Range(from: Block.roundDown(position), to: position)
-            if begun.overlaps(range), !landed.contains(begun) { discard(id, &actions) }
+    // MARK: - Eviction
+
+    /// Chooses stored bytes to evict, outside every reader's window. They count as missing from now on.
+    ///
+    /// No transfer starts or stores bytes there before the store has evicted them.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes, which is rounded up to whole blocks.
+    ///   - place: The bytes to choose from, or `nil` for all stored bytes.
+    ///   - positions: The positions of readers that have moved on without reporting it.
+    mutating func offerEvictable(
+        _ count: Int64, within place: ByteRangeSet? = nil, positions: [ReaderID: Int64] = [:]
+    ) -> [Range<Int64>] {
+        var protected: [Range<Int64>] = []
+        var foremost: Int64 = 0
+        let readAhead = readAhead
+        for id in readers.ids {
+            if let position = positions[id], let reader = readers[id], !reader.isWaiting, position > reader.position {
+                readers.pass(id, to: position)
+                readers.renewDemand(of: id, readAhead)
+                readers.enqueue(id)
+            }
+            guard let reader = readers[id] else { continue }
+            foremost = max(foremost, min(reader.position, Block.offsetLimit))
+            protected.append(readAhead.protectedRange(of: reader))
         }
+        for transfer in transfers.states where !transfer.isStale {
+            protected.append(Block.roundDown(transfer.position)..<Block.end(at: transfer.position))
+        }
+        return stored.evict(count, within: place, except: protected, foremost: foremost)
+    }
+
+    /// The store has evicted the ranges that ``offerEvictable(_:within:positions:)`` returned, except for
+    /// `kept`, which was still in use.
+    mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
+        var actions: [Action] = []
+        for range in ranges.map(\.addressable) where !range.isEmpty {
+            for remaining in stored.endEviction(of: range, except: kept) { wake(in: remaining, &actions) }
+            requestAgain(range, &actions)
+        }
+        // If nothing was evicted, there is no more space than before, and another attempt would offer the same ranges.
+        if ranges.contains(where: { !kept.contains($0.addressable) }) { movements += 1 }
+        return actions + plan()
+    }
+
+    /// Plans again for the readers that want a range whose bytes are gone.
+    private mutating func requestAgain(_ range: Range<Int64>, _ actions: inout [Action]) {
+        for id in transfers.headless(in: range, of: stored) { discard(id, &actions) }
+        readers.enqueue(wanting: range)
     }
 
     // MARK: - Closing
 
-    /// The shell is closing: nothing is started, and what is not nearly done is cancelled.
+    /// The shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
     mutating func close() -> [Action] {
         isClosing = true
         var actions: [Action] = []
         wakeConcerned(&actions)
-        queue.removeAll()
-        for id in readers.keys.sorted() { readers[id]?.queued = nil }
-        for id in transfers.keys.sorted() {
+        readers.clearQueue()
+        for id in transfers.ids {
             guard let transfer = transfers[id], transfer.isLive else { continue }
-            guard transfer.isStreaming, isNearlyDone(transfer) else {
+            guard transfer.isStreaming, transfer.isNearlyDone else {
                 cancel(id, &actions)
                 continue
             }
-            transfers[id]?.interest = .drains
+            transfers.update(id) { $0.note(.drains) }
             resume(id, &actions)
         }
         return actions
     }
 
-    /// What was let in at closing took too long.
+    /// The transfers that were nearly done at closing took too long.
     mutating func cancelAll() -> [Action] {
         guard isClosing else { return [] }
         var actions: [Action] = []
-        for id in transfers.keys.sorted() { cancel(id, &actions) }
+        for id in transfers.ids { cancel(id, &actions) }
         return actions
     }
 
-    /// A closing resource is wanted again.
+    /// A resource that is closing is opened again.
     mutating func reopen() -> [Action] {
         guard isClosing else { return [] }
         isClosing = false
-        for id in readers.keys.sorted() { enqueue(id) }
+        for id in readers.ids { readers.enqueue(id) }
         return plan()
     }
 
-    /// Something has changed that may concern every reader.
+    /// Plans again after a change that may concern every reader.
     private mutating func reconsider() -> [Action] {
         var actions: [Action] = []
-        renewDemands()
+        readers.renewDemands(readAhead)
         wakeConcerned(&actions)
         return actions + plan()
     }

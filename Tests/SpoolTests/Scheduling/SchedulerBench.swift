@@ -64,6 +64,14 @@ final class SchedulerBench {
 
     // MARK: - Questions, since a macro can't take what can't be copied
 
+    /// All readers, oldest first.
+    var readers: [(id: ReaderID, state: ReaderState)] {
+        machine.readers.ids.compactMap { id in machine.readers[id].map { (id, $0) } }
+    }
+    /// All transfers, oldest first.
+    var transfers: [(id: TransferID, state: TransferState)] {
+        machine.transfers.ids.compactMap { id in machine.transfers[id].map { (id, $0) } }
+    }
     var landed: ByteRangeSet { machine.landed }
     var length: Int64? { machine.length }
     var isPlaybackWaiting: Bool { machine.isPlaybackWaiting }

@@ -8,8 +8,8 @@ import ByteRanges
 /// machine keeps in order to be fast: no index, no queue, no count. After each input it says what the machine should
 /// have seen to and has not.
 struct SchedulerModel {
-    typealias Reader = Scheduler.StateMachine.ReaderState
-    typealias Transfer = Scheduler.StateMachine.TransferState
+    typealias Reader = ReaderState
+    typealias Transfer = TransferState
 
     let landed: ByteRangeSet
     let evicting: ByteRangeSet
@@ -27,10 +27,10 @@ struct SchedulerModel {
 
     init(_ bench: SchedulerBench) {
         landed = bench.machine.landed
-        evicting = bench.machine.evicting
+        evicting = bench.machine.stored.evicting
         length = bench.machine.length
-        readers = bench.machine.readers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        transfers = bench.machine.transfers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        readers = bench.readers
+        transfers = bench.transfers
         places = bench.machine.failures.all
         isUnsupported = bench.machine.rangeSupport == .unsupported
         isClosing = bench.machine.isClosing
@@ -76,9 +76,9 @@ struct SchedulerModel {
         let expectant = readers.count { _, reader in
             if case .waiting = reader.standing { reader.priority == .playback } else { false }
         }
-        if bench.machine.expectantPlayers != expectant { return "\(expectant) players wait, not as counted" }
+        if bench.machine.readers.expectantPlayers != expectant { return "\(expectant) players wait, not as counted" }
         for (id, reader) in readers {
-            let demand = reader.mayUseStored ? bench.machine.demand(of: reader) : nil
+            let demand = reader.mayUseStored ? bench.machine.readAhead.demand(of: reader) : nil
             if demand?.lower != reader.demand?.lower { return "the demand of \(id.number) is out of date" }
             guard reader.isWaiting, reader.mayUseStored else { continue }
             if landed.contains(reader.position) { return "\(id.number) waits for landed bytes" }

@@ -1,0 +1,130 @@
+import ByteRanges
+import SpoolStorage
+
+/// The stored bytes of the current version, its length, and the ranges that are being evicted.
+///
+/// Values only: the table starts no transfer and evicts nothing. The stored part of a block is always a prefix of it.
+struct StoredRanges {
+    /// The bytes that readers can read now.
+    private(set) var ranges: ByteRangeSet
+    /// The ranges that are being evicted. No transfer starts or stores bytes there until they are gone.
+    private(set) var evicting = ByteRangeSet()
+    /// The length of the resource. `nil` if it is not known.
+    private(set) var length: Int64?
+
+    init(_ ranges: ByteRangeSet = ByteRangeSet(), length: Int64? = nil) {
+        self.ranges = ranges
+        self.length = length.map { max($0, 0) }
+    }
+
+    // MARK: - Lookup
+
+    /// The end of the last stored byte.
+    var end: Int64 { ranges.bounds?.upperBound ?? 0 }
+
+    func contains(_ range: Range<Int64>) -> Bool { ranges.contains(range) }
+
+    /// The stored bytes from `offset` on, or `nil` if the byte at `offset` is missing.
+    func prefix(at offset: Int64) -> Range<Int64>? { ranges.prefix(at: offset) }
+
+    func firstMissingRange(in range: Range<Int64>) -> Range<Int64>? { ranges.firstHole(in: range) }
+
+    func missingByteCount(in range: Range<Int64>) -> Int64 {
+        guard let missing = firstMissingRange(in: range) else { return 0 }
+        let count = range.upperBound - range.lowerBound
+        return missing == range ? count : count - ranges.intersection(range).byteCount
+    }
+
+    func isEvicting(_ offset: Int64) -> Bool { evicting.contains(offset) }
+
+    /// The first byte of `range` that is being evicted.
+    func firstEvicting(in range: Range<Int64>) -> Int64? {
+        guard !evicting.isEmpty, !range.isEmpty else { return nil }
+        if evicting.contains(range.lowerBound) { return range.lowerBound }
+        guard let free = evicting.firstHole(in: range), free.upperBound < range.upperBound else { return nil }
+        return free.upperBound
+    }
+
+    /// The part of `range` in which bytes of the resource can be stored.
+    func bounded(_ range: Range<Int64>) -> Range<Int64> {
+        let range = range.addressable
+        return Range(from: range.lowerBound, to: min(range.upperBound, length ?? .max))
+    }
+
+    // MARK: - Changes
+
+    /// Sets the length.
+    ///
+    /// - Returns: `false` if bytes are stored beyond it, so that it must be the length of another version.
+    mutating func learn(length: Int64) -> Bool {
+        guard length >= end, length <= Block.offsetLimit else { return false }
+        self.length = length
+        return true
+    }
+
+    /// Bytes have been stored.
+    ///
+    /// - Returns: The number of them that were missing.
+    mutating func insert(_ range: Range<Int64>) -> Int64 {
+        let count = missingByteCount(in: range)
+        ranges.insert(range)
+        return count
+    }
+
+    mutating func remove(_ range: Range<Int64>) { ranges.remove(range) }
+
+    // MARK: - Eviction
+
+    /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They count as missing from now on.
+    ///
+    /// Bytes behind the foremost reader are chosen from the start, and then bytes from the end. The first bytes are what
+    /// the next playback needs first.
+    ///
+    /// - Parameters:
+    ///   - place: The bytes to choose from, or `nil` for all stored bytes.
+    ///   - protected: The ranges that must not be evicted.
+    ///   - foremost: The position of the foremost reader.
+    mutating func evict(
+        _ count: Int64, within place: ByteRangeSet?, except protected: [Range<Int64>], foremost: Int64
+    ) -> [Range<Int64>] {
+        var free = place.map { ranges.intersection($0) } ?? ranges
+        for range in protected { free.remove(range) }
+        let chosen = Self.choose(count, from: free, foremost: foremost)
+        for range in chosen {
+            ranges.remove(range)
+            evicting.insert(range)
+        }
+        return chosen
+    }
+
+    /// The store has evicted a range, except for `kept`, which was still in use.
+    ///
+    /// - Returns: The parts that are still stored.
+    mutating func endEviction(of range: Range<Int64>, except kept: ByteRangeSet) -> ByteRangeSet {
+        evicting.remove(range)
+        ranges.remove(range)
+        let remaining = kept.intersection(range)
+        for part in remaining { ranges.insert(part) }
+        return remaining
+    }
+
+    private static func choose(_ count: Int64, from free: ByteRangeSet, foremost: Int64) -> [Range<Int64>] {
+        var chosen: [Range<Int64>] = []
+        var remaining = count
+        // Stored ranges start at block starts, and so do the parts of them that may be evicted.
+        func take(_ range: Range<Int64>) {
+            guard remaining > 0, !range.isEmpty else { return }
+            let size = min(remaining, range.upperBound - range.lowerBound)
+            let upper = min(range.upperBound, Block.roundUp(range.lowerBound + size))
+            chosen.append(range.lowerBound..<upper)
+            remaining -= upper - range.lowerBound
+        }
+        for range in free.intersection(0..<foremost) { take(range) }
+        for range in free.intersection(foremost..<Block.offsetLimit).reversed() {
+            guard remaining > 0 else { break }
+            let lower = Block.roundDown(max(range.upperBound - remaining, 0))
+            take(Range(from: max(range.lowerBound, lower), to: range.upperBound))
+        }
+        return chosen
+    }
+}

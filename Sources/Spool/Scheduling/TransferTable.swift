@@ -1,0 +1,386 @@
+import SpoolStorage
+
+/// The requests of one open resource that are in progress, and where earlier ones ended.
+///
+/// The table knows where each transfer stops: at its end, at stored bytes, or at the next transfer. It does not know
+/// which readers want the bytes. No byte has two transfers, except that a transfer of the whole body passes over all.
+struct TransferTable {
+    private var transfers: [TransferID: TransferState] = [:]
+    /// The most recent ends of requests.
+    private var runs: [Run] = []
+    private let firstRequest: Int64
+    private let largestRequest: Int64
+
+    /// The end of earlier requests, and the size of the next request there.
+    private struct Run {
+        var end: Int64
+        var nextSize: Int64
+    }
+
+    /// The number of recent ends of requests that the table remembers.
+    private static let runLimit = 16
+
+    init(_ policy: ReadAheadPolicy) {
+        firstRequest = policy.firstRequest
+        largestRequest = policy.largestRequest
+    }
+
+    // MARK: - Lookup
+
+    subscript(id: TransferID) -> TransferState? { transfers[id] }
+
+    /// All transfers, the oldest first.
+    var ids: [TransferID] { transfers.keys.sorted() }
+
+    /// All transfers, in no particular order.
+    var states: some Collection<TransferState> { transfers.values }
+
+    var liveCount: Int { transfers.values.count(where: \.isLive) }
+
+    /// The lowest position of the transfers of a whole body, except `id`.
+    func firstSequentialPosition(besides id: TransferID) -> Int64? {
+        transfers.filter { $0.key != id && $0.value.isSequential && $0.value.isLive }.values.map(\.position).min()
+    }
+
+    /// Whether a transfer other than `id` satisfies the condition.
+    func contains(besides id: TransferID?, where isMeant: (TransferState) -> Bool) -> Bool {
+        transfers.contains { $0.key != id && isMeant($0.value) }
+    }
+
+    // MARK: - Life
+
+    /// - Parameters:
+    ///   - upper: Exclusive. `nil` for the whole body.
+    ///   - reader: The reader that needs it.
+    mutating func begin(
+        _ id: TransferID, at lower: Int64, upper: Int64?, for reader: ReaderID, priority: Priority,
+        isValidation: Bool, retrying place: FailedPlaces.Number?
+    ) {
+        transfers[id] = TransferState(
+            range: (lower, upper), size: upper.map { $0 - lower } ?? largestRequest, reader: reader,
+            priority: priority, isValidation: isValidation, place: place)
+    }
+
+    /// Removes a transfer, and remembers the size of the next request from its end.
+    mutating func remove(_ id: TransferID) -> TransferState? {
+        guard let transfer = transfers.removeValue(forKey: id) else { return nil }
+        runs.removeAll { $0.end == transfer.position }
+        // A transfer that received nothing is no reason for a larger request.
+        let nextSize = transfer.hasLanded ? grown(transfer.size) : transfer.size
+        runs.append(Run(end: transfer.position, nextSize: nextSize))
+        if runs.count > Self.runLimit { runs.removeFirst() }
+        return transfer
+    }
+
+    /// Another version becomes current, so that the sizes of earlier requests no longer count.
+    mutating func forgetRuns() { runs = [] }
+
+    /// Changes the transfer, if it is there.
+    @discardableResult
+    mutating func update<R>(_ id: TransferID, _ change: (inout TransferState) -> R) -> R? {
+        guard var transfer = transfers[id] else { return nil }
+        defer { transfers[id] = transfer }
+        return change(&transfer)
+    }
+
+    // MARK: - Reach
+
+    /// The offset at which the transfer has to stop: its end, or where stored bytes or another transfer start.
+    func limit(of id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Int64 {
+        let position = transfer.position
+        var limit = min(transfer.end ?? .max, stored.length ?? .max)
+        if !transfer.isSequential, position < limit {
+            let missing = stored.firstMissingRange(in: position..<limit)
+            limit = missing.map { $0.lowerBound == position ? $0.upperBound : position } ?? position
+        }
+        for (other, state) in transfers
+        where other != id && !state.isStale && state.isSequential == transfer.isSequential {
+            if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
+            // If one reaches the other, the one from behind stops. Of two that start together, the younger stops.
+            let isFirst = transfer.hasLanded == state.hasLanded ? id < other : state.hasLanded
+            if state.position == position, !isFirst { limit = min(limit, position) }
+        }
+        limit = max(min(limit, Block.offsetLimit), position)
+        // A body that can't be requested from here again would be lost if it stopped.
+        if transfer.isSequential { return limit }
+        return stored.firstEvicting(in: Range(from: position, to: limit)) ?? limit
+    }
+
+    func limit(of id: TransferID, in stored: StoredRanges) -> Int64? {
+        transfers[id].map { limit(of: id, $0, in: stored) }
+    }
+
+    /// The transfer that fetches the byte at an offset.
+    enum Carrier {
+        case transfer(TransferID, TransferState)
+        /// A transfer that is about to end may still receive it. What it leaves is requested after that.
+        case ending
+        case none
+    }
+
+    func carrier(of offset: Int64, in stored: StoredRanges) -> Carrier {
+        var best: (id: TransferID, state: TransferState)?
+        for (id, transfer) in transfers where !transfer.isStale {
+            guard transfer.position <= offset else { continue }
+            if transfer.hasEndedShort, offset < Block.end(at: transfer.position) { return .ending }
+            guard offset < transfer.end ?? .max, offset < limit(of: id, transfer, in: stored) else { continue }
+            if !transfer.isLive { return .ending }
+            guard let (other, state) = best else {
+                best = (id, transfer)
+                continue
+            }
+            if (transfer.position, other) > (state.position, id) { best = (id, transfer) }
+        }
+        return best.map { .transfer($0.id, $0.state) } ?? .none
+    }
+
+    /// Whether a live transfer fetches the byte at `run`.
+    func fetches(_ run: Int64) -> Bool {
+        transfers.values.contains { $0.isLive && $0.position <= run && run < $0.end ?? .max }
+    }
+
+    /// The end of a request for a missing range. The size grows with each request that continues another, and the
+    /// request contains no byte that is stored or being fetched.
+    func upperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
+        let lower = missing.lowerBound
+        var size = firstRequest
+        if let run = runs.last(where: { $0.end == lower }) { size = run.nextSize }
+        let previous = transfers.values.filter { $0.end == lower && $0.isLive }.map(\.size).max()
+        if let previous { size = grown(previous) }
+        var upper = lower + min(size, takes - lower)
+        if upper < takes {
+            upper = max(Block.roundDown(upper), min(Block.end(at: lower), takes))
+        }
+        upper = min(upper, missing.upperBound)
+        for transfer in transfers.values where !transfer.isStale && transfer.position > lower {
+            upper = min(upper, Block.roundDown(transfer.position))
+        }
+        return stored.firstEvicting(in: lower..<max(lower, upper)) ?? upper
+    }
+
+    private func grown(_ size: Int64) -> Int64 { min(max(size.adding(size), firstRequest), largestRequest) }
+
+    // MARK: - Progress
+
+    /// The offset before which all bytes that the transfer requested are stored. An origin may send other bytes.
+    func reached(by transfer: TransferState, in stored: StoredRanges) -> Int64 {
+        if transfer.isSequential { return transfer.position }
+        guard let found = stored.prefix(at: transfer.start) else { return transfer.start }
+        return min(found.upperBound, max(transfer.position, transfer.start))
+    }
+
+    /// Whether the transfer has ended with almost nothing, although more was requested and no other transfer fetches it.
+    func isBarren(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
+        guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
+        let length = stored.length ?? .max
+        // Other bytes may be new, but the same request would return them again.
+        if transfer.purpose == .bytes, reached(by: transfer, in: stored) <= transfer.start, transfer.start < length {
+            return true
+        }
+        guard transfer.fresh < Block.size else { return false }
+        let position = transfer.position
+        guard transfer.hasLanded else { return true }
+        guard position < min(transfer.askedEnd ?? .max, length) else { return false }
+        var asked = transfer
+        asked.resetEnd()
+        return limit(of: id, asked, in: stored) > position
+    }
+
+    /// The transfers that are inside a block of `range` whose first bytes are no longer stored. They have to request the
+    /// block again.
+    func headless(in range: Range<Int64>, of stored: StoredRanges) -> [TransferID] {
+        ids.filter { id in
+            guard let position = transfers[id]?.position else { return false }
+            let started = Range(from: Block.roundDown(position), to: position)
+            return started.overlaps(range) && !stored.contains(started)
+        }
+    }
+}
+
+/// One request that is in progress, as the planner knows it.
+struct TransferState {
+    /// The life of a transfer. It may end in each phase.
+    enum Phase: Equatable {
+        /// The response headers have not been received. → streaming, draining, stale
+        case requesting(Interest)
+        /// The body is being received. → draining, stale
+        case streaming(Interest, Flow)
+        /// It has been cancelled. Received bytes are still stored, and are not requested again meanwhile. → stale
+        case draining
+        /// Its bytes are of another version, and none of them may be stored. → nothing
+        case stale
+    }
+
+    /// Which readers want its bytes.
+    enum Interest: Equatable {
+        /// A reader does. → drains, unwanted
+        case wanted
+        /// No reader does. The rest is so small that the origin has sent it already, and is stored. → wanted
+        case drains
+        /// No reader does. It is paused, and is cancelled when the timer fires. → wanted
+        case unwanted(TimerID)
+    }
+
+    enum Purpose: Equatable {
+        /// Readers want bytes.
+        case bytes
+        /// It validates the stored bytes. → `answered`
+        case validation
+        /// It has validated the stored bytes.
+        case answered
+    }
+
+    /// Whether it takes the bytes that the origin sends.
+    enum Flow: Equatable {
+        /// → held, lacksSpace
+        case flowing
+        /// It has been paused, and has not been resumed since. → flowing
+        case held
+        /// It is paused until a reader has moved on since this number of movements. → flowing
+        case lacksSpace(movements: Int)
+    }
+
+    private(set) var phase = Phase.requesting(.wanted)
+    /// The start of the request.
+    let start: Int64
+    /// The offset of the next byte to store.
+    private(set) var position: Int64
+    /// The end of the bytes, exclusive. `nil` for the end of the body.
+    private(set) var end: Int64?
+    /// The end of the request, exclusive. `nil` for the end of the body.
+    let askedEnd: Int64?
+    let size: Int64
+    /// The reader that needs it.
+    let reader: ReaderID
+    let priority: Priority
+    private(set) var purpose: Purpose
+    /// Whether the origin sends the whole body from its first byte. The position passes over stored bytes.
+    private(set) var isSequential: Bool
+    /// The number of its bytes that were missing when they were stored.
+    private(set) var fresh: Int64 = 0
+    private(set) var hasLanded = false
+    /// Whether the response starts at another offset than the request.
+    private(set) var isAstray = false
+    /// The failed range that it requests again.
+    private(set) var place: FailedPlaces.Number?
+
+    init(
+        range: (lower: Int64, upper: Int64?), size: Int64, reader: ReaderID, priority: Priority, isValidation: Bool,
+        place: FailedPlaces.Number?
+    ) {
+        start = range.lower
+        position = range.lower
+        end = range.upper
+        askedEnd = range.upper
+        self.size = size
+        self.reader = reader
+        self.priority = priority
+        purpose = isValidation ? .validation : .bytes
+        isSequential = range.upper == nil
+        self.place = place
+    }
+
+    // MARK: - Questions
+
+    /// Whether it has neither been cancelled nor become stale.
+    var isLive: Bool {
+        switch phase {
+        case .requesting, .streaming: true
+        case .draining, .stale: false
+        }
+    }
+
+    var isStale: Bool { phase == .stale }
+
+    var isValidation: Bool { purpose == .validation }
+
+    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
+
+    /// `nil` if it is not live.
+    var interest: Interest? {
+        switch phase {
+        case .requesting(let interest), .streaming(let interest, _): interest
+        case .draining, .stale: nil
+        }
+    }
+
+    /// `nil` if it is not streaming.
+    var flow: Flow? { if case .streaming(_, let flow) = phase { flow } else { nil } }
+
+    /// Whether it has been paused, and has not been resumed since.
+    var isHeld: Bool {
+        switch flow {
+        case .held, .lacksSpace: true
+        case .flowing, nil: false
+        }
+    }
+
+    /// Whether no reader wants it, and the rest is too large to be stored anyway.
+    var isUnwanted: Bool { if case .unwanted = interest { true } else { false } }
+
+    /// Whether the rest of a bounded range is about as large as the buffers of two sockets, so that the origin has sent
+    /// it already.
+    var isNearlyDone: Bool { end.map { $0 - position <= Self.socketBuffers } ?? false }
+
+    static let socketBuffers: Int64 = 256 << 10
+
+    /// Whether the response has ended inside a block, and the transfer has not been removed yet.
+    ///
+    /// The next request there repeats the same bytes, and has to be counted as a retry.
+    var hasEndedShort: Bool {
+        guard isStreaming, position == end else { return false }
+        return !hasLanded || position % Block.size != 0
+    }
+
+    // MARK: - Changes
+
+    mutating func note(_ interest: Interest) {
+        switch phase {
+        case .requesting: phase = .requesting(interest)
+        case .streaming(_, let flow): phase = .streaming(interest, flow)
+        case .draining, .stale: break
+        }
+    }
+
+    /// The response headers have been received.
+    mutating func respond(at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool) {
+        if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
+        self.isSequential = isSequential
+        // It has validated the stored bytes, and from here on it is like other transfers.
+        if purpose == .answered { purpose = .bytes }
+        isAstray = !isWhole && purpose == .bytes && offset != start
+        position = min(max(offset, 0), Block.offsetLimit)
+        let end = end.map { [position] in max($0, position) }
+        self.end = isWhole ? end : (self.end.map { min($0, end ?? $0) } ?? end)
+    }
+
+    mutating func hold() { phase = .streaming(interest ?? .wanted, .held) }
+
+    mutating func holdForSpace(movements: Int) {
+        phase = .streaming(interest ?? .wanted, .lacksSpace(movements: movements))
+    }
+
+    mutating func resume() { if case .streaming(let interest, _) = phase { phase = .streaming(interest, .flowing) } }
+
+    mutating func cancel() { phase = .draining }
+
+    mutating func discard() { phase = .stale }
+
+    /// Bytes have been stored, of which `fresh` were missing.
+    mutating func land(_ range: Range<Int64>, fresh: Int64) {
+        position = max(position, range.upperBound)
+        hasLanded = true
+        self.fresh += fresh
+    }
+
+    /// It no longer counts as a retry.
+    mutating func forgetPlace() { place = nil }
+
+    /// The stored bytes no longer have to be validated.
+    mutating func noteAnswered() { if purpose == .validation { purpose = .answered } }
+
+    /// Nothing is stored of the block in which it would continue, so it continues with the next one.
+    mutating func skipToBlock() { position = Block.roundUp(position) }
+
+    fileprivate mutating func resetEnd() { end = askedEnd }
+}
