@@ -228,7 +228,7 @@ extension OpenResource {
 
     /// Whether a transfer is under way.
     fileprivate var isFetching: Bool {
-        scheduler.look { $0.machine.transfers.liveCount > 0 }
+        scheduler.look { $0.machine.plan.transfers.liveCount > 0 }
     }
 
     /// Whether a request is sending a request to the origin, or is about to.

@@ -5,11 +5,8 @@ extension Scheduler {
     /// Decides which bytes of one resource are requested, when, and when a request is cancelled.
     ///
     /// It has no clock, no I/O and no lock. Each input is a mutating function that returns actions for the shell, in
-    /// order. The shell performs them after unlocking.
-    ///
-    /// The plan is incremental. An input notes which readers it concerns, in the queue of the ``ReaderTable``, and which
-    /// transfers. Then ``plan(_:)`` reviews those transfers and finds requests for those readers, until nothing changes.
-    /// A planner that examined everything after each input would decide the same. Tests compare the two.
+    /// order. The shell performs them after unlocking. An input records what has happened in the ``Plan``, and lets the
+    /// plan settle.
     struct StateMachine: ~Copyable {
         /// A task for the shell.
         enum Action: Equatable {
@@ -80,79 +77,554 @@ extension Scheduler {
             case failed(FailureID)
         }
 
-        /// Whether the origin supports range requests.
-        enum RangeSupport: Equatable { case unknown, supported, unsupported }
-
-        // MARK: State
-
-        var stored = StoredRanges()
-        var readers = ReaderTable()
-        var transfers: TransferTable
-        var failures = FailedPlaces()
-        var rangeSupport = RangeSupport.unknown
-        /// Whether readers that open from now on wait until the origin has validated the stored bytes.
-        var needsValidation = false
-        var isClosing = false
-        /// An estimate of the connection to the origin.
-        var link = LinkEstimate()
-        /// Whether a playback reader of another resource waits.
-        var isYielding = false
-        /// Whether preloads had to yield when the transfers were last reviewed.
-        var didPreloadsYield = false
-
-        let policy: ReadAheadPolicy
-        let retryPolicy: RetryPolicy
-        /// The size of the largest window, in bytes. It is smaller than the policy's if space is scarce.
-        var window: Int64
-        private var counter = 0
-        /// Counts the events that may have freed space for a transfer that lacks it.
-        var movements = 0
+        private(set) var plan: Plan
 
         /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
         init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
-            self.policy = policy.clamped
-            self.retryPolicy = retryPolicy.clamped
-            self.window = min(max(window, Block.size), 1 << 40)
-            transfers = TransferTable(self.policy)
-        }
-
-        /// A number that was not returned before. It orders readers, transfers, tickets, timers and failures by age.
-        mutating func next() -> Int {
-            counter += 1
-            return counter
+            plan = Plan(policy: policy, retryPolicy: retryPolicy, window: window)
         }
     }
 }
 
 extension Scheduler.StateMachine {
     /// All stored bytes.
-    var landed: ByteRangeSet { stored.ranges }
+    var landed: ByteRangeSet { plan.stored.ranges }
 
     /// The length of the resource. `nil` if it is not known.
-    var length: Int64? { stored.length }
+    var length: Int64? { plan.stored.length }
 
-    var readAhead: ReadAhead {
-        ReadAhead(
-            firstRequest: policy.firstRequest, largestWindow: min(policy.window, window), inTransit: link.underWay,
-            length: stored.length)
-    }
+    var rangeSupport: Plan.RangeSupport { plan.rangeSupport }
+
+    /// Whether readers that open from now on wait until the origin has validated the stored bytes.
+    var needsValidation: Bool { plan.needsValidation }
 
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
-    var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
+    var isPlaybackWaiting: Bool { plan.isPlaybackWaiting }
 
-    /// Whether transfers pause that only preloads need, and no more of them start.
-    var mustPreloadsYield: Bool { isYielding || isPlaybackWaiting }
+    /// An estimate of the connection to the origin.
+    var link: LinkEstimate {
+        get { plan.link }
+        set { plan.link = newValue }
+    }
 
     /// A playback reader of another resource waits, or no longer waits. Until then, transfers for preloads pause.
     mutating func setYielding(_ yields: Bool) -> [Action] {
-        isYielding = yields
-        return plan()
+        plan.isYielding = yields
+        return plan.settle()
     }
 
     /// There is less space than the policy's window. The window is never enlarged again.
     mutating func limitWindow(to bytes: Int64) -> [Action] {
-        window = min(window, max(bytes, Block.size))
-        readers.renewDemands(readAhead)
-        return plan()
+        plan.limitWindow(to: bytes)
+        plan.readers.renewDemands(plan.readAhead)
+        return plan.settle()
+    }
+}
+
+// MARK: - Readers
+
+extension Scheduler.StateMachine {
+    /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
+    ///
+    /// - Parameters:
+    ///   - usesStored: Whether it may use stored bytes although other readers wait for a validation.
+    ///   - ahead: The size of the first read-ahead.
+    mutating func openReader(
+        at start: Int64, end: Int64?, priority: Priority, usesStored: Bool = false, ahead: ReadAheadStart = .full,
+        now: Duration
+    ) -> (ReaderID, [Action]) {
+        let id = ReaderID(number: plan.next())
+        let start = max(start, 0)
+        let reader = ReaderState(
+            start: start, end: end.map { max($0, start) }, priority: priority,
+            pace: ReadingPace(initial: plan.policy.firstRequest, start: ahead, now: now),
+            mayUseStored: usesStored || !plan.needsValidation)
+        plan.readers.insert(reader, as: id)
+        plan.readers.renewDemand(of: id, plan.readAhead)
+        plan.readers.enqueue(id)
+        return (id, plan.settle())
+    }
+
+    /// Returns what a reader that has taken all bytes before `position` may take next, at most `limit` bytes.
+    ///
+    /// A reader that has to wait is woken later.
+    mutating func pull(
+        _ id: ReaderID, from position: Int64, limit: Int64, now: Duration
+    ) -> (ReadDecision, [Action]) {
+        let actions = advance(id, to: position, now: now)
+        let (decision, more) = read(id, limit: limit, now: now)
+        return (decision, actions + more)
+    }
+
+    /// Whether the reader has to wait and has not been woken yet.
+    func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
+
+    mutating func advance(_ id: ReaderID, to position: Int64, now: Duration) -> [Action] {
+        guard let reader = plan.readers[id], position > reader.position else { return [] }
+        plan.readers.advance(id, to: position, now: now)
+        plan.readers.renewDemand(of: id, plan.readAhead)
+        plan.readers.enqueue(id)
+        plan.noteMovement()
+        return plan.settle()
+    }
+
+    mutating func read(_ id: ReaderID, limit: Int64, now: Duration) -> (ReadDecision, [Action]) {
+        guard let reader = plan.readers[id] else { return (.end, []) }
+        if reader.mayUseStored, let decision = plan.find(for: reader, limit: limit) {
+            plan.readers.endWaiting(id)
+            if case .landed = decision { plan.readers.noteRead(id) }
+            // Transfers that yielded to it may continue, even if it never moves again.
+            return (decision, reader.isWaiting ? plan.settle() : [])
+        }
+        if plan.isClosing {
+            plan.readers.endWaiting(id)
+            return (.closed, plan.settle())
+        }
+        guard !reader.isWaiting else { return (.wait, []) }
+        var actions: [Action] = []
+        if let failure = plan.failure(for: id, now: now, &actions) {
+            return (.failed(failure), actions + plan.settle())
+        }
+        plan.readers.beginWaiting(id, ticket: plan.next())
+        plan.reviewStanding(id, &actions)
+        plan.readers.enqueue(id)
+        plan.noteMovement()
+        return (.wait, actions + plan.settle())
+    }
+
+    /// Returns whether the version of the reader is known. From then on, the reader stays in that version.
+    ///
+    /// - Parameter isDescribed: Whether there is a version.
+    mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
+        guard let reader = plan.readers[id] else { return (.gone, []) }
+        let isEmpty = !isDescribed && reader.mayUseStored && plan.find(for: reader, limit: 1) != nil
+        if isDescribed && reader.mayUseStored || isEmpty {
+            plan.readers.endWaiting(id)
+            if isDescribed { plan.readers.noteRead(id) }
+            return (.described, reader.isWaiting ? plan.settle() : [])
+        }
+        let (decision, actions) = read(id, limit: 1, now: now)
+        switch decision {
+        case .failed(let failure): return (.failed(failure), actions)
+        case .closed: return (.closed, actions)
+        case .wait, .landed, .end, .unsatisfiable: return (.wait, actions)
+        }
+    }
+
+    mutating func closeReader(_ id: ReaderID) -> [Action] {
+        guard plan.readers[id] != nil else { return [] }
+        plan.readers.remove(id)
+        plan.noteMovement()
+        return plan.settle()
+    }
+}
+
+// MARK: - Transfers
+
+extension Scheduler.StateMachine {
+    /// The transfer has a connection. Returns whether it may still send its request.
+    ///
+    /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only preloads
+    /// want its bytes. It is cancelled then, and planned again when it may be sent.
+    mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
+        guard plan.isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
+        var actions: [Action] = []
+        plan.cancel(id, &actions)
+        return (false, actions)
+    }
+
+    /// Whether only preloads want it, and a player waits.
+    private mutating func yields(_ transfer: TransferState) -> Bool {
+        transfer.priority == .preload && plan.mustPreloadsYield && !plan.isAwaited(transfer, by: .playback)
+            && !plan.readers.reaches(
+                .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
+    }
+
+    /// The headers of a response have been received. Its bytes are stored from `offset` on, and before `end` if that is
+    /// known.
+    ///
+    /// - Parameters:
+    ///   - isWhole: Whether the response has the whole body instead of the requested range.
+    ///   - isSequential: Whether it does because the origin supports no ranges.
+    mutating func responseStarted(
+        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
+    ) -> [Action] {
+        guard let previous = plan.transfers[id], !previous.isStale else { return [] }
+        if isSequential, !needsBody(beside: id) {
+            var actions: [Action] = []
+            plan.discard(id, &actions)
+            return actions + plan.settle()
+        }
+        plan.transfers.update(id) { $0.respond(at: offset, end: end, isWhole: isWhole, isSequential: isSequential) }
+        guard let transfer = plan.transfers[id] else { return [] }
+        // Bytes that it was to receive, and does not, have to be requested again.
+        plan.readers.enqueue(wanting: Range(from: Block.roundDown(previous.position), to: transfer.position))
+        plan.readers.enqueue(wanting: Range(from: transfer.end ?? .max, to: previous.end ?? .max))
+        plan.extend(id)
+        return plan.settle()
+    }
+
+    /// Whether another whole body is of use. It is not if the present one will reach all bytes that readers wait for.
+    private func needsBody(beside id: TransferID) -> Bool {
+        guard let first = plan.transfers.firstSequentialPosition(besides: id) else { return true }
+        return plan.readers.states.contains { reader in
+            guard reader.isWaiting, let demand = reader.demand else { return false }
+            return plan.stored.firstMissingRange(in: demand.lower..<demand.takes).map { $0.lowerBound < first } ?? false
+        }
+    }
+
+    /// Returns what the transfer may do before it takes its next chunk.
+    mutating func permission(_ id: TransferID) -> Permission {
+        guard let transfer = plan.transfers[id], !transfer.isStale else { return .stop }
+        let limit = plan.transfers.limit(of: id, transfer, in: plan.stored)
+        if transfer.position >= limit { return .stop }
+        if transfer.isSequential, plan.stored.contains(Range(from: transfer.position, to: min(limit, length ?? .max))) {
+            return .stop
+        }
+        if transfer.isLive, !plan.mayProceed(transfer) {
+            plan.transfers.update(id) { $0.hold() }
+            return .hold
+        }
+        return .proceed(upTo: limit)
+    }
+
+    /// Bytes of the transfer have been stored.
+    mutating func landed(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
+        let range = plan.stored.bounded(range)
+        guard !range.isEmpty, !(plan.transfers[id]?.isStale ?? false) else { return [] }
+        let fresh = plan.stored.insert(range)
+        var actions: [Action] = []
+        plan.transfers.update(id) { $0.land(range, fresh: fresh) }
+        let transfer = plan.transfers[id]
+        if let transfer {
+            let reached = plan.transfers.reached(by: transfer, in: plan.stored)
+            if let place = transfer.place, plan.failures.hasProgressed(place, to: reached) {
+                plan.transfers.update(id) { $0.forgetPlace() }
+                plan.removePlace(place, &actions)
+            }
+            plan.extend(id)
+        }
+        plan.wake(in: range, &actions)
+        // Another whole body may now be received up to the end of this one.
+        return actions + plan.settle(transfer?.isSequential == true ? nil : id)
+    }
+
+    /// There was no space for the transfer's next bytes. It pauses until a reader moves on, unless a reader waits for
+    /// them.
+    mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
+        guard mayLandMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
+        guard !isAwaited(id) else {
+            return (.proceed(upTo: plan.transfers.limit(of: id, transfer, in: plan.stored)), [])
+        }
+        if plan.isClosing {
+            var actions: [Action] = []
+            plan.cancel(id, &actions)
+            return (.stop, actions)
+        }
+        let movements = plan.movements
+        plan.transfers.update(id) { $0.holdForSpace(movements: movements) }
+        return (.hold, plan.settle())
+    }
+
+    /// The time of an ``Action/setTimer(_:after:)`` is over. A timer that is no longer needed has no effect.
+    mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
+        var actions: [Action] = []
+        for id in plan.transfers.ids where plan.transfers[id]?.interest == .unwanted(timer) {
+            plan.cancel(id, &actions)
+        }
+        plan.retryPlace(awaiting: timer, &actions)
+        return actions + plan.settle()
+    }
+
+    // MARK: - Questions
+
+    /// The offset of the transfer's next byte. `nil` if it has ended.
+    func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
+
+    /// Whether no more bytes of the transfer may be stored.
+    func isStale(_ id: TransferID) -> Bool { plan.transfers[id]?.isStale ?? true }
+
+    /// Whether the transfer was cancelled or has ended.
+    func isCancelled(_ id: TransferID) -> Bool { !(plan.transfers[id]?.isLive ?? false) }
+
+    /// Whether it was not cancelled, and no other transfer precedes it.
+    func mayLandMore(_ id: TransferID) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return false }
+        return transfer.position < plan.transfers.limit(of: id, transfer, in: plan.stored)
+    }
+
+    /// Whether the transfer was paused and has not been resumed since.
+    func isHeld(_ id: TransferID) -> Bool { plan.transfers[id]?.isHeld ?? false }
+
+    /// Whether the transfer validates the stored bytes.
+    func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
+
+    /// Whether the transfer can't be fetched in parts, and ends later than any range request or at an unknown offset.
+    func isStream(_ id: TransferID) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isStreaming, transfer.isSequential else { return false }
+        guard let end = transfer.end ?? length else { return true }
+        return end - transfer.position > plan.policy.largestRequest
+    }
+
+    /// Whether a reader waits for bytes that the transfer receives.
+    func isAwaited(_ id: TransferID) -> Bool { plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false }
+
+    /// Whether a player does. Also true if the transfer has ended.
+    func isAwaitedByPlayer(_ id: TransferID) -> Bool {
+        plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
+    }
+
+    /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
+    func reaches(_ offset: Int64) -> Bool {
+        if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
+        let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
+        return offset > 0 && max(coming, plan.stored.end) == offset
+    }
+}
+
+// MARK: - Ends of transfers
+
+extension Scheduler.StateMachine {
+    /// The transfer has ended: its last byte was stored, or it was cancelled.
+    ///
+    /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
+    mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+        guard let transfer = plan.transfers[id] else { return (.none, []) }
+        if plan.transfers.isBarren(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
+        var actions: [Action] = []
+        plan.finish(id, &actions)
+        return (.none, actions + plan.settle())
+    }
+
+    /// The transfer's response was of no use, but the same bytes may be requested again at once.
+    mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
+        plan.transferFailed(id, .restart, now: now)
+    }
+
+    /// The transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
+    ///
+    /// - Parameters:
+    ///   - retryAfter: The delay that the origin wants (RFC 9110 §10.2.3). No reader requests the place before.
+    ///   - jitter: From 0 to 1.
+    mutating func transferInterrupted(
+        _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
+    ) -> (Outcome, [Action]) {
+        plan.transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
+    }
+
+    /// The transfer failed, and a retry would fail too.
+    ///
+    /// - Parameter isPersonal: Whether the credentials were refused. Other readers try with their own.
+    mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
+        plan.transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
+    }
+
+    /// Whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also true if no
+    /// reader would receive the failure.
+    func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+        guard let transfer = plan.transfers[id], transfer.isLive else { return true }
+        let place = transfer.place.flatMap { plan.failures[$0] }
+        let tries = (place?.tries ?? 0) + 1
+        let delay = plan.retryPolicy.delay(attempt: tries, retryAfter: retryAfter, jitter: 0)
+        return tries <= plan.retryPolicy.retries && now + delay - (place?.since ?? now) <= plan.retryPolicy.longestWait
+    }
+}
+
+// MARK: - Stored bytes and versions
+
+extension Scheduler.StateMachine {
+    /// The stored version has been opened.
+    mutating func opened(landed: ByteRangeSet, length: Int64?, needsValidation: Bool) -> [Action] {
+        plan.stored = StoredRanges(landed, length: length)
+        plan.needsValidation = needsValidation
+        plan.letUseStored(!needsValidation)
+        return plan.reconsider()
+    }
+
+    /// Readers that open from now on wait for a validation. Open readers continue.
+    mutating func requireValidation() -> [Action] {
+        plan.needsValidation = true
+        return []
+    }
+
+    /// The stored version is current, or may be used as if it were.
+    mutating func validated() -> [Action] {
+        var actions: [Action] = []
+        plan.endValidation(&actions)
+        return actions + plan.reconsider()
+    }
+
+    /// The total length is known.
+    ///
+    /// - Returns: `false`, without a change, if bytes are stored beyond it, because then it is of another version.
+    mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
+        if self.length == length { return (true, []) }
+        guard plan.stored.learn(length: length) else { return (false, []) }
+        return (true, plan.reconsider())
+    }
+
+    /// The origin supports range requests.
+    mutating func rangesSupported() -> [Action] { note(.supported) }
+
+    /// The origin ignores range requests, or parts of its responses can't be combined.
+    mutating func rangesUnsupported() -> [Action] { note(.unsupported) }
+
+    private mutating func note(_ support: Plan.RangeSupport) -> [Action] {
+        guard plan.rangeSupport != support else { return [] }
+        plan.rangeSupport = support
+        return plan.reconsider()
+    }
+
+    /// Another version becomes current.
+    ///
+    /// - Parameter kept: The transfer that receives its bytes, or `nil` if there is none.
+    /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
+    mutating func generationChanged(
+        length: Int64?, keeping kept: TransferID?
+    ) -> (left: [ReaderID], actions: [Action]) {
+        plan.stored = StoredRanges(length: length)
+        plan.transfers.forgetRuns()
+        let left = plan.readers.ids.filter { plan.readers[$0]?.hasRead == true }
+        for id in left { plan.readers.remove(id) }
+        var actions: [Action] = []
+        plan.endValidation(&actions)
+        for id in plan.transfers.ids where id != kept { plan.discard(id, &actions) }
+        if let kept { plan.transfers.update(kept) { $0.skipToBlock() } }
+        return (left, actions + plan.reconsider())
+    }
+
+    /// Whether a reader of the current version needs bytes from a transfer other than `other`.
+    func isFeeding(besides other: TransferID? = nil) -> Bool {
+        plan.transfers.contains(besides: other) { $0.isLive && !$0.isValidation }
+            && plan.readers.states.contains { $0.hasRead && plan.lacksBytes($0) }
+    }
+
+    /// Whether a reader of the current version needs bytes from any transfer, even if it has not read yet.
+    var isFilling: Bool {
+        plan.transfers.contains(besides: nil) { $0.isLive && !$0.isValidation }
+            && plan.readers.states.contains { $0.mayUseStored && plan.lacksBytes($0) }
+    }
+
+    /// Handles a transfer's response that nothing proves to be of the current version, which other transfers serve.
+    ///
+    /// The readers of that version continue, and no byte of the response may be stored.
+    ///
+    /// - Returns: The readers that only this response could serve, which are removed here, and the actions to perform.
+    ///   `nil` if no reader needs another transfer, so that the response may start another version.
+    mutating func responseUnproven(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
+        guard let transfer = plan.transfers[id] else { return nil }
+        // No reader needs the response of a cancelled transfer.
+        guard transfer.isLive else { return ([], []) }
+        guard isFeeding(besides: id) else { return nil }
+        let left = plan.readers.ids.filter { plan.readers[$0].map { isServed($0, onlyBy: id) } ?? false }
+        for id in left { plan.readers.remove(id) }
+        var actions: [Action] = []
+        if transfer.isValidation { plan.endValidation(&actions) }
+        // Parts of several responses can't be combined.
+        plan.rangeSupport = .unsupported
+        return (left, actions + plan.reconsider())
+    }
+
+    private func isServed(_ reader: ReaderState, onlyBy id: TransferID) -> Bool {
+        if plan.transfers[id]?.isValidation == true { return !reader.mayUseStored }
+        guard reader.mayUseStored, reader.isWaiting, !reader.hasRead else { return false }
+        let offset = plan.nextHole(of: reader)
+        return !plan.transfers.contains(besides: id) { transfer in
+            transfer.isLive && !transfer.isValidation && transfer.position <= offset && offset < transfer.end ?? .max
+        }
+    }
+
+    /// Stored bytes were damaged and are gone.
+    mutating func invalidated(_ range: Range<Int64>) -> [Action] {
+        let range = range.addressable
+        guard !range.isEmpty else { return [] }
+        plan.stored.remove(range)
+        var actions: [Action] = []
+        plan.requestAgain(range, &actions)
+        return actions + plan.settle()
+    }
+
+    // MARK: - Eviction
+
+    /// Chooses stored bytes to evict, outside every reader's window. They count as missing from now on.
+    ///
+    /// No transfer starts or stores bytes there before the store has evicted them.
+    ///
+    /// - Parameters:
+    ///   - count: The number of bytes, which is rounded up to whole blocks.
+    ///   - place: The bytes to choose from, or `nil` for all stored bytes.
+    ///   - positions: The positions of readers that have moved on without reporting it.
+    mutating func offerEvictable(
+        _ count: Int64, within place: ByteRangeSet? = nil, positions: [ReaderID: Int64] = [:]
+    ) -> [Range<Int64>] {
+        var protected: [Range<Int64>] = []
+        var foremost: Int64 = 0
+        let readAhead = plan.readAhead
+        for id in plan.readers.ids {
+            if let position = positions[id], let reader = plan.readers[id], !reader.isWaiting,
+                position > reader.position
+            {
+                plan.readers.pass(id, to: position)
+                plan.readers.renewDemand(of: id, readAhead)
+                plan.readers.enqueue(id)
+            }
+            guard let reader = plan.readers[id] else { continue }
+            foremost = max(foremost, min(reader.position, Block.offsetLimit))
+            protected.append(readAhead.protectedRange(of: reader))
+        }
+        for transfer in plan.transfers.states where !transfer.isStale {
+            protected.append(Block.roundDown(transfer.position)..<Block.end(at: transfer.position))
+        }
+        return plan.stored.evict(count, within: place, except: protected, foremost: foremost)
+    }
+
+    /// The store has evicted the ranges that ``offerEvictable(_:within:positions:)`` returned, except for
+    /// `kept`, which was still in use.
+    mutating func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet) -> [Action] {
+        var actions: [Action] = []
+        for range in ranges.map(\.addressable) where !range.isEmpty {
+            for remaining in plan.stored.endEviction(of: range, except: kept) { plan.wake(in: remaining, &actions) }
+            plan.requestAgain(range, &actions)
+        }
+        // If nothing was evicted, there is no more space than before, and another attempt would offer the same ranges.
+        if ranges.contains(where: { !kept.contains($0.addressable) }) { plan.noteMovement() }
+        return actions + plan.settle()
+    }
+
+    // MARK: - Closing
+
+    /// The shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
+    mutating func close() -> [Action] {
+        plan.isClosing = true
+        var actions: [Action] = []
+        plan.wakeConcerned(&actions)
+        plan.readers.clearQueue()
+        for id in plan.transfers.ids {
+            guard let transfer = plan.transfers[id], transfer.isLive else { continue }
+            guard transfer.isStreaming, transfer.isNearlyDone else {
+                plan.cancel(id, &actions)
+                continue
+            }
+            plan.transfers.update(id) { $0.note(.drains) }
+            plan.resume(id, &actions)
+        }
+        return actions
+    }
+
+    /// The transfers that were nearly done at closing took too long.
+    mutating func cancelAll() -> [Action] {
+        guard plan.isClosing else { return [] }
+        var actions: [Action] = []
+        for id in plan.transfers.ids { plan.cancel(id, &actions) }
+        return actions
+    }
+
+    /// A resource that is closing is opened again.
+    mutating func reopen() -> [Action] {
+        guard plan.isClosing else { return [] }
+        plan.isClosing = false
+        for id in plan.readers.ids { plan.readers.enqueue(id) }
+        return plan.settle()
     }
 }

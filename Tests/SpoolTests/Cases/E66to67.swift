@@ -197,10 +197,10 @@ struct FailingPlaceCases {
             let resource = try await media.opened()
             resource.context.conductor.playbackWaits(true, at: "http://a.example:80")
             let reader = media.openReader(at: 0, end: nil, priority: .preload, in: resource)
-            #expect(resource.scheduler.look { $0.machine.transfers.ids.isEmpty })
+            #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             resource.context.conductor.playbackWaits(false, at: "http://a.example:80")
             // Not before a second has passed in which nobody waits.
-            #expect(resource.scheduler.look { $0.machine.transfers.ids.isEmpty })
+            #expect(resource.scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
             try await stage.flowing {
                 while resource.context.conductor.holdsPreloads {
                     try Task.checkCancellation()

@@ -48,7 +48,7 @@ struct FirstBytesTests {
             let former = media.reader(.all, chunkSize: 1000)
             _ = try await former.next()
             guard former.readNow(1000) != nil else { return }
-            let plans = try #require(media.resource).scheduler.look { $0.machine.readers.served }
+            let plans = try #require(media.resource).scheduler.look { $0.machine.plan.readers.served }
             let readers = (0..<10 as Range<Int64>).map {
                 media.reader(.bytes($0 * 1000..<$0 * 1000 + 1000), chunkSize: 1000)
             }
@@ -57,7 +57,7 @@ struct FirstBytesTests {
                 #expect(try await reader.next()?.data == Data(film.bytes(start..<start + 1000)))
                 #expect(try await reader.next() == nil)
             }
-            #expect(media.resource?.scheduler.look { $0.machine.readers.served } == plans)
+            #expect(media.resource?.scheduler.look { $0.machine.plan.readers.served } == plans)
             #expect(media.statistics.bytesServed - before.bytesServed == 12_000)
             readers[3].seek(to: 3500)
             #expect(try await readers[3].next()?.data == Data(film.bytes(3500..<4000)))
@@ -97,7 +97,7 @@ struct FirstBytesTests {
             stage.origin.fail("/a", UpstreamError(.connectionLost, "the line was cut"))
             await scheduler.waitUntilIdle()
             #expect(stage.origin.log.exchanges.count == 1)
-            #expect(scheduler.look { $0.machine.transfers.ids.isEmpty })
+            #expect(scheduler.look { $0.machine.plan.transfers.ids.isEmpty })
         }
     }
 

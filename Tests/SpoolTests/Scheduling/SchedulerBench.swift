@@ -51,7 +51,7 @@ final class SchedulerBench {
             case .resume(let id): resumed.insert(id)
             case .wake(let id): woken.insert(id)
             case .setTimer(let id, let after):
-                if machine.failures.place(awaiting: id) == nil {
+                if machine.plan.failures.place(awaiting: id) == nil {
                     delays.append(id)
                 } else {
                     retries.append((id, after, now + after))
@@ -66,11 +66,11 @@ final class SchedulerBench {
 
     /// All readers, oldest first.
     var readers: [(id: ReaderID, state: ReaderState)] {
-        machine.readers.ids.compactMap { id in machine.readers[id].map { (id, $0) } }
+        machine.plan.readers.ids.compactMap { id in machine.plan.readers[id].map { (id, $0) } }
     }
     /// All transfers, oldest first.
     var transfers: [(id: TransferID, state: TransferState)] {
-        machine.transfers.ids.compactMap { id in machine.transfers[id].map { (id, $0) } }
+        machine.plan.transfers.ids.compactMap { id in machine.plan.transfers[id].map { (id, $0) } }
     }
     var landed: ByteRangeSet { machine.landed }
     var length: Int64? { machine.length }

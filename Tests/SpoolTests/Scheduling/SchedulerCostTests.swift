@@ -24,14 +24,14 @@ struct SchedulerCostTests {
         let id = bench.liveIDs[0]
         bench.stream(id)
         for index in 1...readers { bench.open(at: index * 3 * mib) }
-        let before = (bench.machine.readers.served, bench.examined)
+        let before = (bench.machine.plan.readers.served, bench.examined)
         for _ in 0..<16 {
             bench.land(id, 16 * kib)
             if let found = bench.found(player) { bench.advance(player, to: found.upperBound) }
             bench.read(player)
         }
         #expect(bench.position(of: id) == 256 * kib)
-        return (bench.machine.readers.served - before.0, bench.examined - before.1)
+        return (bench.machine.plan.readers.served - before.0, bench.examined - before.1)
     }
 
     @Test("1,600 readers in landed bytes read on without being planned for more than once in a quarter of a window")
@@ -52,17 +52,17 @@ struct SchedulerCostTests {
     func queue() {
         let bench = SchedulerBench(length: 5000 * mib)
         for index in 0..<1600 as Range<Int64> { bench.open(at: index * 3 * mib, end: index * 3 * mib + 64 * kib) }
-        let before = bench.machine.readers.served
+        let before = bench.machine.plan.readers.served
         for _ in 0..<100 {
             guard let id = bench.liveIDs.first else { break }
             bench.finish(id)
         }
         #expect(bench.landed.byteCount == 100 * 64 * kib)
-        #expect(bench.machine.readers.served - before <= 100 * 8)
+        #expect(bench.machine.plan.readers.served - before <= 100 * 8)
     }
 }
 
 extension SchedulerBench {
     /// How many readers all searches have looked at.
-    fileprivate var examined: Int { machine.readers.examined }
+    fileprivate var examined: Int { machine.plan.readers.examined }
 }

@@ -155,7 +155,7 @@ struct SchedulerFairnessTests {
             bench.stream(id)
             bench.land(id, 64 * kib)
         }
-        for id in bench.machine.readers.ids { bench.read(id) }
+        for id in bench.machine.plan.readers.ids { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
         bench.open(at: 900 * mib)
         // Held ones look for room once more first, and find none.

@@ -27,18 +27,18 @@ struct SchedulerModel {
 
     init(_ bench: SchedulerBench) {
         landed = bench.machine.landed
-        evicting = bench.machine.stored.evicting
+        evicting = bench.machine.plan.stored.evicting
         length = bench.machine.length
         readers = bench.readers
         transfers = bench.transfers
-        places = bench.machine.failures.all
+        places = bench.machine.plan.failures.all
         isUnsupported = bench.machine.rangeSupport == .unsupported
-        isClosing = bench.machine.isClosing
+        isClosing = bench.machine.plan.isClosing
         needsValidation = bench.machine.needsValidation
-        isYielding = bench.machine.isYielding
-        movements = bench.machine.movements
+        isYielding = bench.machine.plan.isYielding
+        movements = bench.machine.plan.movements
         let link = bench.machine.link
-        let policy = bench.machine.policy
+        let policy = bench.machine.plan.policy
         slots = policy.transfersPerResource
         joinDistance = max(
             256 * kib, link.bytes(inRoundTrips: 2) ?? 0, link.bytes(in: policy.drainTime) ?? policy.firstRequest)
@@ -76,9 +76,11 @@ struct SchedulerModel {
         let expectant = readers.count { _, reader in
             if case .waiting = reader.standing { reader.priority == .playback } else { false }
         }
-        if bench.machine.readers.expectantPlayers != expectant { return "\(expectant) players wait, not as counted" }
+        if bench.machine.plan.readers.expectantPlayers != expectant {
+            return "\(expectant) players wait, not as counted"
+        }
         for (id, reader) in readers {
-            let demand = reader.mayUseStored ? bench.machine.readAhead.demand(of: reader) : nil
+            let demand = reader.mayUseStored ? bench.machine.plan.readAhead.demand(of: reader) : nil
             if demand?.lower != reader.demand?.lower { return "the demand of \(id.number) is out of date" }
             guard reader.isWaiting, reader.mayUseStored else { continue }
             if landed.contains(reader.position) { return "\(id.number) waits for landed bytes" }

@@ -80,7 +80,7 @@ private struct RandomPlay {
     // MARK: - Readers
 
     private mutating func openReader() {
-        guard bench.machine.readers.ids.count < 12 else { return }
+        guard bench.machine.plan.readers.ids.count < 12 else { return }
         let start = Int64(random.int(0...Int(size + mib)))
         let end = random.chance(2) ? nil : start + Int64(random.int(1...Int(4 * mib)))
         let (id, actions) = bench.machine.openReader(
@@ -90,7 +90,7 @@ private struct RandomPlay {
     }
 
     private mutating func read() {
-        guard let id = random.pick(bench.machine.readers.ids) else { return }
+        guard let id = random.pick(bench.machine.plan.readers.ids) else { return }
         let decision = bench.read(id, limit: Int64(random.int(1...Int(mib))))
         history.append("read \(id.number): \(decision)")
         waiting.remove(id)
@@ -109,7 +109,7 @@ private struct RandomPlay {
     }
 
     private mutating func closeReader() {
-        guard let id = random.pick(bench.machine.readers.ids) else { return }
+        guard let id = random.pick(bench.machine.plan.readers.ids) else { return }
         history.append("close \(id.number)")
         waiting.remove(id)
         bench.close(id)
@@ -255,7 +255,7 @@ private struct RandomPlay {
         bench.perform(bench.machine.close())
         for id in bench.liveIDs where bench.isHeld(id) { complaint = "\(id.number) is held although all closes" }
         // Readers that were told to close do so; those that come later find it open.
-        for id in bench.machine.readers.ids {
+        for id in bench.machine.plan.readers.ids {
             if case .wait = bench.read(id) { complaint = "\(id.number) waits although all closes" }
             waiting.remove(id)
             bench.close(id)
@@ -275,7 +275,7 @@ private struct RandomPlay {
     /// Every reader that waits by what it was told waits by what the machine knows, or has been woken.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
-            guard let reader = bench.machine.readers[id] else { return "\(id.number) is forgotten" }
+            guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }
             if !reader.isWaiting { return "\(id.number) has not been woken" }
         }
         return nil
@@ -287,7 +287,7 @@ private struct RandomPlay {
         bench.perform(bench.machine.setYielding(false))
         bench.perform(bench.machine.lengthLearnt(size).actions)
         for _ in 0..<4000 {
-            if bench.machine.readers.ids.isEmpty { return nil }
+            if bench.machine.plan.readers.ids.isEmpty { return nil }
             bench.now += .seconds(1)
             bench.reap()
             bench.retryNow()
@@ -304,7 +304,7 @@ private struct RandomPlay {
                     if isWhole { bench.streamWhole(id, isSequential: true) } else { bench.stream(id) }
                 }
             }
-            for id in bench.machine.readers.ids {
+            for id in bench.machine.plan.readers.ids {
                 bench.take(id)
                 switch bench.read(id) {
                 case .wait, .landed: continue
@@ -326,8 +326,8 @@ private struct RandomPlay {
             "\(id.number)\(state.isSequential ? "s" : "") \(state.position)..<\(state.end ?? -1) \(state.phase)"
         }
         return "last \(bench.actions.suffix(8)), ranges \(bench.machine.rangeSupport), "
-            + "readers \(readers), transfers \(transfers), window \(bench.machine.window), places "
-            + "\(bench.machine.failures.all), landed \(bench.machine.landed), evicting \(bench.machine.stored.evicting)"
+            + "readers \(readers), transfers \(transfers), window \(bench.machine.plan.window), places "
+            + "\(bench.machine.plan.failures.all), landed \(bench.machine.landed), evicting \(bench.machine.plan.stored.evicting)"
     }
 }
 

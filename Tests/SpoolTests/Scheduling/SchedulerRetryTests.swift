@@ -317,7 +317,7 @@ struct SchedulerRetryTests {
         bench.close(reader)
         bench.retryNow()
         #expect(bench.asked.isEmpty)
-        let isForgotten = bench.machine.failures.isEmpty
+        let isForgotten = bench.machine.plan.failures.isEmpty
         #expect(isForgotten)
     }
 }

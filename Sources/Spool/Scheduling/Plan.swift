@@ -1,13 +1,81 @@
 import ByteRanges
 import SpoolStorage
 
-// MARK: - Plan
+/// Finds requests for the readers of one resource, and decides which transfers pause and which are cancelled.
+///
+/// The plan is incremental. A change notes which readers it concerns, in the queue of the ``ReaderTable``. Then
+/// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that examined
+/// everything after each change would decide the same. Tests compare the two.
+struct Plan: ~Copyable {
+    typealias Action = Scheduler.StateMachine.Action
+    typealias Outcome = Scheduler.StateMachine.Outcome
+    typealias ReadDecision = Scheduler.StateMachine.ReadDecision
 
-extension Scheduler.StateMachine {
+    /// Whether the origin supports range requests.
+    enum RangeSupport: Equatable { case unknown, supported, unsupported }
+
+    var stored = StoredRanges()
+    var readers = ReaderTable()
+    var transfers: TransferTable
+    var failures = FailedPlaces()
+    var rangeSupport = RangeSupport.unknown
+    /// Whether readers that open from now on wait until the origin has validated the stored bytes.
+    var needsValidation = false
+    var isClosing = false
+    /// An estimate of the connection to the origin.
+    var link = LinkEstimate()
+    /// Whether a playback reader of another resource waits.
+    var isYielding = false
+    /// Whether preloads had to yield when the transfers were last reviewed.
+    private var didPreloadsYield = false
+    let policy: ReadAheadPolicy
+    let retryPolicy: RetryPolicy
+    /// The size of the largest window, in bytes. It is smaller than the policy's if space is scarce.
+    private(set) var window: Int64
+    private var counter = 0
+    /// Counts the events that may have freed space for a transfer that lacks it.
+    private(set) var movements = 0
+
+    /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
+    init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
+        self.policy = policy.clamped
+        self.retryPolicy = retryPolicy.clamped
+        self.window = min(max(window, Block.size), 1 << 40)
+        transfers = TransferTable(self.policy)
+    }
+
+    /// A number that was not returned before. It orders readers, transfers, tickets, timers and failures by age.
+    mutating func next() -> Int {
+        counter += 1
+        return counter
+    }
+
+    /// A reader has moved on, or space was freed in another way. Transfers that lack space try again.
+    mutating func noteMovement() { movements += 1 }
+
+    mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }
+
+    /// Whether the transfer must not be sent now, because of a failure since it was planned.
+    func isLeftAlone(_ transfer: TransferState) -> Bool {
+        readers[transfer.reader].map { failures.isLeftAlone(transfer, for: $0) } ?? false
+    }
+
+    var readAhead: ReadAhead {
+        ReadAhead(
+            firstRequest: policy.firstRequest, largestWindow: min(policy.window, window), inTransit: link.underWay,
+            length: stored.length)
+    }
+
+    /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
+    var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
+
+    /// Whether transfers pause that only preloads need, and no more of them start.
+    var mustPreloadsYield: Bool { isYielding || isPlaybackWaiting }
+
     /// Reviews transfers and finds requests for readers until nothing changes. Every input ends with this.
     ///
     /// - Parameter only: The only transfer whose part of the plan can have changed. `nil` for all transfers.
-    mutating func plan(_ only: TransferID? = nil) -> [Action] {
+    mutating func settle(_ only: TransferID? = nil) -> [Action] {
         var actions: [Action] = []
         var only = only
         // A transfer that is cancelled for another one causes the next round. Each round leaves fewer readers waiting.
@@ -166,7 +234,7 @@ extension Scheduler.StateMachine {
         guard !transfers.states.contains(where: { $0.isValidation && !$0.isStale }) else { return true }
         guard !isBlocked(nextHole(of: reader), for: id, reader) else { return true }
         guard makePlace(for: reader.priority, isNeeded: true, &actions) else { return false }
-        let upper = rangeSupport == .unsupported ? nil : min(Block.size, max(length ?? Block.size, 1))
+        let upper = rangeSupport == .unsupported ? nil : min(Block.size, max(stored.length ?? Block.size, 1))
         start(at: 0, upper: upper, isValidation: true, for: id, reader, &actions)
         return true
     }
@@ -234,5 +302,126 @@ extension Scheduler.StateMachine {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,
             link.bytes(in: policy.drainTime) ?? policy.firstRequest)
+    }
+}
+
+// MARK: - Readers
+
+extension Plan {
+    /// The stored bytes at the reader's position, or the end. `nil` if the reader has to wait.
+    func find(for reader: ReaderState, limit: Int64) -> ReadDecision? {
+        if let length = stored.length, reader.start >= length, reader.start > 0 { return .unsatisfiable(length: length) }
+        if reader.start >= Block.offsetLimit { return .unsatisfiable(length: stored.length ?? Block.offsetLimit) }
+        let readAhead = readAhead
+        let bound = readAhead.bound(of: reader)
+        if reader.position >= bound { return .end }
+        guard let found = stored.prefix(at: reader.position) else { return nil }
+        let run = min(found.upperBound, bound)
+        let upper = reader.position + min(run - reader.position, max(limit, 1))
+        let free = readAhead.freeUntil(of: reader, run: run, isFetched: run < bound && transfers.fetches(run))
+        return .landed(reader.position..<upper, freeUntil: max(upper, free))
+    }
+
+    /// Wakes all readers that wait for a byte of `range`.
+    mutating func wake(in range: Range<Int64>, _ actions: inout [Action]) {
+        for id in readers.waiting(in: range) { wake(id, &actions) }
+    }
+
+    mutating func wake(_ id: ReaderID, _ actions: inout [Action]) {
+        readers.endWaiting(id)
+        actions.append(.wake(id))
+    }
+
+    /// Wakes all readers that no longer have to wait.
+    mutating func wakeConcerned(_ actions: inout [Action]) {
+        for id in readers.ids {
+            guard let reader = readers[id], reader.isWaiting else { continue }
+            if isClosing || reader.mayUseStored && find(for: reader, limit: 1) != nil {
+                wake(id, &actions)
+            } else {
+                reviewStanding(id, &actions)
+            }
+        }
+    }
+
+    /// Allows all readers to use stored bytes, or none until the origin has validated them.
+    mutating func letUseStored(_ mayUse: Bool) {
+        // A transfer that found no space while no reader waited for its bytes tries again.
+        if readers.letUseStored(mayUse) { noteMovement() }
+    }
+
+    func lacksBytes(_ reader: ReaderState) -> Bool {
+        let bound = readAhead.bound(of: reader)
+        return reader.position < bound && !stored.contains(reader.position..<bound)
+    }
+
+    /// Plans again after a change that may concern every reader.
+    mutating func reconsider() -> [Action] {
+        var actions: [Action] = []
+        readers.renewDemands(readAhead)
+        wakeConcerned(&actions)
+        return actions + settle()
+    }
+
+    /// Plans again for the readers that want a range whose bytes are gone.
+    mutating func requestAgain(_ range: Range<Int64>, _ actions: inout [Action]) {
+        for id in transfers.headless(in: range, of: stored) { discard(id, &actions) }
+        readers.enqueue(wanting: range)
+    }
+
+    /// All readers may use stored bytes, and validations in progress are no longer needed.
+    mutating func endValidation(_ actions: inout [Action]) {
+        needsValidation = false
+        letUseStored(true)
+        for id in transfers.ids { transfers.update(id) { $0.noteAnswered() } }
+        endValidationPlaces(&actions)
+    }
+}
+
+// MARK: - Transfers
+
+extension Plan {
+    /// Whether a reader of at least this priority waits for bytes that the transfer receives.
+    func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
+        if transfer.isValidation { return priority == .preload || isPlaybackWaiting }
+        // Whole blocks: a reader that waits behind a missing range in a block waits for those bytes as well.
+        let range = Range(
+            from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)
+        return readers.isWaiting(in: range, for: priority)
+    }
+
+    /// Cancels a transfer. Bytes that have been received are still stored.
+    mutating func cancel(_ id: TransferID, _ actions: inout [Action]) {
+        guard transfers[id]?.isLive == true else { return }
+        transfers.update(id) { $0.cancel() }
+        actions.append(.cancel(id))
+        if rangeSupport == .unsupported { readers.enqueue(wanting: 0..<Int64.max) }
+    }
+
+    /// Cancels a transfer, none of whose bytes may be stored any more.
+    mutating func discard(_ id: TransferID, _ actions: inout [Action]) {
+        guard let transfer = transfers[id], !transfer.isStale else { return }
+        cancel(id, &actions)
+        transfers.update(id) { $0.discard() }
+        enqueueHeirs(of: transfer)
+    }
+
+    /// Removes a transfer. The bytes that it leaves are requested again.
+    mutating func finish(_ id: TransferID, _ actions: inout [Action]) {
+        guard let transfer = transfers.remove(id) else { return }
+        if let place = transfer.place { removePlace(place, &actions) }
+        enqueueHeirs(of: transfer)
+    }
+
+    /// Plans again for the readers that the transfer would have served.
+    mutating func enqueueHeirs(of transfer: TransferState) {
+        if transfer.isSequential || rangeSupport == .unsupported {
+            // If bytes can only be received in sequence, the readers may have to start the body again.
+            readers.enqueue(wanting: 0..<Int64.max)
+        } else {
+            let upper = max(transfer.end ?? .max, transfer.position.adding(1))
+            readers.enqueue(wanting: Range(from: Block.roundDown(transfer.position), to: upper))
+        }
+        if transfer.isValidation { readers.enqueueUnvalidated() }
     }
 }

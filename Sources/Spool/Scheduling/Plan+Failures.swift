@@ -1,43 +1,9 @@
 import SpoolStorage
 
-// MARK: - Ends and failures of transfers
+// MARK: - Failures
 
-extension Scheduler.StateMachine {
-    /// The transfer has ended: its last byte was stored, or it was cancelled.
-    ///
-    /// If it received too little, it counts as a failure. Otherwise the same request might follow it forever.
-    mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
-        guard let transfer = transfers[id] else { return (.none, []) }
-        if transfers.isBarren(id, transfer, in: stored) { return transferRestarts(id, now: now) }
-        var actions: [Action] = []
-        finish(id, &actions)
-        return (.none, actions + plan())
-    }
-
-    /// The transfer's response was of no use, but the same bytes may be requested again at once.
-    mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
-        transferFailed(id, .restart, now: now)
-    }
-
-    /// The transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
-    ///
-    /// - Parameters:
-    ///   - retryAfter: The delay that the origin wants (RFC 9110 §10.2.3). No reader requests the place before.
-    ///   - jitter: From 0 to 1.
-    mutating func transferInterrupted(
-        _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
-    ) -> (Outcome, [Action]) {
-        transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
-    }
-
-    /// The transfer failed, and a retry would fail too.
-    ///
-    /// - Parameter isPersonal: Whether the credentials were refused. Other readers try with their own.
-    mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
-        transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
-    }
-
-    private enum Failing {
+extension Plan {
+    enum Failing {
         case interruption(retryAfter: Duration?, jitter: Double)
         case restart
         case refusal(isPersonal: Bool)
@@ -48,7 +14,7 @@ extension Scheduler.StateMachine {
         }
     }
 
-    private mutating func transferFailed(
+    mutating func transferFailed(
         _ id: TransferID, _ failing: Failing, now: Duration
     ) -> (Outcome, [Action]) {
         var actions: [Action] = []
@@ -56,7 +22,7 @@ extension Scheduler.StateMachine {
         let isOver = !(failed.isLive || failed.isAstray) || failed.purpose == .answered
         guard !isOver || failing.asksForTime, let transfer = transfers.remove(id) else {
             finish(id, &actions)
-            return (.none, actions + plan())
+            return (.none, actions + settle())
         }
         var place = failures.take(
             transfer, reached: transfers.reached(by: transfer, in: stored), number: next(), now: now)
@@ -86,7 +52,7 @@ extension Scheduler.StateMachine {
             removePlace(number, &actions)
         }
         enqueueHeirs(of: transfer)
-        return (outcome, actions + plan())
+        return (outcome, actions + settle())
     }
 
     /// The place is not requested before a new reader reads there. The readers that wait receive the failure.
@@ -95,18 +61,6 @@ extension Scheduler.StateMachine {
         place.state = .failed(failure, at: now)
         return .failed(failure)
     }
-
-    /// Whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also true if no
-    /// reader would receive the failure.
-    func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
-        guard let transfer = transfers[id], transfer.isLive else { return true }
-        let place = transfer.place.flatMap { failures[$0] }
-        let tries = (place?.tries ?? 0) + 1
-        let delay = retryPolicy.delay(attempt: tries, retryAfter: retryAfter, jitter: 0)
-        return tries <= retryPolicy.retries && now + delay - (place?.since ?? now) <= retryPolicy.longestWait
-    }
-
-    // MARK: - Readers at a place
 
     /// The places that transfers request again.
     var retriedPlaces: Set<FailedPlaces.Number> { Set(transfers.states.compactMap(\.place)) }
@@ -122,7 +76,7 @@ extension Scheduler.StateMachine {
         // A reader that waits for a validation has no demand yet.
         let isUnvalidated = readers.states.contains { reader in
             guard !reader.mayUseStored, reader.isWaiting else { return false }
-            return place.isValidation || reader.position < upper && reader.bound(length: length) > lower
+            return place.isValidation || reader.position < upper && reader.bound(length: stored.length) > lower
         }
         if place.isValidation || isUnvalidated { return isUnvalidated }
         return readers.reaches(.takes, startingBefore: upper, beyond: lower)
@@ -186,8 +140,6 @@ extension Scheduler.StateMachine {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position
     }
-
-    // MARK: - Places
 
     mutating func removePlace(_ number: FailedPlaces.Number, _ actions: inout [Action]) {
         guard let place = failures.remove(number) else { return }
