@@ -29,7 +29,8 @@ extension OpenResource {
     ///   may have become current. There may also be no proof that the bytes are of the version that readers are
     ///   receiving.
     func evaluate(
-        _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, cacheability: ResponseCacheability
+        _ head: HTTPResponse, for start: Scheduler.TransferStart, askedFrom: Int64?, hasIfRange: Bool,
+        cacheability: ResponseCacheability
     ) async throws -> PartialResponse.Decision? {
         try await evaluation.run(key) {
             guard !scheduler.look({ $0.machine.isStale(start.id) }) else {
@@ -52,6 +53,8 @@ extension OpenResource {
             switch decision {
             case .land(let landing), .newGeneration(let landing):
                 try check(landing, replacing: current.generation)
+                let isNew = if case .newGeneration = decision { true } else { false }
+                let body = Transfer.body(landing, isNew: isNew, of: head, for: start, hasIfRange: hasIfRange)
                 let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
                 if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
                     // After a range request, the whole is requested. If that has been done, the same part would be sent
@@ -74,10 +77,12 @@ extension OpenResource {
                     update(generation, to: landing.version, cacheability)
                 } else {
                     // A reader may have begun to read since the check above.
-                    if isUnproven, let generation = current.generation, setApart(start.id, orRemoving: generation) {
+                    if isUnproven, let generation = current.generation,
+                        setApart(start.id, orRemoving: generation, body)
+                    {
                         return nil
                     }
-                    try await begin(landing.version, replacing: current.generation, cacheability, for: start)
+                    try await begin(landing.version, body, replacing: current.generation, cacheability, for: start)
                 }
             case .restart(let reason):
                 if let generation = current.generation {
@@ -115,14 +120,18 @@ extension OpenResource {
 
     /// Leaves readers of the current version and their transfers unchanged, and does not use the unproven response.
     ///
-    /// - Parameter current: A version to remove, in the same step, if the response may be used. No reader can then begin
-    ///   to read it while the new version is created. `nil` to remove none.
+    /// - Parameters:
+    ///   - current: A version to remove, in the same step, if the response may be used. No reader can then begin to read
+    ///     it while the new version is created. `nil` to remove none.
+    ///   - body: The body of the response, if `current` is removed.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
-    private func setApart(_ id: TransferID, orRemoving current: Generation? = nil) -> Bool {
+    private func setApart(
+        _ id: TransferID, orRemoving current: Generation? = nil, _ body: ReceivedBody? = nil
+    ) -> Bool {
         scheduler.ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else {
                 guard let current, state.lease?.generation === current else { return (false, []) }
-                return (false, state.replaceVersion(by: nil, keeping: id))
+                return (false, state.replaceVersion(by: nil, keeping: id, body))
             }
             for reader in left { state.readers[reader]?.needsOwnResponse = true }
             return (true, left.map { .wake($0) } + actions)
@@ -206,8 +215,8 @@ extension OpenResource {
     }
 
     private func begin(
-        _ version: ResourceVersion, replacing current: Generation?, _ cacheability: ResponseCacheability,
-        for start: Scheduler.TransferStart
+        _ version: ResourceVersion, _ body: ReceivedBody, replacing current: Generation?,
+        _ cacheability: ResponseCacheability, for start: Scheduler.TransferStart
     ) async throws {
         if current != nil { send(.changed(reason: "the origin responded with another version")) }
         let isPage = !keepsAnything && ContentTypes.isWebPage(version.contentType)
@@ -226,7 +235,7 @@ extension OpenResource {
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: cacheability.freshness.encoded)
         let lease = try await beginVariant(description, for: start.credentials, isKept: isKept, replacing: current)
-        replace(current, by: lease, keeping: start.id, confirmedBy: cacheability)
+        replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
         if !lease.generation.isKept { limitWindow() }
     }
 
@@ -247,7 +256,7 @@ extension OpenResource {
     ///   response. It takes effect together with the version. Otherwise a reader that opens between the two would
     ///   validate a version that has just been received.
     func replace(
-        _ former: Generation?, by lease: Lease?, keeping id: TransferID?,
+        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ReceivedBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
         let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
@@ -256,7 +265,7 @@ extension OpenResource {
             guard isRemoved || state.lease?.generation === former else { return (false, []) }
             // Lock order: the scheduler's lock, then the resource's.
             if let cacheability { noteConfirmation(by: cacheability) }
-            return (true, state.replaceVersion(by: lease, keeping: id))
+            return (true, state.replaceVersion(by: lease, keeping: id, body))
         }
         guard isCurrent else { return }
         state.withLock { $0.isComplete = false }
@@ -335,7 +344,7 @@ extension OpenResource {
 extension Scheduler.State {
     /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
     fileprivate mutating func replaceVersion(
-        by lease: Lease?, keeping id: TransferID?
+        by lease: Lease?, keeping id: TransferID?, _ body: ReceivedBody? = nil
     ) -> [Scheduler.StateMachine.Action] {
         let previousLease = self.lease
         self.lease = lease
@@ -344,7 +353,7 @@ extension Scheduler.State {
             noteSource(.miss)
             return length.map { machine.lengthLearnt($0).actions } ?? []
         }
-        let (left, actions) = machine.generationChanged(length: length, keeping: id)
+        let (left, actions) = machine.generationChanged(length: length, keeping: id, body: body)
         for reader in left { readers[reader]?.former = previousLease }
         noteSource(lease == nil ? nil : .miss, evenKnown: true)
         return left.map { .wake($0) } + actions

@@ -99,11 +99,12 @@ struct Transfer {
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
+        let hasIfRange = request.headerFields[.ifRange] != nil
         let decision: PartialResponse.Decision?
         do {
             decision = try await resource.evaluate(
                 response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
-                cacheability: cacheability)
+                hasIfRange: hasIfRange, cacheability: cacheability)
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await OriginResponse.reading(response, on: clock))
         }
@@ -113,15 +114,11 @@ struct Transfer {
             origin.found()
         }
         switch decision {
-        case .land(let landing):
+        case .land(let landing), .newGeneration(let landing):
             start.credentials.accepted()
-            let asked = response.head.status == .partialContent ? start.lower : nil
-            return try await stream(response, landing, asked: asked, isProof: true, over: connection, to: origin)
-        case .newGeneration(let landing):
-            start.credentials.accepted()
-            let isProof = request.headerFields[.ifRange] == nil
+            let isNew = if case .newGeneration = decision { true } else { false }
             return try await stream(
-                response, landing, asked: landing.offset == 0 ? 0 : nil, isProof: isProof, over: connection, to: origin)
+                response, landing, isNew: isNew, hasIfRange: hasIfRange, over: connection, to: origin)
         case .restart, .notModified:
             return .restart
         case .unsatisfiable(let length):
@@ -270,14 +267,14 @@ struct Transfer {
 
     // MARK: - The body
 
-    /// - Parameter isProof: Whether a whole body shows that the origin takes no notice of ranges; it does not where
-    ///   `If-Range` asked for it.
     private func stream(
-        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, asked: Int64?, isProof: Bool,
+        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, isNew: Bool, hasIfRange: Bool,
         over connection: OriginConnection, to origin: OriginState
     ) async throws -> Outcome {
-        var machine = StateMachine(offset: landing.offset, end: landing.end, asked: asked)
-        responseStarted(response, landing, at: machine.firstLanding, isProof: isProof)
+        var machine = Self.placement(of: landing, isNew: isNew, response.head, for: start)
+        let received = Self.body(landing, isNew: isNew, of: response.head, for: start, hasIfRange: hasIfRange)
+        scheduler.feed { $0.machine.responseStarted(start.id, received) }
+        resource.noteDescribed()
         if scheduler.look({ $0.machine.isStream(start.id) }) { connection.noteStream() }
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: clock.elapsed())
@@ -314,27 +311,33 @@ struct Transfer {
         return .ended
     }
 
-    private func responseStarted(
-        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, at offset: Int64, isProof: Bool
-    ) {
-        let length = landing.version.length
-        let isPart = start.lower > 0 || start.upper.map { $0 < length ?? .max } ?? false
-        let isWhole = response.head.status != .partialContent
-        let ignoresRanges = response.head.status == .ok && (isPart && isProof || landing.version.acceptsRanges == false)
-        scheduler.feed { state in
-            var actions: [Scheduler.StateMachine.Action] = []
-            if !isWhole {
-                actions += state.machine.rangesSupported()
-            } else if ignoresRanges {
-                actions += state.machine.rangesUnsupported()
-            }
-            // A response with the whole body replaces the bounded range that was asked for.
-            let isSequential = state.machine.rangeSupport == .unsupported
-            return actions
-                + state.machine.responseStarted(
-                    start.id, at: offset, end: landing.end, isWhole: isWhole, isSequential: isSequential)
-        }
-        resource.noteDescribed()
+    /// Returns the bookkeeping for a response whose bytes are stored.
+    ///
+    /// - Parameter isNew: Whether it starts a version, of which no byte is stored.
+    private static func placement(
+        of landing: PartialResponse.Landing, isNew: Bool, _ head: HTTPResponse, for start: Scheduler.TransferStart
+    ) -> StateMachine {
+        let asked: Int64? =
+            if isNew { landing.offset == 0 ? 0 : nil } else { head.status == .partialContent ? start.lower : nil }
+        return StateMachine(offset: landing.offset, end: landing.end, asked: asked)
+    }
+
+    /// Returns what the headers of a response report about its body.
+    ///
+    /// - Parameter hasIfRange: Whether the request had `If-Range`. A whole body in response to that does not show that the
+    ///   origin ignores ranges.
+    static func body(
+        _ landing: PartialResponse.Landing, isNew: Bool, of head: HTTPResponse, for start: Scheduler.TransferStart,
+        hasIfRange: Bool
+    ) -> ReceivedBody {
+        let placement = placement(of: landing, isNew: isNew, head, for: start)
+        let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
+        let isWhole = head.status != .partialContent
+        let showsIgnorance = isPart && !(isNew && hasIfRange)
+        let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
+        return ReceivedBody(
+            offset: placement.firstLanding, end: landing.end, isWhole: isWhole,
+            support: isWhole ? (ignoresRanges ? .unsupported : nil) : .supported)
     }
 
     /// Waits for permission to take more bytes. Returns the offset before which readers want bytes, or `nil` to stop.

@@ -310,7 +310,9 @@ struct Plan: ~Copyable {
 extension Plan {
     /// The stored bytes at the reader's position, or the end. `nil` if the reader has to wait.
     func find(for reader: ReaderState, limit: Int64) -> ReadDecision? {
-        if let length = stored.length, reader.start >= length, reader.start > 0 { return .unsatisfiable(length: length) }
+        if let length = stored.length, reader.start >= length, reader.start > 0 {
+            return .unsatisfiable(length: length)
+        }
         if reader.start >= Block.offsetLimit { return .unsatisfiable(length: stored.length ?? Block.offsetLimit) }
         let readAhead = readAhead
         let bound = readAhead.bound(of: reader)

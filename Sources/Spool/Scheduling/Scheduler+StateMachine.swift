@@ -241,28 +241,28 @@ extension Scheduler.StateMachine {
                 .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
     }
 
-    /// The headers of a response have been received. Its bytes are stored from `offset` on, and before `end` if that is
-    /// known.
-    ///
-    /// - Parameters:
-    ///   - isWhole: Whether the response has the whole body instead of the requested range.
-    ///   - isSequential: Whether it does because the origin supports no ranges.
-    mutating func responseStarted(
-        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
-    ) -> [Action] {
+    /// The headers of a response have been received, and its bytes follow.
+    mutating func responseStarted(_ id: TransferID, _ body: ReceivedBody) -> [Action] {
+        let isNews = note(body.support)
+        let actions = start(id, body)
+        return actions + (isNews ? plan.reconsider() : plan.settle())
+    }
+
+    private mutating func start(_ id: TransferID, _ body: ReceivedBody) -> [Action] {
         guard let previous = plan.transfers[id], !previous.isStale else { return [] }
+        let isSequential = body.isWhole && rangeSupport == .unsupported
         if isSequential, !needsBody(beside: id) {
             var actions: [Action] = []
             plan.discard(id, &actions)
-            return actions + plan.settle()
+            return actions
         }
-        plan.transfers.update(id) { $0.respond(at: offset, end: end, isWhole: isWhole, isSequential: isSequential) }
+        plan.transfers.update(id) { $0.respond(body, isSequential: isSequential) }
         guard let transfer = plan.transfers[id] else { return [] }
         // Bytes that it was to receive, and does not, have to be requested again.
         plan.readers.enqueue(wanting: Range(from: Block.roundDown(previous.position), to: transfer.position))
         plan.readers.enqueue(wanting: Range(from: transfer.end ?? .max, to: previous.end ?? .max))
         plan.extend(id)
-        return plan.settle()
+        return []
     }
 
     /// Whether another whole body is of use. It is not if the present one will reach all bytes that readers wait for.
@@ -465,23 +465,26 @@ extension Scheduler.StateMachine {
     }
 
     /// The origin supports range requests.
-    mutating func rangesSupported() -> [Action] { note(.supported) }
+    mutating func rangesSupported() -> [Action] { note(.supported) ? plan.reconsider() : [] }
 
     /// The origin ignores range requests, or parts of its responses can't be combined.
-    mutating func rangesUnsupported() -> [Action] { note(.unsupported) }
+    mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
 
-    private mutating func note(_ support: Plan.RangeSupport) -> [Action] {
-        guard plan.rangeSupport != support else { return [] }
+    /// Returns whether this is new.
+    private mutating func note(_ support: Plan.RangeSupport?) -> Bool {
+        guard let support, plan.rangeSupport != support else { return false }
         plan.rangeSupport = support
-        return plan.reconsider()
+        return true
     }
 
     /// Another version becomes current.
     ///
-    /// - Parameter kept: The transfer that receives its bytes, or `nil` if there is none.
+    /// - Parameters:
+    ///   - kept: The transfer that receives its bytes, or `nil` if there is none.
+    ///   - body: What the response to that transfer contains. Otherwise bytes that it already sends would be requested.
     /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
     mutating func generationChanged(
-        length: Int64?, keeping kept: TransferID?
+        length: Int64?, keeping kept: TransferID?, body: ReceivedBody? = nil
     ) -> (left: [ReaderID], actions: [Action]) {
         plan.stored = StoredRanges(length: length)
         plan.transfers.forgetRuns()
@@ -490,7 +493,13 @@ extension Scheduler.StateMachine {
         var actions: [Action] = []
         plan.endValidation(&actions)
         for id in plan.transfers.ids where id != kept { plan.discard(id, &actions) }
-        if let kept { plan.transfers.update(kept) { $0.skipToBlock() } }
+        if let kept {
+            plan.transfers.update(kept) { $0.skipToBlock() }
+            if let body {
+                _ = note(body.support)  // What it changes is reconsidered below.
+                actions += start(kept, body)
+            }
+        }
         return (left, actions + plan.reconsider())
     }
 

@@ -197,6 +197,18 @@ struct TransferTable {
     }
 }
 
+/// What the headers of a response report about its body.
+struct ReceivedBody: Equatable {
+    /// The offset at which its first byte is stored.
+    var offset: Int64
+    /// The exclusive end of its bytes, or `nil` if it is not known.
+    var end: Int64?
+    /// Whether the response has the whole body instead of the requested range.
+    var isWhole: Bool
+    /// What it shows about the origin's range requests. `nil` if it shows nothing.
+    var support: Plan.RangeSupport?
+}
+
 /// One request that is in progress, as the planner knows it.
 struct TransferState {
     /// The life of a transfer. It may end in each phase.
@@ -343,15 +355,15 @@ struct TransferState {
     }
 
     /// The response headers have been received.
-    mutating func respond(at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool) {
+    mutating func respond(_ body: ReceivedBody, isSequential: Bool) {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
         // It has validated the stored bytes, and from here on it is like other transfers.
         if purpose == .answered { purpose = .bytes }
-        isAstray = !isWhole && purpose == .bytes && offset != start
-        position = min(max(offset, 0), Block.offsetLimit)
-        let end = end.map { [position] in max($0, position) }
-        self.end = isWhole ? end : (self.end.map { min($0, end ?? $0) } ?? end)
+        isAstray = !body.isWhole && purpose == .bytes && body.offset != start
+        position = min(max(body.offset, 0), Block.offsetLimit)
+        let end = body.end.map { [position] in max($0, position) }
+        self.end = body.isWhole ? end : (self.end.map { min($0, end ?? $0) } ?? end)
     }
 
     mutating func hold() { phase = .streaming(interest ?? .wanted, .held) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 113–118: several readers of media without a provable version, and of endless streams.
+/// CASES E, 113–118 and 142: several readers of media without a provable version, and of endless streams.
 @Suite(.timeLimit(.minutes(10)))
 struct UnprovenVersionCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
@@ -173,5 +173,22 @@ struct UnprovenVersionCases {
             #expect(try await first.check(Self.song) == Self.song.length)
             #expect(try await end == Self.song.length)
         }
+    }
+
+    @Test(
+        "E142: if an origin ignores ranges and sends no validators, a later reader needs one request",
+        arguments: [Form.noRanges, .noLength], [65_536, 90_000, 200_000] as [Int64])
+    func laterReader(_ form: Form, _ count: Int64) async throws {
+        let stage = try stage(form.behaviours, .http, stall: count + 10_000)
+        try await stage.session { cache in
+            let first = cache.media(for: stage.url()).reader(chunkSize: 10_000)
+            try await first.check(Self.song, upTo: count)
+            first.cancel()
+            change(stage, form.behaviours)
+            let second = cache.media(for: stage.url()).reader(chunkSize: 10_000)
+            #expect(try await second.response().source == .miss)
+            #expect(try await second.check(Self.other) == Self.other.length)
+        }
+        #expect(stage.origin.log.exchanges.count == 2)
     }
 }

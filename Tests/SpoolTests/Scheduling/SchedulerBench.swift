@@ -251,3 +251,12 @@ extension ByteRangeSet {
         for range in ranges { insert(range) }
     }
 }
+
+extension Scheduler.StateMachine {
+    mutating func responseStarted(
+        _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
+    ) -> [Action] {
+        let support: Plan.RangeSupport? = isSequential ? .unsupported : nil
+        return responseStarted(id, ReceivedBody(offset: offset, end: end, isWhole: isWhole, support: support))
+    }
+}

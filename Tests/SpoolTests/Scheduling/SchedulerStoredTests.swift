@@ -46,6 +46,22 @@ struct SchedulerStoredTests {
         #expect(bench.found(reader) == 0..<64 * kib)
     }
 
+    @Test("E142: no byte of a whole response that starts a version is requested again")
+    func wholeResponseOfAnotherVersion() {
+        let bench = SchedulerBench(landed: ByteRangeSet(0..<64 * kib), needsValidation: true)
+        let reader = bench.open(at: 0)
+        let whole = bench.liveIDs[0]
+        let body = ReceivedBody(offset: 0, end: nil, isWhole: true, support: .unsupported)
+        let (left, actions) = bench.machine.generationChanged(length: nil, keeping: whole, body: body)
+        #expect(left == [])
+        bench.perform(actions)
+        #expect(bench.liveIDs == [whole])
+        bench.perform(bench.machine.responseStarted(whole, body))
+        #expect(bench.liveIDs == [whole])
+        bench.land(whole, 64 * kib)
+        #expect(bench.found(reader) == 0..<64 * kib)
+    }
+
     @Test(
         "A range that has landed is read without a request, although the last block of it has not; with ranges or not")
     func landedRange() {
