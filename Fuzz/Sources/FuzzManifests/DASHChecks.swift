@@ -3,17 +3,38 @@ import XMLTokens
 /// What must hold of every MPD: what is written is read as before, and has the same tags.
 enum DASHChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
-        guard
-            let written = try? DASHRewriting.rewrite(
-                bytes, finalURL: place.final, requestedURL: place.requested, proxied: Place.path)
-        else { return }
-        guard let old = try? DASHManifest(parsing: bytes), let new = try? DASHManifest(parsing: written) else {
+        guard let old = try? DASHDocument(parsing: bytes, at: place.final) else { return }
+        let parts = DASHParts(of: old)
+        precondition(parts.urls.count + parts.templates.count <= 2 * DASHParts.limit)
+        checkFilter(old)
+        guard let written = try? old.rewritten(requestedURL: place.requested, proxied: Place.path) else { return }
+        guard let new = try? DASHDocument(parsing: written, at: place.final) else {
             preconditionFailure("what was rewritten can't be read")
         }
         precondition(old.isDynamic == new.isDynamic && old.minimumUpdatePeriod == new.minimumUpdatePeriod)
         let inserts = place.final != place.requested && !old.hasBaseURL && new.hasBaseURL
         precondition(tags(written).count == tags(bytes).count + (inserts ? 1 : 0))
         precondition(new.minimumUpdatePeriod ?? 0 >= 0)
+    }
+
+    /// A filter that keeps the first representation of each set leaves a document with these representations.
+    private static func checkFilter(_ document: DASHDocument) {
+        guard let presentation = try? document.presentation() else { return }
+        for period in presentation.periods.indices {
+            _ = presentation.duration(of: period)
+        }
+        var filtered = document
+        filtered.filter(
+            presentation.periods.map { period in
+                period.sets.map { set in set.representations.indices.map { $0 == 0 ? .whole : .none } }
+            })
+        guard let rest = try? filtered.presentation(), let text = try? filtered.rewritten(proxied: \.description),
+            let seen = try? DASHDocument(parsing: text, at: document.url).presentation()
+        else { preconditionFailure("what was filtered can't be read") }
+        let counts = { (presentation: DASHPresentation) in
+            presentation.periods.map { $0.sets.map(\.representations.count) }
+        }
+        precondition(counts(rest) == counts(seen))
     }
 
     private static func tags(_ bytes: [UInt8]) -> [[UInt8]] {

@@ -3,10 +3,11 @@ enum HLSChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
         let playlist = try? HLSPlaylist(parsing: bytes, at: place.final)
         if let playlist { read(playlist, place) }
-        guard
-            let written = try? HLSRewriting.rewrite(
-                bytes, finalURL: place.final, requestedURL: place.requested, proxied: Place.path)
-        else { return }
+        guard let document = try? HLSDocument(parsing: bytes, at: place.final) else { return }
+        precondition(document.playlist == playlist)
+        _ = document.keyAddresses
+        guard let written = try? document.rewritten(requestedURL: place.requested, proxied: Place.path) else { return }
+        checkFilters(document, place)
         let newline = UInt8(ascii: "\n")
         precondition(bytes.count { $0 == newline } == written.count { $0 == newline })
         // What the client can't read, because its own query lacks what a variable stands for, is not compared.
@@ -15,6 +16,19 @@ enum HLSChecks {
         for (old, new) in zip(references(playlist), references(seen)) { place.check(new, old) }
         precondition(references(playlist).count == references(seen).count)
         precondition(playlist.segments.map(\.duration) == seen.segments.map(\.duration))
+    }
+
+    /// What filters leave can be read as before, and has fewer variants.
+    private static func checkFilters(_ document: HLSDocument, _ place: Place) {
+        var limited = document
+        limited.limitBitRate(to: 1000)
+        guard let playlist = document.playlist, let remaining = limited.playlist,
+            let text = try? limited.rewritten(proxied: \.description),
+            let seen = try? HLSPlaylist(parsing: text, at: place.final)
+        else { return }
+        precondition(seen.variants.count == remaining.variants.count)
+        precondition(remaining.variants.count <= playlist.variants.count)
+        precondition(playlist.variants.isEmpty || !remaining.variants.isEmpty)
     }
 
     private static func references(_ playlist: HLSPlaylist) -> [String] {

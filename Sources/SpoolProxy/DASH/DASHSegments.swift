@@ -1,8 +1,9 @@
 #if Proxy
-/// How a representation's media lies at the origin: what `SegmentTemplate`, `SegmentList` and `SegmentBase` say, those of a
-/// nearer element in the place of those around it (ISO/IEC 23009-1 §5.3.9).
+/// The segments of a representation, from `SegmentTemplate`, `SegmentList` and `SegmentBase` (ISO/IEC 23009-1 §5.3.9).
+///
+/// An inner element overrides the attributes of the elements around it.
 struct DASHSegments: Sendable {
-    /// An `S` of a timeline: `count` segments of one duration, or with nil as many as there is time for.
+    /// An `S` of a timeline: `count` segments of one duration. If `count` is `nil`, they last until the next entry.
     struct Entry: Sendable {
         var time: Int64?
         var duration: Int64
@@ -15,24 +16,29 @@ struct DASHSegments: Sendable {
         var byteRange: Range<Int64>?
     }
 
-    /// Templates.
+    // Templates
     var media: String?
     var initialization: String?
-    /// Ticks a second, of all times here.
+    var index: String?
+    var bitstreamSwitching: String?
+    /// The number of ticks per second, in which all times are stated.
     var timescale: Int64 = 1
     var duration: Int64?
     var startNumber: Int64 = 1
     var timeline: [Entry]?
     var list: [Listed]?
-    /// The initialization section, where it is named without a template.
+    /// The initialization section, if it has no template.
     var initializationReference: String?
     var initializationRange: Range<Int64>?
     var indexRange: Range<Int64>?
 
-    /// The most segments of one representation: four days of one each second.
+    /// The maximum number of segments in one representation. It allows four days of one-second segments.
     static let limit = 345_600
 
-    /// When a representation's segments begin, in seconds from its period's beginning, and what tells them apart.
+    /// All templates.
+    var templates: [String] { [media, initialization, index, bitstreamSwitching].compactMap(\.self) }
+
+    /// The start of a segment, in seconds from the start of its period, with its number and time in templates.
     struct Place: Sendable {
         var start: Double
         var number: Int64
@@ -141,7 +147,8 @@ struct DASHSegments: Sendable {
         }
     }
 
-    /// A template with everything put in (ISO/IEC 23009-1 §5.3.9.4.4); nil where an identifier is unknown or not closed.
+    /// Returns a template with the values of its identifiers (ISO/IEC 23009-1 §5.3.9.4.4), or `nil` if an identifier is
+    /// unknown or not closed.
     static func fill(_ template: String, id: String, bandwidth: String, _ place: Place?) -> String? {
         guard template.utf8.count <= 2048 else { return nil }
         let parts = template.split(separator: "$", omittingEmptySubsequences: false)

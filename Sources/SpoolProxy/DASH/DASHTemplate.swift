@@ -1,20 +1,22 @@
 #if Proxy
-/// An address of an MPD's segments in which numbers or times are still to be put (ISO/IEC 23009-1 §5.3.9.4.4).
+/// A template of the addresses of segments, with numbers or times as placeholders (ISO/IEC 23009-1 §5.3.9.4.4).
 package struct DASHTemplate: Hashable, Sendable {
-    /// What stands before, between and after the numbers: those of one template have digits between them, and an address
-    /// without any is one piece.
+    /// The texts before, between and after the numbers. An address without a number is one piece.
     private let pieces: [String]
 
-    /// The most bytes of a template, and of what is put into it: players' addresses are no longer.
+    /// The maximum size of a template with its values, in bytes. Addresses that players request are not longer.
     private static let limit = 2048
 
+    /// Creates a template. It takes at most a time proportional to the limit.
+    ///
+    /// The result is `nil` if the addresses cannot be requested through the proxy, or if the text is too long. It is also
+    /// `nil` if an identifier is unknown or not closed.
+    ///
     /// - Parameters:
-    ///   - text: As the MPD has it.
-    ///   - id: What `$RepresentationID$` means.
-    ///   - bandwidth: What `$Bandwidth$` means.
-    ///   - base: What it is relative to.
-    /// - Returns: Nil for what can't be asked for through the proxy or is too long, and where an identifier is unknown or
-    ///   not closed. Takes time proportional to the limit at most.
+    ///   - text: The text in the MPD.
+    ///   - id: The value of `$RepresentationID$`.
+    ///   - bandwidth: The value of `$Bandwidth$`.
+    ///   - base: The base of the addresses.
     package init?(_ text: String, id: String, bandwidth: String, base: ReferenceRewriter) {
         guard text.utf8.count <= Self.limit, id.utf8.count <= 256, bandwidth.utf8.count <= 32 else { return nil }
         var pieces = [""]
@@ -43,7 +45,7 @@ package struct DASHTemplate: Hashable, Sendable {
             count += value.utf8.count
             guard count <= Self.limit else { return nil }
         }
-        // A reference that is nothing yet would mean the base itself; behind a number sign no server is told anything.
+        // An empty reference would mean the base itself. A server does not receive the text after a number sign.
         let ending = pieces.count > 1 ? "0" : ""
         guard !pieces[0].utf8.contains(UInt8(ascii: "#")), let first = base.url(of: pieces[0] + ending) else {
             return nil
@@ -52,20 +54,20 @@ package struct DASHTemplate: Hashable, Sendable {
         self.pieces = pieces
     }
 
-    /// The address up to the first number; all of it where there is none.
+    /// The address up to the first number, or the whole address if it has none.
     package var head: String { pieces[0] }
-    /// The length of its text, in bytes.
-    var byteCount: Int { pieces.reduce(0) { $0 + $1.utf8.count } }
-    /// Whether it gives more than one address.
+    /// The size of the template, in bytes.
+    package var byteCount: Int { pieces.reduce(0) { $0 + $1.utf8.count } }
+    /// Whether there is more than one address.
     package var hasNumber: Bool { pieces.count > 1 }
 
-    /// Whether an address is one of those that it gives.
+    /// Returns whether the template has an address.
     package func gives(_ address: Substring) -> Bool {
         var rest = address.utf8
         for (number, piece) in pieces.enumerated() {
             if number > 0 {
                 let digits = rest.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
-                // Digits may follow in the text itself: as many are the number's as leave it all of its own.
+                // The text may continue with digits of its own, which do not belong to the number.
                 let own = piece.utf8.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }.count
                 guard digits.count > own else { return false }
                 rest = rest.dropFirst(digits.count - own)

@@ -40,12 +40,12 @@ public struct DASHDownloader: Sendable {
         let tally = DownloadTally(report)
         let url = download.source.url
         let media = download.media(at: url)
-        let bytes = try await download.manifest(at: url, limit: DASHManifest.maximumBytes)
+        let bytes = try await download.manifest(at: url, limit: DASHDocument.maximumBytes)
         let response = try await media.response().response
         let files: [StreamFile]
         do throws(ManifestError) {
             let found = try StreamDownload.address(of: media, response)
-            files = try DASHPresentation(parsing: bytes, at: found).files(seconds: seconds, at: found)
+            files = try DASHDocument(parsing: bytes, at: found).presentation().files(seconds: seconds, at: found)
         } catch {
             // A live manifest that is kept would never change again.
             if error.code == .live { _ = try? await media.remove() }  // Where the disk refuses, it is evicted one day.

@@ -1,15 +1,15 @@
 #if Proxy
-/// The query parameters by which a client says which playlist it wants: delivery directives (RFC 8216bis §6.2.5).
+/// Delivery directives: the query parameters that select a part or a version of a playlist (RFC 8216bis §6.2.5).
 enum HLSDelivery {
-    /// Whether the origin may hold the playlist back until it has what is asked for.
+    /// Returns whether the origin may delay the response until the requested segment or part exists.
     static func isBlockingReload(_ url: OriginURL) -> Bool {
         parameters(of: url).contains { $0.hasPrefix("_HLS_msn=") }
     }
 
-    /// Whether a URL has any directive.
+    /// Returns whether a URL has any directive.
     static func hasDirectives(_ url: OriginURL) -> Bool { parameters(of: url).contains { $0.hasPrefix("_HLS_") } }
 
-    /// The URL as text, as it is for the whole playlist of now.
+    /// Returns the URL of the whole current playlist, as text.
     static func withoutDirectives(_ url: OriginURL) -> String {
         guard url.reference.query != nil else { return url.description }
         let others = parameters(of: url).filter { !$0.hasPrefix("_HLS_") }.joined(separator: "&")

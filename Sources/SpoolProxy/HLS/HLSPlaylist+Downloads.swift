@@ -1,13 +1,14 @@
 #if Proxy
 extension HLSPlaylist {
-    /// The media playlists to bring for a variant: its own, and those of its sounds, pictures and subtitles, each once.
+    /// Returns the media playlists to download for a variant, each once. They are its own and those of its audio, video
+    /// and subtitles.
     ///
     /// - Parameters:
-    ///   - selection: Which variant.
-    ///   - url: Where this master playlist was found.
-    ///   - isStart: Whether only those are wanted that a player begins with where nobody chose.
-    /// - Throws: ``ManifestError``: `malformed` if it is no master playlist or has no variant, `address` if one of them
-    ///   can't be asked for.
+    ///   - selection: The choice of the variant.
+    ///   - url: The address of this master playlist.
+    ///   - isStart: Whether to return only the playlists that a player uses by default.
+    /// - Throws: ``ManifestError`` with code `malformed` if this is not a master playlist or has no variant, or `address`
+    ///   if a playlist cannot be requested.
     package func playlists(
         for selection: HLSVariantSelection, at url: OriginURL, isStart: Bool = false
     ) throws(ManifestError) -> [OriginURL] {
@@ -18,29 +19,34 @@ extension HLSPlaylist {
         try list.append(variant.uri)
         for kind in HLSRendition.Kind.allCases {
             var group = renditions.filter { $0.kind == kind && variant.groups[kind] == $0.groupID }
-            if isStart { group = Self.begun(of: group, kind) }
+            if isStart { group = Self.defaults(of: group, kind) }
             for uri in group.compactMap(\.uri) { try list.append(uri) }
         }
         return list.downloads.map(\.url)
     }
 
-    /// Which of a group a player takes where nobody chose: its default; sound and picture also without one.
-    private static func begun(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
+    /// Returns the rendition of a group that a player uses by default. Audio and video are used even without a default.
+    private static func defaults(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
         let isNeeded = kind == .audio || kind == .video
         return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
     }
 
-    /// What a whole ended stream needs, each thing once, in the order in which a player comes to it: keys, initialization
-    /// sections, segments; of a master playlist the session's keys. Keys that are not at an `http` or `https` URL are left out.
+    /// Returns the files that a stream needs, each once, in the order in which a player uses them.
+    ///
+    /// These are keys, initialization sections and segments, and for a master playlist the keys of the session. Keys with
+    /// a scheme other than `http` or `https` are left out.
     ///
     /// - Parameters:
-    ///   - url: Where this playlist was found.
-    ///   - seconds: How much of the stream: segments that begin later are left out, but for the first; nil: all.
-    /// - Throws: ``ManifestError``: `live` if it is a media playlist without end or with segments left out, `address` if
-    ///   something can't be asked for, `tooLarge` if the addresses have more than 256 MiB in all.
+    ///   - url: The address of this playlist.
+    ///   - seconds: The length of the stream to download. The first segment is always included, later ones only if they
+    ///     start within this time. If `nil`, all are included.
+    /// - Throws: ``ManifestError`` with one of these codes:
+    ///   - `live` if this is a media playlist without an end, or one that leaves out segments
+    ///   - `address` if a file cannot be requested
+    ///   - `tooLarge` if the addresses have more than 256 MiB in all
     package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
         guard kind == .master || isEnded && !isDelta else {
-            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live: it has no end to bring it up to")
+            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
         }
         var list = HLSDownloadList(at: url)
         for key in sessionKeys { try list.append(key) }
@@ -56,14 +62,14 @@ extension HLSPlaylist {
         return list.downloads
     }
 
-    /// Has it name no keys.
+    /// Removes all keys.
     mutating func removeKeys() {
         sessionKeys = []
         for index in segments.indices { segments[index].keys = [] }
     }
 }
 
-/// Things to bring, each once.
+/// A list of files to download, each once.
 private struct HLSDownloadList {
     private(set) var downloads: [StreamFile] = []
     private var seen: Set<StreamFile> = []
@@ -80,7 +86,7 @@ private struct HLSDownloadList {
     mutating func append(_ key: HLSKey) throws(ManifestError) {
         guard key != lastKey else { return }
         lastKey = key
-        // Another scheme is the player's business.
+        // The player itself resolves other schemes.
         if let scheme = URIReference(key.uri).scheme, OriginURL.Scheme(scheme) == nil { return }
         try append(key.uri)
     }
@@ -92,7 +98,7 @@ private struct HLSDownloadList {
             let name = URIReference(uri).path
             throw ManifestError(
                 .address,
-                "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) can't be asked for")
+                "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) cannot be requested")
         }
         let download = StreamFile(url: target, byteRange: byteRange, isSegment: isSegment)
         guard seen.insert(download).inserted else { return }

@@ -1,37 +1,55 @@
 #if Proxy
-/// The variables of a playlist, `{$name}` (RFC 8216bis §4.3): those of `EXT-X-DEFINE` so far.
+/// A definition of a variable: `EXT-X-DEFINE` (RFC 8216bis §4.4.2.3).
+enum HLSDefinition: Hashable, Sendable {
+    case value(name: String, value: String)
+    /// The variable has the value of a parameter in the playlist's own query.
+    case queryParameter(String)
+    /// The variable has the value that the master playlist defines.
+    case imported(String)
+
+    /// Reads a tag, or returns `nil` if it defines nothing.
+    init?(_ attributes: HLSAttributeList) {
+        if let name = attributes.string("QUERYPARAM") {
+            self = .queryParameter(name)
+        } else if let name = attributes.string("IMPORT") {
+            self = .imported(name)
+        } else if let name = attributes.string("NAME"), let value = attributes.string("VALUE") {
+            self = .value(name: name, value: value)
+        } else {
+            return nil
+        }
+    }
+}
+
+/// The variables of a playlist, `{$name}` (RFC 8216bis §4.3), that are defined at one place in its text.
 struct HLSVariables {
-    /// What each name stands for.
+    /// The value of each variable.
     private(set) var values: [String: String] = [:]
     private let imported: [String: String]
     private let query: Substring?
 
+    /// Creates an empty set of variables.
+    ///
     /// - Parameters:
     ///   - query: The playlist's own query, for `QUERYPARAM`.
-    ///   - imported: The master playlist's variables, for `IMPORT`.
+    ///   - imported: The variables of the master playlist, for `IMPORT`.
     init(query: Substring?, imported: [String: String]) {
         self.query = query
         self.imported = imported
     }
 
-    /// Takes a tag's definition. A first definition stays, and one that gives no value defines nothing.
-    mutating func define(_ attributes: HLSAttributeList) {
-        let name: String?
-        let value: String?
-        if let parameter = attributes.string("QUERYPARAM") {
-            name = parameter
-            value = self.parameter(parameter)
-        } else if let imports = attributes.string("IMPORT") {
-            name = imports
-            value = imported[imports]
-        } else {
-            name = attributes.string("NAME")
-            value = attributes.string("VALUE")
-        }
-        if let name, let value, values[name] == nil { values[name] = value }
+    /// Adds a definition. The first definition of a variable counts, and one without a value defines nothing.
+    mutating func define(_ definition: HLSDefinition) {
+        let (name, value): (String, String?) =
+            switch definition {
+            case .value(let name, let value): (name, value)
+            case .queryParameter(let name): (name, values[name] == nil ? parameter(name) : nil)
+            case .imported(let name): (name, imported[name])
+            }
+        if let value, values[name] == nil { values[name] = value }
     }
 
-    /// A query parameter's value, percent-decoded; nil if there is none or it is empty.
+    /// Returns the percent-decoded value of a query parameter, or `nil` if it is missing or empty.
     private func parameter(_ name: String) -> String? {
         for item in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
             let equals = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
@@ -43,12 +61,13 @@ struct HLSVariables {
         return nil
     }
 
-    /// Whether a text may refer to a variable.
+    /// Returns whether a text may refer to a variable.
     static func areReferred(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
 
-    /// A text with its variables' values, which are not looked at for further ones; nil if one is not defined.
+    /// Returns a text with the values of its variables, or `nil` if one is not defined. Values are not searched for
+    /// further variables.
     ///
-    /// - Parameter limit: The most bytes that the outcome may have.
+    /// - Parameter limit: The maximum size of the result, in bytes.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     func substituted(_ text: String, limit: Int) throws(ManifestError) -> String? {
         var output = ""
@@ -66,7 +85,7 @@ struct HLSVariables {
             }
             guard let value = values[String(name)] else { return nil }
             guard output.utf8.count + value.utf8.count <= limit else {
-                throw ManifestError(.tooLarge, "the variables of a playlist stand for too many bytes in all")
+                throw ManifestError(.tooLarge, "the values of a playlist's variables have too many bytes in all")
             }
             output += value
             rest = after.dropFirst()
@@ -77,7 +96,7 @@ struct HLSVariables {
 }
 
 extension StringProtocol {
-    /// The text with `%XX` as the bytes that they mean; what is no such triplet stays.
+    /// The text with each `%XX` replaced by its byte. Other percent signs stay.
     var percentDecoded: String {
         let source = Array(utf8)
         var bytes: [UInt8] = []

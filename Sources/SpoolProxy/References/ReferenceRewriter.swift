@@ -1,44 +1,49 @@
 #if Proxy
-/// Says what a manifest's references have to become, so that a client that got the manifest from the proxy asks the proxy
-/// for what they mean.
+/// Resolves and rewrites the references of a manifest, so that a client of the proxy requests their targets from the proxy.
 ///
-/// References are resolved against the URL at which the manifest was found in the end, and the client resolves them against
-/// the proxy's address of what it asked for. A reference is left alone exactly if that gives the right thing anyway.
-/// Each takes time proportional to its length and its outcome's, however long the manifest's own path is.
+/// The origin means references relative to the final URL of the manifest. The client resolves them against the proxy's
+/// address of the URL that it requested. A reference stays as it is if both lead to the same target. Each takes a time
+/// proportional to its length and to that of the result, even if the manifest's own path is long.
 package struct ReferenceRewriter {
-    /// What relative references mean: the final URL.
-    private let base: OriginURL
+    /// The URL of the manifest, after redirects. Relative references are relative to it.
+    let finalURL: OriginURL
     private let baseReference: URIReference
-    /// The base's path up to its last slash, dot segments resolved.
+    /// The path of the base up to its last slash, without dot segments.
     private let directory: Substring
-    /// Where in `directory` its segments end, each with its slash: the root's first.
+    /// The places in `directory` after each slash. The first one is that of the root.
     private let ends: [String.Index]
-    /// Where the client believes the manifest to be.
+    /// The address of the manifest that the client knows.
     private let location: URIReference
-    /// Whether a reference to a name in the manifest's directory is right as it is, and one that has but a query.
+    /// Whether the client resolves the name of a file in the manifest's directory correctly.
     private let sharesDirectory: Bool
+    /// Whether the client resolves a reference that is only a query correctly.
     private let sharesPath: Bool
     private let proxied: (OriginURL) -> String
 
+    /// Creates a rewriter.
+    ///
     /// - Parameters:
-    ///   - finalURL: Where the manifest was found, after redirects.
-    ///   - requestedURL: What the client asked for, if that is another URL.
-    ///   - proxied: What a client that has its manifest from the proxy is to ask for a URL: a path of the proxy, beginning
-    ///     with `/`, or the URL itself if it is not for the proxy. In either form of address the path of the proxy must
-    ///     end with the URL's own path and query.
-    package init(finalURL: OriginURL, requestedURL: OriginURL? = nil, proxied: @escaping (OriginURL) -> String) {
+    ///   - finalURL: The URL of the manifest, after redirects.
+    ///   - requestedURL: The URL that the client requested, if it differs.
+    ///   - proxied: Returns the address that a client of the proxy requests for a URL. This is a path that starts with
+    ///     `/` and ends with the path and query of the URL. For a URL that the proxy does not serve, it is the URL. By
+    ///     default, the proxy serves no URL.
+    package init(
+        finalURL: OriginURL, requestedURL: OriginURL? = nil,
+        proxied: @escaping (OriginURL) -> String = { $0.description }
+    ) {
         let requestedURL = requestedURL ?? finalURL
         let path = { (url: OriginURL) in URIReference.removingDotSegments(url.reference.path) }
         let directory = { (path: Substring) in path[...(path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)]
         }
-        base = finalURL
+        self.finalURL = finalURL
         baseReference = finalURL.reference
         let finalPath = path(finalURL)
         self.directory = directory(finalPath)
         ends = self.directory.utf8.indices.filter { finalPath.utf8[$0] == UInt8(ascii: "/") }.map {
             finalPath.utf8.index(after: $0)
         }
-        // What the client sees of the proxy but for its path does not matter: no manifest names it.
+        // Only the path of the proxy matters, because no manifest names its host.
         location = URIReference(proxied(requestedURL)).resolved(against: URIReference("http://proxy.invalid/"))
         let sharesOrigin = requestedURL.scheme == finalURL.scheme && requestedURL.authority == finalURL.authority
         sharesPath = sharesOrigin && finalPath == path(requestedURL)
@@ -46,63 +51,73 @@ package struct ReferenceRewriter {
         self.proxied = proxied
     }
 
-    /// The rewriter of what is relative to `reference` instead: an element of DASH's `BaseURL`.
+    /// The maximum size of the path, and of path and query, of a base in a manifest, in bytes.
     ///
-    /// - Parameter maximumPath: The most bytes that the base's path may have: a manifest can have many bases, and making a
-    ///   rewriter takes time proportional to it.
-    /// - Returns: Nil if what the reference means can't be asked through the proxy, or has a longer path.
-    package func relative(to reference: String, maximumPath: Int = 2048) -> ReferenceRewriter? {
-        guard directory.utf8.count <= maximumPath, let target = target(URIReference(reference)),
-            target.target.utf8.prefix(while: { $0 != UInt8(ascii: "?") }).count <= maximumPath
+    /// A manifest may have many bases, and creating a rewriter takes a time proportional to their size.
+    private static let maximumBase = (path: 2048, target: 8192)
+
+    /// Returns a rewriter for references that are relative to another base, as with DASH's `BaseURL`. The client resolves
+    /// them correctly if it requests the base from the proxy.
+    ///
+    /// - Returns: `nil` if the base cannot be requested through the proxy or is too long.
+    func relative(to reference: String) -> ReferenceRewriter? {
+        let limit = Self.maximumBase
+        guard directory.utf8.count <= limit.path, let target = target(URIReference(reference)),
+            target.target.utf8.count <= limit.target,
+            target.target.utf8.prefix(while: { $0 != UInt8(ascii: "?") }).count <= limit.path
         else { return nil }
         return ReferenceRewriter(finalURL: target, proxied: proxied)
     }
 
-    /// Whether a client takes names in the manifest's directory for the wrong thing, because of a redirect.
-    package var movesRelativeReferences: Bool { !sharesDirectory }
+    /// Whether a client resolves the names of files in the manifest's directory incorrectly, because of a redirect.
+    var movesRelativeReferences: Bool { !sharesDirectory }
 
-    /// What a client is to ask for the manifest itself, where it really is.
-    package var manifest: String { proxied(base) }
+    /// The address at which a client requests the manifest itself, after redirects.
+    var manifest: String { proxied(finalURL) }
 
-    /// The URL that a reference means; nil if it is none that can be asked through the proxy.
+    /// Returns the URL that a reference means, or `nil` if it cannot be requested through the proxy.
     package func url(of reference: String) -> OriginURL? { target(URIReference(reference)) }
 
-    /// What to write in a reference's place; nil to leave it as it is: it is right, means nothing that the proxy could ask
-    /// for (`skd:`, `data:`, a user's password), or can't be understood. An empty one, or one that has but a fragment, means
-    /// the manifest itself, which the client finds where it did before.
+    /// Returns the text to write instead of a reference, or `nil` if it stays as it is.
+    ///
+    /// It stays if the client resolves it correctly, or if the proxy cannot request it (`skd:`, `data:`, a user's
+    /// password). A reference that is empty, or only a fragment, means the manifest itself and stays, too.
     package func rewritten(_ reference: String) -> String? {
         let parts = URIReference(reference)
         if isRight(parts) { return nil }
         guard let target = target(parts) else {
-            // A client would take the proxy's scheme for the origin's.
-            guard parts.scheme == nil, parts.authority?.utf8.contains(UInt8(ascii: "@")) == true, base.scheme == .https
+            // A client would use the scheme of the proxy instead of the origin's.
+            guard parts.scheme == nil, parts.authority?.utf8.contains(UInt8(ascii: "@")) == true,
+                finalURL.scheme == .https
             else { return nil }
             return "https:" + reference[...].encodingWhiteSpace
         }
         let written = proxied(target)
         if !parts.isRelativePath {
-            // An address that can't be read is none that the reference leads to: no reason is lost.
+            // If the address cannot be parsed, the reference does not lead to the target. The reason does not matter.
             let seen = try? OriginURL(parts.resolved(against: location))
             if let seen, seen == (try? OriginURL(URIReference(written).resolved(against: location))) { return nil }
         }
         return parts.fragment.map { "\(written)#\($0.encodingWhiteSpace)" } ?? written
     }
 
-    /// What to write for a reference, be it right as it is or not; nil if it can't be asked through the proxy.
-    package func written(_ reference: String) -> String? {
+    /// Returns the text to write for a reference, even if the client resolves it correctly, or `nil` if it cannot be
+    /// requested through the proxy.
+    func written(_ reference: String) -> String? {
         let parts = URIReference(reference)
         guard let written = target(parts).map(proxied) else { return nil }
         return parts.fragment.map { "\(written)#\($0.encodingWhiteSpace)" } ?? written
     }
 
-    /// Whether a relative reference means for the client what it means for the origin.
+    /// Returns whether a relative reference means the same for the client and for the origin.
     private func isRight(_ parts: URIReference) -> Bool {
         guard parts.isRelativePath else { return false }
         if parts.path.isEmpty { return parts.query == nil || sharesPath }
         return sharesDirectory && !climbs(parts.path)
     }
 
-    /// The URL that a reference means; nil if it can't be asked through the proxy, where the reason helps nobody.
+    /// Returns the URL that a reference means, or `nil` if it cannot be requested through the proxy. The reason does not
+    /// matter to callers.
     private func target(_ parts: URIReference) -> OriginURL? {
         guard parts.isRelativePath, !parts.path.isEmpty else {
             return try? OriginURL(parts.resolved(against: baseReference))
@@ -113,7 +128,7 @@ package struct ReferenceRewriter {
         return try? OriginURL(resolved: absolute)
     }
 
-    /// Whether a relative path tries to climb above the origin's root, where on the proxy there is something.
+    /// Returns whether a relative path leads above the origin's root, where the proxy has other paths.
     private func climbs(_ path: Substring) -> Bool {
         var depth = ends.count - 1
         for segment in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
@@ -128,7 +143,7 @@ package struct ReferenceRewriter {
         return false
     }
 
-    /// A relative path as seen from the directory (RFC 3986 §5.2.3 and §5.2.4 in one).
+    /// Returns a relative path as an absolute one (RFC 3986 §5.2.3 and §5.2.4 in one step).
     private func merged(_ path: Substring) -> Substring {
         var depth = ends.count - 1
         var kept: [Substring.UTF8View.SubSequence] = []
@@ -150,7 +165,7 @@ package struct ReferenceRewriter {
 }
 
 extension URIReference {
-    /// Whether it has neither scheme nor host, nor a path from the root.
+    /// Whether the reference has no scheme, no host and no absolute path.
     fileprivate var isRelativePath: Bool { scheme == nil && authority == nil && path.utf8.first != UInt8(ascii: "/") }
 }
 #endif

@@ -115,26 +115,14 @@ struct ManifestResponder: Sendable {
                 throw RequestFailure(502, "the manifest is larger than \(HLSPlaylist.maximumBytes) bytes")
             }
         }
-        let found = Self.found(call, response)
-        if !isOriginThere, !call.isForOwner {
-            bytes =
-                kind == .hls
-                ? try await offline.playable(bytes, found, call, at: date.second)
-                : try await offline.playable(mpd: bytes, found, call, at: date.second)
-        }
-        // Keys are known before what names them is listed.
-        if kind == .hls {
-            let names = knowledge.variables(for: call.url)
-            knowledge.note(keys: HLSKeyAddresses.addresses(in: bytes, found: found, importing: names))
-            if let maximumBitRate, !call.isForOwner {
-                let stored = try await offline.storedVariants(of: bytes, found, call, above: maximumBitRate)
-                bytes = HLSMasterFilter.capped(bytes, at: maximumBitRate, keeping: stored)
-            }
-        }
+        let received = Received(
+            bytes: bytes, url: Self.found(call, response), key: media.key,
+            version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
+            isFromStore: !isOriginThere)
         let lifetime: ManifestLifetime
-        do throws(ManifestError) {
-            (bytes, lifetime) = try rewrite(kind, bytes, call, media.key, response)
-        } catch {
+        do {
+            (bytes, lifetime) = try await kind == .hls ? playlist(received, call) : mpd(received, call)
+        } catch let error as ManifestError {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(lifetime, of: media)
@@ -147,33 +135,61 @@ struct ManifestResponder: Sendable {
         return Manifest(response: response, bytes: bytes)
     }
 
-    /// Rewrites a manifest, and notes what it says of other requests.
-    private func rewrite(
-        _ kind: ManifestKind, _ bytes: [UInt8], _ call: OriginCall, _ key: CacheKey, _ response: StoredResponse
-    ) throws(ManifestError) -> (bytes: [UInt8], lifetime: ManifestLifetime) {
-        let found = Self.found(call, response)
-        let tag = "\(bytes.count) \(response.validator.entityTag?.text ?? response.validator.lastModified ?? "")"
-        switch kind {
-        case .hls:
-            let names = knowledge.variables(for: call.url)
-            let playlist = try? HLSPlaylist(parsing: bytes, at: found, importing: names)  // With faults, none.
-            let text =
-                call.isForOwner
-                ? bytes
-                : try HLSRewriting.rewrite(
-                    bytes, finalURL: found, requestedURL: call.url, importing: names, proxied: call.proxied)
-            if let playlist {
-                knowledge.note(playlist, requested: call.url, found: found, key: key, tag: tag)
-                noteNeeds(playlist, of: call, found: found)
-            }
-            return (text, playlist?.lifetime ?? .none)
-        case .dash:
-            let manifest = try DASHManifest(parsing: bytes)
-            if !manifest.isDynamic { knowledge.note(mpd: bytes, requested: call.url, found: found, key: key, tag: tag) }
-            guard !call.isForOwner else { return (bytes, manifest.lifetime) }
-            let text = try DASHRewriting.rewrite(bytes, finalURL: found, requestedURL: call.url, proxied: call.proxied)
-            return (text, manifest.lifetime)
+    /// A manifest as the origin sent it.
+    private struct Received {
+        let bytes: [UInt8]
+        /// The address of the manifest, after redirects.
+        let url: OriginURL
+        let key: CacheKey
+        /// The validator of the manifest, or an empty string.
+        let version: String
+        /// Whether the origin did not confirm the manifest for this request.
+        let isFromStore: Bool
+    }
+
+    /// Filters and rewrites a playlist, and records its facts about other requests.
+    ///
+    /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
+    private func playlist(
+        _ received: Received, _ call: OriginCall
+    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        var document = try HLSDocument(
+            parsing: received.bytes, at: received.url, importing: knowledge.variables(for: call.url))
+        if received.isFromStore, !call.isForOwner {
+            document = try await offline.playable(document, call, at: date.second)
         }
+        // Keys are recorded before the client can request them.
+        knowledge.note(keys: document.keyAddresses)
+        if let maximumBitRate, !call.isForOwner {
+            let stored = try await offline.storedVariants(of: document, call, above: maximumBitRate)
+            document.limitBitRate(to: maximumBitRate, keeping: stored)
+        }
+        let text =
+            call.isForOwner
+            ? received.bytes : try document.rewritten(requestedURL: call.url, proxied: call.proxied)
+        guard let playlist = document.playlist else { return (text, .none) }
+        let tag = "\(document.byteCount) \(received.version)"
+        knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
+        noteNeeds(playlist, of: call, found: document.url)
+        return (text, playlist.lifetime)
+    }
+
+    /// Filters and rewrites an MPD, and records its facts about other requests.
+    ///
+    /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
+    private func mpd(
+        _ received: Received, _ call: OriginCall
+    ) async throws -> (bytes: [UInt8], lifetime: ManifestLifetime) {
+        var document = try DASHDocument(parsing: received.bytes, at: received.url)
+        if received.isFromStore, !call.isForOwner {
+            document = try await offline.playable(document, call, at: date.second)
+        }
+        if !document.isDynamic {
+            let tag = "\(document.byteCount) \(received.version)"
+            knowledge.note(document, requested: call.url, key: received.key, tag: tag)
+        }
+        guard !call.isForOwner else { return (received.bytes, document.lifetime) }
+        return (try document.rewritten(requestedURL: call.url, proxied: call.proxied), document.lifetime)
     }
 
     /// Tells the cache which other origins a stream comes from, live or not.

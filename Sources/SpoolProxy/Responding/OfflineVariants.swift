@@ -28,27 +28,23 @@ final class OfflineVariants: Sendable {
         self.limits = limits
     }
 
-    /// A stored master playlist, as it may be listed now.
+    /// Returns a stored playlist with the variants that can be played now. A media playlist, or one with errors, stays as
+    /// it is.
     ///
-    /// - Parameter found: Where it was found.
     /// - Throws: `CancellationError` if the task is cancelled.
-    func playable(
-        _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async throws -> [UInt8] {
-        try await cache.runMaintenance { try await self.filtered(bytes, found, call, at: second) }
+    func playable(_ document: HLSDocument, _ call: OriginCall, at second: Int64) async throws -> HLSDocument {
+        try await cache.runMaintenance { try await self.filtered(document, call, at: second) }
     }
 
-    private func filtered(
-        _ bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async throws -> [UInt8] {
-        let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Who rewrites it refuses one that can't be read.
-        guard let playlist = parsed, playlist.kind == .master, (2...100).contains(playlist.variants.count)
-        else { return bytes }
-        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+    private func filtered(_ document: HLSDocument, _ call: OriginCall, at second: Int64) async throws -> HLSDocument {
+        guard let playlist = document.playlist, playlist.kind == .master,
+            (2...100).contains(playlist.variants.count)
+        else { return document }
+        let rewriter = ReferenceRewriter(finalURL: document.url) { $0.description }
         var budget = LookupBudget(limits, clock)
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
-            guard try budget.takes(uri.utf8.count) else { return bytes }
+            guard try budget.takes(uri.utf8.count) else { return document }
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
             let media = cache.media(for: source)
@@ -56,7 +52,7 @@ final class OfflineVariants: Sendable {
             if record?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }), await !isReachable(call, at: second) else {
-            return bytes
+            return document
         }
         var extents: [String: Extent] = [:]
         for (uri, media) in stored {
@@ -65,25 +61,24 @@ final class OfflineVariants: Sendable {
         }
         let best: Extent = playlist.variants.contains { extents[$0.uri] == .whole } ? .whole : .part
         let variants = Set(playlist.variants.map(\.uri))
-        return HLSMasterFilter.filtered(bytes, playlist) { uri in
+        var document = document
+        document.filter { uri in
             let extent = extents[uri] ?? .none
             return variants.contains(uri) ? extent == best : extent != .none
         }
+        return document
     }
 
-    /// Which variants that need more bits per second, by their peak, are stored to their end: by their places in the list.
+    /// Returns the indices of the variants whose peak bit rate is above a limit and that are stored to their end.
     ///
-    /// - Parameter found: Where the master playlist was found.
+    /// - Parameter limit: The limit, in bits per second.
     /// - Throws: `CancellationError` if the task is cancelled.
-    func storedVariants(
-        of bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, above limit: Int64
-    ) async throws -> Set<Int> {
-        let parsed = try? HLSPlaylist(parsing: bytes, at: found)  // Of one with faults nothing is known.
-        guard let playlist = parsed, playlist.kind == .master, playlist.variants.count <= 100,
+    func storedVariants(of document: HLSDocument, _ call: OriginCall, above limit: Int64) async throws -> Set<Int> {
+        guard let playlist = document.playlist, playlist.kind == .master, playlist.variants.count <= 100,
             playlist.variants.contains(where: { $0.bandwidth > limit })
         else { return [] }
         return try await cache.runMaintenance {
-            try await self.wholeVariants(of: playlist, found, call, above: limit)
+            try await self.wholeVariants(of: playlist, document.url, call, above: limit)
         }
     }
 
@@ -102,40 +97,39 @@ final class OfflineVariants: Sendable {
         return stored
     }
 
-    /// A stored MPD, as it may be listed now.
+    /// Returns a stored MPD with the representations that can be played now. A live one stays as it is.
     ///
-    /// - Parameter found: Where it was found.
     /// - Throws: `CancellationError` if the task is cancelled.
-    func playable(
-        mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async throws -> [UInt8] {
-        try await cache.runMaintenance { try await self.filtered(mpd: bytes, found, call, at: second) }
+    func playable(_ document: DASHDocument, _ call: OriginCall, at second: Int64) async throws -> DASHDocument {
+        try await cache.runMaintenance { try await self.filtered(document, call, at: second) }
     }
 
     private func filtered(
-        mpd bytes: [UInt8], _ found: OriginURL, _ call: OriginCall, at second: Int64
-    ) async throws -> [UInt8] {
-        // A live one is none that can be played without its origin.
-        guard let presentation = try? DASHPresentation(parsing: bytes, at: found),  // Who rewrites it refuses it.
+        _ document: DASHDocument, _ call: OriginCall, at second: Int64
+    ) async throws -> DASHDocument {
+        // Without its origin, a live stream or one with too many entries cannot be played.
+        guard let presentation = try? document.presentation(),
             presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
-        else { return bytes }
-        guard await !isReachable(call, at: second) else { return bytes }
+        else { return document }
+        guard await !isReachable(call, at: second) else { return document }
         var budget = LookupBudget(limits, clock)
-        var extents: [[[DASHFilter.Extent]]] = []
+        var extents: [[[DASHDocument.Extent]]] = []
         for (index, period) in presentation.periods.enumerated() {
-            var ofPeriod: [[DASHFilter.Extent]] = []
+            var ofPeriod: [[DASHDocument.Extent]] = []
             for set in period.sets {
-                var ofSet: [DASHFilter.Extent] = []
+                var ofSet: [DASHDocument.Extent] = []
                 for representation in set.representations {
                     var files = presentation.files(
-                        of: representation, until: nil, period: presentation.duration(of: index), found)
+                        of: representation, until: nil, period: presentation.duration(of: index), document.url)
                     ofSet.append(try await extent(of: &files, call, &budget))
                 }
                 ofPeriod.append(ofSet)
             }
             extents.append(ofPeriod)
         }
-        return DASHFilter.filtered(bytes, presentation, extents)
+        var document = document
+        document.filter(extents)
+        return document
     }
 
     /// How much is stored of what one representation needs.
@@ -144,7 +138,7 @@ final class OfflineVariants: Sendable {
     /// been examined counts as partly stored. It therefore stays listed unless another one of its set is whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OriginCall, _ budget: inout LookupBudget
-    ) async throws -> DASHFilter.Extent {
+    ) async throws -> DASHDocument.Extent {
         var isAnyStored = false
         var hasSegment = false
         do {

@@ -96,8 +96,8 @@ final class StreamKnowledge: Sendable {
     }
 
     /// Records the facts that an MPD with an end contains. The parameters are the same as for a playlist.
-    func note(mpd bytes: [UInt8], requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
-        members.note(mpd: bytes, at: requested, key, tag: tag, found: found)
+    func note(_ mpd: DASHDocument, requested: OriginURL, key: CacheKey, tag: String) {
+        members.note(mpd, at: requested, key, tag: tag)
     }
 
     /// Records the variables that a master playlist defines for its media playlists.

@@ -63,9 +63,9 @@ final class StreamMembers: Sendable {
     }
 
     /// Records the addresses that belong to an MPD. The parameters are the same as for a playlist.
-    func note(mpd bytes: [UInt8], at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
-        // An MPD with errors names no addresses.
-        guard isNew(tag, of: key), let parts = try? DASHParts(of: bytes, at: found) else { return }
+    func note(_ mpd: DASHDocument, at url: OriginURL, _ key: CacheKey, tag: String) {
+        guard isNew(tag, of: key) else { return }
+        let parts = DASHParts(of: mpd)
         note(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 

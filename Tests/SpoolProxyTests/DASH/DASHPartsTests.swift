@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct DASHPartsTests {
     private func parts(_ text: String) throws -> DASHParts {
-        try DASHParts(of: Array(text.utf8), at: OriginURL("https://origin.example/v/a.mpd?q=1"))
+        let url = try OriginURL("https://origin.example/v/a.mpd?q=1")
+        return DASHParts(of: try DASHDocument(parsing: Array(text.utf8), at: url))
     }
 
     private static let manifest = """
@@ -66,7 +67,24 @@ import Testing
 
     @Test(arguments: ["$Number", "$Numbers$", "$$$", "a#$Number$", String(repeating: "a", count: 3000)])
     func `A template with an identifier that is unknown or not closed gives nothing`(text: String) throws {
-        let base = ReferenceRewriter(finalURL: try OriginURL("http://h/a.mpd")) { $0.description }
+        let base = ReferenceRewriter(finalURL: try OriginURL("http://h/a.mpd"))
         #expect(DASHTemplate(text, id: "a", bandwidth: "1", base: base) == nil)
+    }
+
+    @Test func `A timeline above the limit of entries does not hide templates, and a filter removes them`() throws {
+        let timeline = String(repeating: "<S d='1'/>", count: DASHParts.limit + 1)
+        let text = """
+            <MPD><Period><AdaptationSet><Representation id="a"><SegmentTemplate media="a$Time$"><SegmentTimeline>\(timeline)\
+            </SegmentTimeline></SegmentTemplate></Representation><Representation id="b"><SegmentTemplate media="b$Time$"/>\
+            <SegmentList><SegmentURL media="/list"/></SegmentList></Representation></AdaptationSet></Period></MPD>
+            """
+        var document = try DASHDocument(parsing: Array(text.utf8), at: OriginURL("http://h/a.mpd"))
+        let error = #expect(throws: ManifestError.self) { try document.presentation() }
+        #expect(error?.code == .tooLarge)
+        #expect(DASHParts(of: document).templates.map(\.head) == ["http://h/a", "http://h/b"])
+        #expect(DASHParts(of: document).urls.map(\.target) == ["/a.mpd", "/list"])
+        document.filter([[[.whole, .start]]])
+        #expect(DASHParts(of: document).templates.map(\.head) == ["http://h/a"])
+        #expect(DASHParts(of: document).urls.isEmpty)
     }
 }

@@ -5,9 +5,12 @@ import Testing
 @Suite struct DASHPresentationTests {
     private static let url = "https://origin.example/v/a.mpd"
 
+    private func document(_ text: String) throws -> DASHDocument {
+        try DASHDocument(parsing: Array(text.utf8), at: OriginURL(Self.url))
+    }
+
     private func names(_ text: String, seconds: Double? = nil) throws -> [String] {
-        let url = try OriginURL(Self.url)
-        return try DASHPresentation(parsing: Array(text.utf8), at: url).files(seconds: seconds, at: url).map { file in
+        try document(text).presentation().files(seconds: seconds, at: OriginURL(Self.url)).map { file in
             let name = file.url.description.replacing("https://origin.example/v/", with: "")
             return name + (file.byteRange.map { " \($0.lowerBound)-\($0.upperBound)" } ?? "")
         }
@@ -42,7 +45,7 @@ import Testing
     func manySegments(template: String) throws {
         let url = try OriginURL(Self.url)
         let text = mpd("<AdaptationSet>\(template)<Representation id='a'/></AdaptationSet>", duration: "PT1000000000S")
-        let presentation = try DASHPresentation(parsing: Array(text.utf8), at: url)
+        let presentation = try document(text).presentation()
         var files = presentation.files(
             of: presentation.periods[0].sets[0].representations[0], until: nil, period: presentation.duration(of: 0),
             url)
@@ -125,17 +128,18 @@ import Testing
             <MPD><Period><AdaptationSet> <Representation id="a"/><!-- x --><Representation id="b"><BaseURL>b</BaseURL></Representation>
             </AdaptationSet><AdaptationSet><Representation id="c"/></AdaptationSet></Period></MPD>
             """
-        let presentation = try DASHPresentation(parsing: Array(text.utf8), at: OriginURL(Self.url))
-        func left(_ extents: [[DASHFilter.Extent]]) -> String {
-            String(decoding: DASHFilter.filtered(Array(text.utf8), presentation, [extents]), as: UTF8.self)
+        func left(_ extents: [[DASHDocument.Extent]]) throws -> String {
+            var document = try document(text)
+            document.filter([extents])
+            return String(decoding: try document.rewritten { $0.description }, as: UTF8.self)
         }
-        #expect(left([[.none, .none], [.none]]) == text)
-        #expect(left([[.start, .start], [.whole]]) == text)
+        #expect(try left([[.none, .none], [.none]]) == text)
+        #expect(try left([[.start, .start], [.whole]]) == text)
         #expect(
-            left([[.whole, .start], [.whole]])
+            try left([[.whole, .start], [.whole]])
                 == text.replacing("<Representation id=\"b\"><BaseURL>b</BaseURL></Representation>", with: ""))
         #expect(
-            left([[.none, .start], [.none]])
+            try left([[.none, .start], [.none]])
                 == text.replacing("<Representation id=\"a\"/>", with: "")
                 .replacing("<AdaptationSet><Representation id=\"c\"/></AdaptationSet>", with: ""))
     }

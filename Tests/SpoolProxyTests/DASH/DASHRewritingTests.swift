@@ -7,9 +7,8 @@ import Testing
     private func rewrite(
         _ text: String, at final: String = "https://origin.example/v/a.mpd", requested: String? = nil
     ) throws -> String {
-        let bytes = try DASHRewriting.rewrite(
-            Array(text.utf8), finalURL: OriginURL(final), requestedURL: requested.map { try OriginURL($0) },
-            proxied: StubProxy.path)
+        let bytes = try DASHDocument(parsing: Array(text.utf8), at: OriginURL(final))
+            .rewritten(requestedURL: requested.map { try OriginURL($0) }, proxied: StubProxy.path)
         return String(decoding: bytes, as: UTF8.self)
     }
 
@@ -118,9 +117,25 @@ import Testing
             .replacing("\"/2\"", with: "\"/~TOKEN/https/cdn.example/2\"")
             .replacing("\"/4\"", with: "\"/~TOKEN/https/cdn.example/4\"")
         #expect(try rewrite(text) == expected)
-        let manifest = try DASHManifest(parsing: Array(text.utf8))
+        let url = try OriginURL("https://origin.example/v/a.mpd")
+        let manifest = try DASHDocument(parsing: Array(text.utf8), at: url)
         #expect(manifest.isDynamic && manifest.minimumUpdatePeriod == 62.5 && manifest.lifetime == .none)
-        #expect(try DASHManifest(parsing: Array(Self.ffmpeg.utf8)).lifetime == .unchanging)
+        #expect(try DASHDocument(parsing: Array(Self.ffmpeg.utf8), at: url).lifetime == .unchanging)
+    }
+
+    @Test func `References after a nested BaseURL are relative to the outer one again`() throws {
+        let text = """
+            <MPD><BaseURL>http://a/</BaseURL><Period><AdaptationSet><BaseURL>http://b/</BaseURL><SegmentURL media="/1"/>\
+            <Representation><BaseURL>http://c/</BaseURL><SegmentURL media="/2"/></Representation>\
+            <Representation><SegmentURL media="/3"/></Representation></AdaptationSet><SegmentURL media="/4"/></Period></MPD>
+            """
+        let prefix = "/~TOKEN/http"
+        let expected =
+            text
+            .replacing(">http:/", with: ">\(prefix)")
+            .replacing("/1", with: "\(prefix)/b/1").replacing("/2", with: "\(prefix)/c/2")
+            .replacing("/3", with: "\(prefix)/b/3").replacing("/4", with: "\(prefix)/a/4")
+        #expect(try rewrite(text) == expected)
     }
 
     @Test func `Below a BaseURL that is not for the proxy only absolute references are`() throws {
@@ -166,8 +181,8 @@ import Testing
 
     @Test func `More bases than an MPD can need, or endlessly long ones, cost no more than reading them`() throws {
         let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
-        #expect(try rewrite(bases(DASHRewriting.maximumBases)) == bases(DASHRewriting.maximumBases))
-        let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHRewriting.maximumBases + 1)) }
+        #expect(try rewrite(bases(DASHDocument.maximumBases)) == bases(DASHDocument.maximumBases))
+        let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHDocument.maximumBases + 1)) }
         #expect(error?.code == .tooLarge)
         let long = "<MPD><BaseURL>\(String(repeating: "a", count: 3000))/</BaseURL><SegmentURL media='/b'/></MPD>"
         #expect(try rewrite(long) == long)
@@ -179,7 +194,7 @@ import Testing
         ("PT-1S", nil), ("PT1e9S", nil), ("P999999999999D", nil), ("PT1.2.3S", nil), ("", nil),
     ])
     func `Durations are read as seconds`(text: String, seconds: Double?) {
-        #expect(DASHManifest.seconds(Array(text.utf8)[...]) == seconds)
+        #expect(DecimalNumbers.duration(Array(text.utf8)[...]) == seconds)
     }
 
     @Test(arguments: 0..<20)
@@ -197,9 +212,8 @@ import Testing
             let text =
                 "<MPD>\(bases)<SegmentURL media='\(chain[chain.count - 1])'/>"
                 + String(repeating: "</a>", count: chain.count - 1) + "</MPD>"
-            let written = try DASHRewriting.rewrite(
-                Array(text.replacing("&", with: "&amp;").utf8), finalURL: final, requestedURL: requested,
-                proxied: StubProxy.path)
+            let document = try DASHDocument(parsing: Array(text.replacing("&", with: "&amp;").utf8), at: final)
+            let written = try document.rewritten(requestedURL: requested, proxied: StubProxy.path)
             let result = String(decoding: written, as: UTF8.self).replacing("&amp;", with: "&")
             let references = result.split(separator: "BaseURL>").filter { $0.hasSuffix("</") }.map {
                 String($0.dropLast(2))

@@ -6,7 +6,8 @@ import Testing
 struct HLSKeyAddressesTests {
     private static func addresses(_ text: String, importing imported: [String: String] = [:]) throws -> [String] {
         let found = try OriginURL("https://media.example/a/l.m3u8?t=1")
-        return HLSKeyAddresses.addresses(in: Array(text.utf8), found: found, importing: imported).map(\.description)
+        let document = try HLSDocument(parsing: Array(text.utf8), at: found, importing: imported)
+        return document.keyAddresses.map(\.description)
     }
 
     @Test func `Each key of a playlist, once where it stands again, and none that is asked for in another way`() throws

@@ -8,9 +8,9 @@ import Testing
         _ text: String, at final: String = "https://origin.example/v/list.m3u8", requested: String? = nil,
         importing: [String: String] = [:]
     ) throws -> String {
-        let bytes = try HLSRewriting.rewrite(
-            Array(text.utf8), finalURL: OriginURL(final), requestedURL: requested.map { try OriginURL($0) },
-            importing: importing, proxied: StubProxy.path)
+        let document = try HLSDocument(parsing: Array(text.utf8), at: OriginURL(final), importing: importing)
+        let bytes = try document.rewritten(
+            requestedURL: requested.map { try OriginURL($0) }, proxied: StubProxy.path)
         return String(decoding: bytes, as: UTF8.self)
     }
 
@@ -90,7 +90,7 @@ import Testing
         }
         let latin1: [UInt8] = Array("#EXTM3U\n#EXTINF:1,\n/caf".utf8) + [0xE9] + Array(".ts\n".utf8)
         let url = try OriginURL("http://h/l.m3u8")
-        #expect(try HLSRewriting.rewrite(latin1, finalURL: url, proxied: StubProxy.path) == latin1)
+        #expect(try HLSDocument(parsing: latin1, at: url).rewritten(proxied: StubProxy.path) == latin1)
     }
 
     @Test func `A variable is filled in where it decides what has to be written, and only there`() throws {
@@ -143,7 +143,7 @@ import Testing
         ]
         for text in texts {
             let error = try #require(throws: ManifestError.self) {
-                try HLSRewriting.rewrite(Array(text.utf8), finalURL: url, limit: 10_000, proxied: StubProxy.path)
+                try HLSDocument(parsing: Array(text.utf8), at: url).rewritten(limit: 10_000, proxied: StubProxy.path)
             }
             #expect(error.code == .tooLarge)
         }
@@ -165,8 +165,8 @@ import Testing
             index % 2 == 0 ? reference : "\(tags[index / 2 % tags.count])\"\(reference)\",X-A=\"\(reference)\""
         }
         let text = (["#EXTM3U"] + lines).joined(separator: ending)
-        let written = try HLSRewriting.rewrite(
-            Array(text.utf8), finalURL: final, requestedURL: requested, proxied: StubProxy.path)
+        let written = try HLSDocument(parsing: Array(text.utf8), at: final)
+            .rewritten(requestedURL: requested, proxied: StubProxy.path)
         let result = String(decoding: written, as: UTF8.self).split(separator: ending).dropFirst().map(String.init)
         #expect(result.count == lines.count)
         guard result.count == lines.count else { return }

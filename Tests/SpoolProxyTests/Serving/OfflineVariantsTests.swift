@@ -139,12 +139,14 @@ import Testing
         let text =
             "#EXTM3U\r\n#EXT-X-STREAM-INF:BANDWIDTH=1\r\n#EXT-X-STREAM-INF:BANDWIDTH=2\r\na\r\n#EXT-X-X\r\n"
             + "#EXT-X-MEDIA:TYPE=NEW,GROUP-ID=\"x\",URI=\"n\"\n#EXT-X-STREAM-INF:BANDWIDTH=3\nb\n#EXT-X-STREAM-INF:BANDWIDTH=4"
-        let playlist = try HLSPlaylist(parsing: Array(text.utf8))
-        let all = HLSMasterFilter.filtered(Array(text.utf8), playlist) { _ in true }
-        #expect(String(decoding: all, as: UTF8.self) == text)
-        let some = HLSMasterFilter.filtered(Array(text.utf8), playlist) { $0 == "b" }
+        func filtered(_ keeps: (String) -> Bool) throws -> String {
+            var document = try HLSDocument(parsing: Array(text.utf8), at: OriginURL("http://h/m.m3u8"))
+            document.filter(keeps)
+            return String(decoding: try document.rewritten { $0.description }, as: UTF8.self)
+        }
+        #expect(try filtered { _ in true } == text)
         #expect(
-            String(decoding: some, as: UTF8.self)
+            try filtered { $0 == "b" }
                 == text.replacing("#EXT-X-STREAM-INF:BANDWIDTH=2\r\na\r\n", with: ""))
     }
 }
