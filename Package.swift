@@ -135,6 +135,7 @@ let package = Package(
             name: "SpoolAVFoundation",
             dependencies: ["ByteRanges", "Spool", "SpoolHTTP"] + standInAVFoundation
         ),
+        .target(name: "SpoolStreams", dependencies: ["ByteRanges", "HTTPRanges", "Spool", "XMLTokens"]),
         .target(
             name: "SpoolProxy",
             dependencies: [
@@ -143,7 +144,7 @@ let package = Package(
                 "Spool",
                 "SpoolHTTP",
                 "SpoolStorage",
-                "XMLTokens",
+                "SpoolStreams",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio", condition: proxy),
@@ -253,13 +254,15 @@ let package = Package(
         .testTarget(
             name: "SpoolProxyTests",
             dependencies: [
-                "HTTPRanges", "Spool", "SpoolCLI", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolTesting",
+                "HTTPRanges", "Spool", "SpoolCLI", "SpoolHTTP", "SpoolOrigin", "SpoolProxy", "SpoolStreams",
+                "SpoolTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio", condition: tools),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: tools),
                 .product(name: "NIOPosix", package: "swift-nio", condition: tools),
             ]
         ),
+        .testTarget(name: "SpoolStreamsTests", dependencies: ["SpoolProxy", "SpoolStreams", "SpoolTesting"]),
         .testTarget(
             name: "SpoolSourcesTests",
             dependencies: [

@@ -3,6 +3,7 @@ public import Foundation
 import NIOCore
 import NIOPosix
 public import Spool
+import SpoolStreams
 import Synchronization
 
 extension ProxyServer {
@@ -61,7 +62,7 @@ extension ProxyServer {
             configuration.maximumBitRate.map { .bandwidth(atMost: $0) } ?? .first
         var download = HLSDownloader(
             source, in: cache, variant: variant, firstSeconds: seconds, concurrency: 2)
-        download.bringsKeys = configuration.keepsKeys
+        download.includesKeys = configuration.keepsKeys
         try await download.run()
     }
 

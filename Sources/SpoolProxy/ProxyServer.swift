@@ -5,6 +5,7 @@ import NIOCore
 import NIOPosix
 public import ServiceLifecycle
 public import Spool
+import SpoolStreams
 import Synchronization
 
 /// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, AVPlayer with HLS.

@@ -1,3 +1,5 @@
+@testable import SpoolStreams
+
 /// What must hold of every address and reference.
 enum AddressChecks {
     static func run(_ text: String, _ place: Place) {

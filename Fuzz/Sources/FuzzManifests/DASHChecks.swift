@@ -1,5 +1,7 @@
 import XMLTokens
 
+@testable import SpoolStreams
+
 /// What must hold of every MPD: what is written is read as before, and has the same tags.
 enum DASHChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {

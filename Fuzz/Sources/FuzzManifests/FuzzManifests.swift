@@ -1,3 +1,5 @@
+@testable import SpoolStreams
+
 /// Runs libFuzzer over what reads and rewrites manifests: it asks for this by its name, with bytes that reach ever more of
 /// the code. A trap, a `precondition` in one of the checks, or a time-out is a finding.
 ///

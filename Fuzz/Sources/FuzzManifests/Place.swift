@@ -1,3 +1,5 @@
+@testable import SpoolStreams
+
 /// Where a manifest is and where it was asked for, and what a client asks a proxy for that has it.
 struct Place {
     let final: OriginURL

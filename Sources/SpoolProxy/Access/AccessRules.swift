@@ -1,6 +1,7 @@
 #if Proxy
 import HTTPTypes
 import SpoolHTTP
+import SpoolStreams
 
 /// The access control of the server: the host names that it accepts, its token, and the pages that may change something.
 ///

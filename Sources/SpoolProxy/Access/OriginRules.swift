@@ -1,6 +1,7 @@
 #if Proxy
 import HTTPTypes
 import SpoolHTTP
+import SpoolStreams
 import Synchronization
 
 /// The origins that clients may request, and the detection of requests that return to this server.

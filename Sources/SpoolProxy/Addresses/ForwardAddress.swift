@@ -1,4 +1,6 @@
 #if Proxy
+package import SpoolStreams
+
 /// The forward form's addresses: where on the proxy an origin's URL is, and which URL such an address means.
 ///
 /// `http://host:8000/a/b?x=1` is at `/http/host:8000/a/b?x=1`, so that what a manifest names by relative references is

@@ -2,6 +2,7 @@
 import Foundation
 public import Spool
 public import SpoolHTTP
+import SpoolStreams
 
 extension ProxyConfiguration {
     /// Checks everything that can be checked without listening.

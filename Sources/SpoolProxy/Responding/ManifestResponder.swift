@@ -4,15 +4,16 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolStreams
 
-/// Responds with HLS playlists and DASH manifests: what they name is asked for through the server, too.
+/// Responds with HLS playlists and MPDs whose references lead to the server.
 ///
-/// A manifest is known by its first bytes. It is brought whole, rewritten, and sent with its own length and tag. A live one is
-/// not kept for longer than a player waits before it asks for it again.
+/// A manifest is recognized by its first bytes. It is fetched completely, parsed once, rewritten, and sent with a length and
+/// an entity tag of its own. A live one is stored no longer than the time after which a player requests it again.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
-        /// The origin's head, with the length and the validator of the rewritten bytes.
+        /// The origin's response, with the length and the validator of the rewritten bytes.
         var response: StoredResponse
         var bytes: [UInt8]
     }
@@ -23,19 +24,19 @@ struct ManifestResponder: Sendable {
     let date: DateText
     /// See ``ProxyConfiguration/maximumBitRate``.
     let maximumBitRate: Int64?
-    /// Whether somebody asks which origins a stream comes from.
+    /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
 
-    /// The manifest that a media file is; nil if it is none.
+    /// Returns the manifest that a resource is, or `nil` if it is not a manifest.
     ///
-    /// - Parameter opened: The head of the media file's current version.
-    /// - Throws: `RequestFailure` with status 502 for one that can't be rewritten; what reading throws.
+    /// - Parameter opened: The response headers of the current version.
+    /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
     func manifest(
         of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall
     ) async throws -> Manifest? {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response) else { return nil }
-        // What is found of a version that nothing tells from the next is not noted.
+        // A version without a validator has no name, and its kind is not recorded.
         let name = Self.name(of: response, media)
         let kind: ManifestKind?
         if let name, let known = knowledge.kind(ofVersion: name) {
@@ -50,7 +51,7 @@ struct ManifestResponder: Sendable {
         return try await rewritten(kind, media, call, isOriginThere: wasAsked)
     }
 
-    /// A response to `HEAD`, without what a `GET` would not tell: the length and the tag of a manifest that is rewritten.
+    /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
     func withoutLength(_ response: Response, of call: OriginCall) -> Response {
         let type = response.head.fields[.contentType]?.lowercased() ?? ""
         guard Self.saysManifest(type) || [".m3u8", ".mpd"].contains(where: { call.url.path.hasSuffix($0) }) else {
@@ -75,7 +76,7 @@ struct ManifestResponder: Sendable {
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
-    /// Whether the type and the length leave it open.
+    /// Returns whether the type and the length allow a manifest.
     private static func mayBeManifest(_ response: StoredResponse) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
@@ -85,7 +86,7 @@ struct ManifestResponder: Sendable {
 
     private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
 
-    /// Whether the first bytes are to be had at no price that matters: they are asked for, or the whole is small.
+    /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
     private static func isWorthALook(_ request: RequestHead, _ response: StoredResponse) -> Bool {
         guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
         return saysManifest(response.fields[.contentType]?.lowercased() ?? "") || response.length ?? .max <= 256 << 10
@@ -97,7 +98,7 @@ struct ManifestResponder: Sendable {
         defer { reader.cancel() }
         while let chunk = try await reader.next() {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
-            // Mostly the first bytes tell, and nobody waits for more: they may never come.
+            // Mostly the first bytes are enough. More bytes may never be received.
             guard ManifestKind.isPossible(prefix: prefix) else { return nil }
         }
         return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
@@ -192,30 +193,30 @@ struct ManifestResponder: Sendable {
         return (try document.rewritten(requestedURL: call.url, proxied: call.proxied), document.lifetime)
     }
 
-    /// Tells the cache which other origins a stream comes from, live or not.
+    /// Records the other origins of a stream in the cache, also for a live stream.
     private func noteNeeds(_ playlist: HLSPlaylist, of call: OriginCall, found: OriginURL) {
         guard notesNeeds, let url = call.url.url else { return }
         var others = [found.url].compactMap(\.self)
         var seen: Set<Substring> = []
-        // What is relative comes from the playlist's own origin.
+        // Relative references lead to the playlist's own origin.
         for uri in playlist.uris where uri.prefix(8).contains("://") {
             let authority = uri[..<(uri.dropFirst(8).firstIndex { "/?#".contains($0) } ?? uri.endIndex)]
-            if seen.count == 64 { break }  // More are not kept in mind.
+            if seen.count == 64 { break }  // The cache records no more.
             if seen.insert(authority).inserted, let other = URL(string: String(authority)) { others.append(other) }
         }
         cache.noteNeeds(others, for: url)
     }
 
-    /// Where a manifest was found, after redirects.
+    /// Returns the address of a manifest, after redirects.
     private static func found(_ call: OriginCall, _ response: StoredResponse) -> OriginURL {
-        // It is noted without its query, which is the asked one's unless it has moved.
-        guard let url = response.url, let final = try? OriginURL(url),  // Else it was asked for where it is.
+        // The final URL is stored without its query, which is the requested one unless there was a redirect.
+        guard let url = response.url, let final = try? OriginURL(url),  // Without a final URL, there was no redirect.
             !final.isSameOrigin(as: call.url) || final.path != call.url.path
         else { return call.url }
         return final
     }
 
-    /// Keeps a live manifest for no longer than it may be.
+    /// Limits the time for which a live manifest is stored.
     private func limit(_ lifetime: ManifestLifetime, of media: MediaResource) async {
         let seconds: Double
         switch lifetime {
@@ -229,13 +230,8 @@ struct ManifestResponder: Sendable {
             // For any lifetime, this also disables stale-while-revalidate and stale-if-error.
             try? await media.limitUse(until: then)  // It fails when the server closes its cache.
         case .revalidate: return
-        case .immutable: _ = try? await media.remove()  // Else the next who asks has it removed.
+        case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
         }
     }
-}
-
-extension OriginURL {
-    /// The path alone.
-    var path: Substring { target.prefix { $0 != "?" } }
 }
 #endif

@@ -4,6 +4,7 @@ import HTTPRanges
 import HTTPTypes
 import Spool
 import SpoolStorage
+import SpoolStreams
 
 /// Responds with media through the cache.
 struct MediaResponder: Sendable {

@@ -2,12 +2,13 @@
 import Foundation
 import HTTPTypes
 import Spool
+import SpoolStreams
 import Synchronization
 
-/// Which variants a master playlist, or representations an MPD, lists while its origin can't be reached: those that play to
-/// their end without it, or where none does, those that are stored in part.
+/// Finds the variants of a master playlist, and the representations of an MPD, that can be played without their origin.
 ///
-/// A download has one variant of several: a player that is offline must not choose another. While the origin can be reached,
+/// These are the ones that are stored to their end. If there are none, they are the ones that are stored in part. A download
+/// has only one of several variants, and a player that is offline must not choose another. While the origin can be reached,
 /// all are listed.
 final class OfflineVariants: Sendable {
     private enum Extent { case none, part, whole }
@@ -15,11 +16,11 @@ final class OfflineVariants: Sendable {
     private let cache: MediaCache
     private let clock: any Clock<Duration>
     private let limits: LookupBudget.Limits
-    /// When an origin was last found to be reachable, or not, in seconds since 1970.
+    /// The result of the last check of each origin, with its time in seconds since 1970.
     private let known = Mutex(Remembered<String, (isReachable: Bool, second: Int64)>(count: 1000))
-    /// For how long that counts.
+    /// The time for which a result is used, in seconds.
     private static let memory: Int64 = 15
-    /// For how long an origin is waited for.
+    /// The maximum time to wait for an origin.
     private static let patience = Duration.seconds(1)
 
     init(cache: MediaCache, clock: any Clock<Duration>, limits: LookupBudget.Limits = LookupBudget.Limits()) {
@@ -40,13 +41,13 @@ final class OfflineVariants: Sendable {
         guard let playlist = document.playlist, playlist.kind == .master,
             (2...100).contains(playlist.variants.count)
         else { return document }
-        let rewriter = ReferenceRewriter(finalURL: document.url) { $0.description }
+        let rewriter = ReferenceRewriter(finalURL: document.url)
         var budget = LookupBudget(limits, clock)
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
             guard try budget.takes(uri.utf8.count) else { return document }
             guard let url = rewriter.url(of: uri) else { continue }
-            guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
+            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
             let media = cache.media(for: source)
             let record = try? await media.storedResource()  // Nor can what can't be looked up be played from there.
             if record?.isComplete == true { stored[uri] = media }
@@ -85,12 +86,12 @@ final class OfflineVariants: Sendable {
     private func wholeVariants(
         of playlist: HLSPlaylist, _ found: OriginURL, _ call: OriginCall, above limit: Int64
     ) async throws -> Set<Int> {
-        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        let rewriter = ReferenceRewriter(finalURL: found)
         var budget = LookupBudget(limits, clock)
         var stored: Set<Int> = []
         for (index, variant) in playlist.variants.enumerated() where variant.bandwidth > limit {
             guard let url = rewriter.url(of: variant.uri) else { continue }
-            guard let source = try? call.source(of: url) else { continue }  // What can't be asked for is not stored.
+            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
             let extent = try await extent(of: cache.media(for: source), at: url, call, playlist, &budget)
             if extent == .whole { stored.insert(index) }
         }

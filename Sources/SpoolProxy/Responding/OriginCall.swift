@@ -3,6 +3,7 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Spool
+import SpoolStreams
 
 /// The request to an origin that one request of a client causes: its URL and its fields.
 struct OriginCall: Sendable {

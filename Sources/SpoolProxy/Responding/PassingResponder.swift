@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import Spool
 import SpoolStorage
+import SpoolStreams
 import Synchronization
 
 /// Forwards requests that bypass the cache to their origin, and returns its responses.

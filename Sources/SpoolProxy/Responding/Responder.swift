@@ -4,6 +4,7 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolStreams
 
 /// Creates the response to a request: it checks access, finds the route, and uses the cache, an origin or the operator's
 /// pages.

@@ -1,5 +1,6 @@
 #if Proxy
 import Spool
+import SpoolStreams
 import Synchronization
 
 /// The facts about later requests that playlists and manifests have shown to the server.

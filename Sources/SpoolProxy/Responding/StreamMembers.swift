@@ -1,5 +1,6 @@
 #if Proxy
 import Spool
+import SpoolStreams
 import Synchronization
 
 /// The addresses that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.

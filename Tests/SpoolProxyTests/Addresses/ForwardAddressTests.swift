@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 @Suite struct ForwardAddressTests {
     @Test(arguments: [

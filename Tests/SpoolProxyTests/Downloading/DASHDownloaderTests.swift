@@ -6,6 +6,7 @@ import SpoolTesting
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 /// DASH streams brought from a real origin.
 @Suite(.timeLimit(.minutes(5))) struct DASHDownloaderTests {

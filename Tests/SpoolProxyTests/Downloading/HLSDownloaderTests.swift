@@ -8,6 +8,7 @@ import Synchronization
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 /// Streams brought whole from a real origin.
 @Suite(.timeLimit(.minutes(5))) struct HLSDownloaderTests {

@@ -8,6 +8,7 @@ import Synchronization
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 /// A server inside an app, which nobody starts.
 @Suite(.timeLimit(.minutes(5))) struct AppServerTests {

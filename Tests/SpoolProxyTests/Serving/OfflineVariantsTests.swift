@@ -7,6 +7,7 @@ import SpoolTesting
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 /// Master playlists of streams of which one variant was brought.
 @Suite(.timeLimit(.minutes(5))) struct OfflineVariantsTests {

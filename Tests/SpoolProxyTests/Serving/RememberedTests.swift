@@ -2,6 +2,7 @@ import Spool
 import Testing
 
 @testable import SpoolProxy
+@testable import SpoolStreams
 
 /// The memory that addresses and names from outside use.
 @Suite struct RememberedTests {

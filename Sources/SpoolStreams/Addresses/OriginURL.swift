@@ -1,0 +1,184 @@
+package import Foundation
+
+/// An `http` or `https` URL that the proxy can request: a scheme, a host that may exist, a port, path and query.
+///
+/// Path and query have the same bytes as in the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A fragment is
+/// removed, because no server receives it. This type does not resolve names. Access to a host is checked on connecting.
+package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
+    /// The protocol of the origin.
+    package enum Scheme: String, Hashable, Sendable {
+        case http, https
+
+        /// The port of a URL without a port.
+        package var defaultPort: Int { self == .http ? 80 : 443 }
+
+        /// Reads a scheme in upper or lower case.
+        package init?(_ text: some StringProtocol) { self.init(rawValue: text.lowercased()) }
+    }
+
+    /// The protocol of the origin.
+    package let scheme: Scheme
+    /// A name or an IP address in lower case, with brackets for IPv6.
+    package let host: String
+    /// The port if the URL states one, even the default port.
+    package let port: Int?
+    /// Path and query. It starts with `/`, as in the first line of a request.
+    package let target: String
+
+    /// Creates a URL from its parts.
+    ///
+    /// - Parameters:
+    ///   - authority: Host and port. An empty port counts as missing (RFC 3986 §3.2.3).
+    ///   - target: An empty path becomes `/`.
+    /// - Throws: ``AddressError`` with code `host`, `port`, `userInformation` or `characters`.
+    package init(scheme: Scheme, authority: Substring, target: Substring) throws(AddressError) {
+        let parts = try HostAndPort(authority)
+        let path = target.utf8.prefix { $0 != UInt8(ascii: "?") }
+        let hidden = { "\(scheme.rawValue)://\(parts.text)\(Substring(path))" }
+        for byte in target.utf8 where byte <= 0x20 || byte == 0x7F || byte == UInt8(ascii: "#") {
+            throw AddressError(
+                .characters,
+                "\(hidden().escapedForMessage) has white space, a control character or a number sign in path or query")
+        }
+        self.scheme = scheme
+        host = parts.host
+        port = parts.port
+        self.target = path.first == UInt8(ascii: "/") ? String(target) : "/" + target
+    }
+
+    /// Parses an absolute URL as a client does before a request. Dot segments are resolved, and white space and control
+    /// characters are percent-encoded.
+    ///
+    /// - Throws: ``AddressError`` for another scheme, a user, or an invalid host or port.
+    package init(_ text: some StringProtocol) throws(AddressError) { try self.init(URIReference(Substring(text))) }
+
+    /// Parses an absolute reference as a client does before a request.
+    ///
+    /// - Throws: ``AddressError``, as for a text.
+    package init(_ reference: URIReference) throws(AddressError) {
+        try self.init(resolved: reference.resolved(against: URIReference("")))
+    }
+
+    /// Creates a URL from an absolute reference without dot segments.
+    init(resolved reference: URIReference) throws(AddressError) {
+        guard let scheme = reference.scheme.flatMap({ Scheme($0) }), let authority = reference.authority else {
+            let named =
+                reference.scheme.map { "the scheme \(String($0).escapedForMessage)" } ?? "an address without scheme"
+            throw AddressError(.scheme, "\(named) is not for the proxy: it asks http and https URLs with a host")
+        }
+        let query = reference.query.map { "?" + $0 } ?? ""
+        let target = (reference.path + query).encodingWhiteSpace
+        try self.init(scheme: scheme, authority: authority, target: target)
+    }
+
+    /// Parses an absolute URL in the same way as a text.
+    package init(_ url: URL) throws(AddressError) { try self.init(url.absoluteString) }
+
+    /// Host and port, as in the URL.
+    package var authority: String { port.map { "\(host):\($0)" } ?? host }
+
+    /// The port to connect to.
+    package var effectivePort: Int { port ?? scheme.defaultPort }
+
+    /// Returns whether both have the same scheme, host and port. A missing port equals the default port (RFC 9110 §4.3.1).
+    package func isSameOrigin(as other: OriginURL) -> Bool {
+        scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
+    }
+
+    /// The URL as text.
+    package var description: String { "\(scheme.rawValue)://\(authority)\(target)" }
+
+    /// The URL as Foundation's type. Bytes that a URI cannot have are percent-encoded, as a client does (RFC 3986 §2.1).
+    /// Encoded bytes stay as they are.
+    package var url: URL? {
+        var bytes = Array("\(scheme.rawValue)://\(authority)".utf8)
+        let target = Array(target.utf8)
+        for (index, byte) in target.enumerated() {
+            let isEscape =
+                byte == UInt8(ascii: "%") && target.count - index > 2 && target[index + 1].isHexDigit
+                && target[index + 2].isHexDigit
+            if isEscape || byte != UInt8(ascii: "%") && Self.mayStand(byte) {
+                bytes.append(byte)
+            } else {
+                bytes.appendPercentEncoded(byte)
+            }
+        }
+        return URL(string: String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Returns whether a byte may occur in a path or query: `pchar`, `/` and `?` (RFC 3986 §3.3, §3.4).
+    private static func mayStand(_ byte: UInt8) -> Bool {
+        byte.isASCIILetter || byte.isASCIIDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
+    }
+
+    /// The URL as a reference, against which others are resolved.
+    package var reference: URIReference { URIReference(description) }
+
+    /// The path without the query.
+    package var path: Substring { target.prefix { $0 != "?" } }
+
+    /// The URL without its query, for error messages.
+    package var nameForMessages: String {
+        "\(scheme.rawValue)://\(authority)\(Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") }))"
+            .escapedForMessage
+    }
+}
+
+extension Substring {
+    /// The text with white space and control characters percent-encoded.
+    var encodingWhiteSpace: Substring {
+        let isForbidden = { (byte: UInt8) in byte <= 0x20 || byte == 0x7F }
+        guard utf8.contains(where: isForbidden) else { return self }
+        var bytes: [UInt8] = []
+        for byte in utf8 {
+            if isForbidden(byte) { bytes.appendPercentEncoded(byte) } else { bytes.append(byte) }
+        }
+        return String(decoding: bytes, as: UTF8.self)[...]
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendPercentEncoded(_ byte: UInt8) {
+        append(UInt8(ascii: "%"))
+        append(contentsOf: [byte >> 4, byte & 15].map { $0 < 10 ? $0 + 0x30 : $0 + 0x37 })
+    }
+}
+
+extension String {
+    /// The text for an error message, with at most 200 characters and without control characters.
+    package var escapedForMessage: String {
+        var text = ""
+        for scalar in unicodeScalars.prefix(200) {
+            text += scalar.value < 0x20 ? "\\u{\(scalar.value)}" : String(scalar)
+        }
+        return text
+    }
+}
+
+/// The reason why an address cannot be requested through the proxy.
+package struct AddressError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of a reason. A server responds with status 400 to each of them.
+    package enum Code: Hashable, Sendable {
+        /// The address does not start with `/http/` or `/https/`, or is not an `http` or `https` URL.
+        case scheme
+        /// The host is missing, or is neither a name nor an IP address.
+        case host
+        /// The port is not from 1 to 65535.
+        case port
+        /// The address has a user or a password, which an address of the proxy cannot have.
+        case userInformation
+        /// The address has white space, a control character or a fragment.
+        case characters
+    }
+
+    /// The kind.
+    package let code: Code
+    /// A sentence with the requested address, without its query, and the problem.
+    package let description: String
+
+    /// Creates an error.
+    package init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+}

@@ -1,0 +1,306 @@
+import ByteRanges
+import XMLTokens
+
+/// An MPD that is parsed once: its text, the places of its references in the text, and its media (ISO/IEC 23009-1 §5.3).
+///
+/// Rewriting, filtering, and listing media are functions of the document.
+package struct DASHDocument: Sendable {
+    /// The maximum size of an MPD, in bytes.
+    package static let maximumBytes = 8 << 20
+    /// The maximum number of elements that contain one another.
+    package static let maximumDepth = 64
+    /// The maximum number of `BaseURL` elements in an MPD.
+    package static let maximumBases = 20_000
+
+    /// The kind of a reference. It decides how the reference is resolved.
+    enum ReferenceKind {
+        /// The address of media, relative to a base.
+        case media
+        /// A template of addresses, relative to a base.
+        case template
+        /// A `BaseURL`, relative to the base of the element around it.
+        case base
+        /// A reference that is relative to the address of the MPD.
+        case document
+    }
+
+    /// A URI in the text of an element or in the value of an attribute.
+    struct Reference {
+        /// The range in the text, without quotes or white space around it.
+        let place: Range<Int>
+        let kind: ReferenceKind
+        /// The index of the base.
+        let base: Int
+        let isCharacterData: Bool
+    }
+
+    /// An address to which references are relative.
+    struct Base {
+        /// The address, or `nil` if it cannot be requested through the proxy.
+        let url: OriginURL?
+        /// The index of the base of the element around it.
+        let parent: Int
+    }
+
+    /// Whether the stream is live: the type is `dynamic`.
+    package let isDynamic: Bool
+    /// The time after which a player requests the MPD again, in seconds.
+    package let minimumUpdatePeriod: Double?
+
+    let bytes: [UInt8]
+    /// The address of the MPD, after redirects.
+    package let url: OriginURL
+    /// The prefix of DASH's elements with its colon, or an empty text.
+    let prefix: [UInt8]
+    /// The place of the first element that may follow a `BaseURL` in the root.
+    let firstChild: Int?
+    /// Whether the root has a `BaseURL` that is not empty.
+    let hasBaseURL: Bool
+    /// The references, in the order of the text.
+    let references: [Reference]
+    /// The bases. The first one is the address of the MPD.
+    let bases: [Base]
+    /// The ranges of the text that filters have removed.
+    private(set) var removed: ByteRangeSet = []
+    /// The media, as far as the limit on entries allows.
+    private(set) var media: DASHPresentation
+    private let hasTooManyEntries: Bool
+
+    /// Parses an MPD. Time and memory are proportional to its length.
+    ///
+    /// - Parameters:
+    ///   - bytes: The body, without any content coding.
+    ///   - url: The address of the MPD, after redirects.
+    /// - Throws: ``ManifestError`` with one of these codes:
+    ///   - `tooLarge` if the MPD or the number of its `BaseURL` elements is above a limit
+    ///   - `refused` if it has a document type
+    ///   - `malformed` if it is not XML, its root is not `MPD`, or its tags do not match
+    package init(parsing bytes: [UInt8], at url: OriginURL) throws(ManifestError) {
+        var parser = DASHParser(url)
+        let root = try parser.read(bytes)
+        (self.bytes, self.url) = (bytes, url)
+        isDynamic = root.value("type").map { $0.elementsEqual("dynamic".utf8) } ?? false
+        minimumUpdatePeriod = root.value("minimumUpdatePeriod").flatMap { DecimalNumbers.duration($0) }
+        (prefix, firstChild, hasBaseURL) = (parser.prefix, parser.firstChild, parser.hasBaseURL)
+        (references, bases) = (parser.references, parser.bases)
+        (media, hasTooManyEntries) = (parser.media, parser.hasTooManyEntries)
+    }
+
+    /// The maximum time for which the MPD may be stored. A live one is not stored.
+    package var lifetime: ManifestLifetime { isDynamic ? .none : .unchanging }
+
+    /// The size of the text without what filters have removed, in bytes.
+    package var byteCount: Int { bytes.count - Int(removed.byteCount) }
+
+    /// Returns the media to choose from, without what filters have removed.
+    ///
+    /// - Throws: ``ManifestError`` with code `live` if the stream has no end, or `tooLarge` if it has too many entries.
+    package func presentation() throws(ManifestError) -> DASHPresentation {
+        guard !isDynamic else {
+            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
+        }
+        guard !hasTooManyEntries else {
+            throw ManifestError(
+                .tooLarge, "the MPD at \(url.nameForMessages) has more than \(DASHParser.maximumEntries) entries")
+        }
+        return media
+    }
+
+    /// Returns the text of a reference, or `nil` if it is not UTF-8 or has unknown entities.
+    fileprivate func text(of reference: Reference) -> String? {
+        let text = bytes[reference.place]
+        return reference.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
+    }
+}
+
+// MARK: Filtering
+
+extension DASHDocument {
+    /// The extent to which a representation is stored.
+    package enum Extent: Int, Comparable {
+        case none, start, whole
+
+        package static func < (one: Extent, other: Extent) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    /// Removes the representations that are stored to a smaller extent than another one of their adaptation set.
+    ///
+    /// Adaptation sets of which nothing is stored are removed, too. A period of which nothing is stored stays as it is.
+    ///
+    /// - Parameter extents: The extent of each representation, by period, adaptation set and index in it.
+    package mutating func filter(_ extents: [[[Extent]]]) {
+        for (period, extentsOfPeriod) in zip(media.periods.indices, extents) {
+            guard extentsOfPeriod.contains(where: { $0.contains { $0 > .none } }) else { continue }
+            var sets: [DASHPresentation.AdaptationSet] = []
+            for (set, extents) in zip(media.periods[period].sets, extentsOfPeriod) {
+                let best = extents.max() ?? .none
+                guard best > .none else {
+                    remove(set.place)
+                    continue
+                }
+                var set = set
+                for (representation, extent) in zip(set.representations, extents) where extent < best {
+                    remove(representation.place)
+                }
+                set.representations = zip(set.representations, extents).filter { $0.1 == best }.map(\.0)
+                sets.append(set)
+            }
+            media.periods[period].sets = sets
+        }
+    }
+
+    private mutating func remove(_ place: Range<Int>) {
+        removed.insert(Int64(place.lowerBound)..<Int64(place.upperBound))
+    }
+}
+
+// MARK: Rewriting
+
+extension DASHDocument {
+    /// The maximum size of a rewritten MPD, in bytes.
+    package static let maximumRewrittenBytes = 4 * maximumBytes
+
+    /// Returns the text for a client of the proxy, with references that lead to the proxy.
+    ///
+    /// These are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103 998),
+    /// and the addresses and templates of segments. References that lead to the proxy anyway, and all other bytes, stay
+    /// as they are. So do the contents of `ContentProtection` and the clocks in `UTCTiming`, because a time from a cache
+    /// would be wrong.
+    ///
+    /// An MPD whose final address differs from the requested one gets a `BaseURL` if it has none. Its templates cannot be
+    /// rewritten instead, because representations with different bases inherit them.
+    ///
+    /// - Parameters:
+    ///   - requestedURL: The address that the client requested, if it differs from ``url``.
+    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
+    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    package func rewritten(
+        requestedURL: OriginURL? = nil, proxied: @escaping (OriginURL) -> String
+    ) throws(ManifestError) -> [UInt8] {
+        let document = ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied)
+        let insertion = hasBaseURL || !document.movesRelativeReferences ? nil : firstChild
+        var rewriters = DASHBaseRewriters(
+            bases, insertion == nil ? document : ReferenceRewriter(finalURL: url, proxied: proxied), proxied)
+        var splices = TextSplices(bytes, removing: removed, limit: Self.maximumRewrittenBytes)
+        var isInserted = insertion == nil
+        for reference in references {
+            if !isInserted, let insertion, reference.place.lowerBound >= insertion {
+                try splices.replace(insertion..<insertion, with: base(document.manifest))
+                isInserted = true
+            }
+            guard !reference.place.isEmpty, let text = text(of: reference) else { continue }
+            var rewriter = reference.kind == .document || !isInserted ? document : rewriters[reference.base]
+            // An absolute reference needs no base.
+            if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
+            guard let written = rewriter?.rewritten(text) else { continue }
+            if reference.isCharacterData {
+                // The end of the section must not occur in it.
+                try splices.replace(reference.place, with: Array(written.replacing("]]>", with: "]]%3E").utf8))
+            } else {
+                try splices.replace(reference.place, with: XMLText.escaped(written))
+            }
+        }
+        if !isInserted, let insertion {
+            try splices.replace(insertion..<insertion, with: base(document.manifest))
+        }
+        return try splices.finished()
+    }
+
+    /// Returns a `BaseURL` element.
+    private func base(_ url: String) -> [UInt8] {
+        let name = prefix + "BaseURL>".utf8
+        return Array("<".utf8) + name + XMLText.escaped(url) + "</".utf8 + name
+    }
+}
+
+/// The rewriters of an MPD's bases, each created once.
+///
+/// Of all bases, only those of the current element and of the elements around it are in memory.
+private struct DASHBaseRewriters {
+    private let bases: [DASHDocument.Base]
+    private let proxied: (OriginURL) -> String
+    /// The rewriters of the current base and of its parents.
+    private var rewriters: [Int: ReferenceRewriter]
+
+    init(_ bases: [DASHDocument.Base], _ document: ReferenceRewriter, _ proxied: @escaping (OriginURL) -> String) {
+        self.bases = bases
+        self.proxied = proxied
+        rewriters = [0: document]
+    }
+
+    /// The rewriter of a base, or `nil` if the base cannot be requested through the proxy.
+    subscript(base: Int) -> ReferenceRewriter? {
+        mutating get {
+            if let known = rewriters[base] { return known }
+            guard let url = bases[base].url else { return nil }
+            var parents: Set<Int> = []
+            var parent = base
+            while parent > 0 {
+                parent = bases[parent].parent
+                parents.insert(parent)
+            }
+            rewriters = rewriters.filter { parents.contains($0.key) }
+            let rewriter = ReferenceRewriter(finalURL: url, proxied: proxied)
+            rewriters[base] = rewriter
+            return rewriter
+        }
+    }
+}
+
+// MARK: Parts
+
+/// The addresses that an MPD names, and the templates that give more of them.
+package struct DASHParts {
+    /// The maximum number of addresses and templates. A long video has some hundreds.
+    package static let limit = 20_000
+
+    /// The addresses that are complete.
+    package private(set) var urls: [OriginURL] = []
+    /// The templates with times or numbers (ISO/IEC 23009-1 §5.3.9.4.4).
+    package private(set) var templates: [DASHTemplate] = []
+
+    /// Lists the parts of a document, without what filters have removed. Addresses that cannot be requested through the
+    /// proxy are left out, and so are all after ``limit``.
+    package init(of document: DASHDocument) {
+        var count = 0
+        var base: (url: OriginURL, rewriter: ReferenceRewriter)?
+        for representation in document.media.periods.flatMap(\.sets).flatMap(\.representations) {
+            guard count < Self.limit else { return }
+            guard let url = representation.base else { continue }
+            let rewriter = base.flatMap { $0.url == url ? $0.rewriter : nil } ?? ReferenceRewriter(finalURL: url)
+            base = (url, rewriter)
+            list(representation, rewriter, &count)
+        }
+        var rewriters = DASHBaseRewriters(document.bases, ReferenceRewriter(finalURL: document.url), \.description)
+        for reference in document.references where reference.kind == .media {
+            guard count < Self.limit else { return }
+            guard !document.removed.contains(Int64(reference.place.lowerBound)),
+                let text = document.text(of: reference), text.utf8.count <= 2048
+            else { continue }
+            count += 1
+            if let url = rewriters[reference.base]?.url(of: text) { urls.append(url) }
+        }
+    }
+
+    /// Lists the templates or the file of a representation.
+    private mutating func list(
+        _ representation: DASHPresentation.Representation, _ base: ReferenceRewriter, _ count: inout Int
+    ) {
+        let texts = representation.segments.templates
+        // Without templates, the representation is one file of which ranges are requested.
+        if texts.isEmpty || representation.segments.list != nil {
+            count += 1
+            if let url = base.url(of: "") { urls.append(url) }
+        }
+        for text in texts {
+            count += 1
+            let template = DASHTemplate(text, id: representation.id, bandwidth: representation.bandwidth, base: base)
+            guard let template else { continue }
+            if template.hasNumber {
+                templates.append(template)
+            } else if let url = try? OriginURL(template.head) {  // The template is such an address.
+                urls.append(url)
+            }
+        }
+    }
+}

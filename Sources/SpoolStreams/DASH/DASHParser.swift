@@ -1,0 +1,352 @@
+import ByteRanges
+import XMLTokens
+
+/// Reads the elements of an MPD once, for ``DASHDocument``.
+struct DASHParser {
+    /// The maximum number of representations, and of entries in lists and timelines.
+    static let maximumEntries = 20_000
+
+    /// An address to which references are relative.
+    private struct Base {
+        /// The index in ``bases``.
+        let index: Int
+        /// The rewriter that resolves references, or `nil` if the address cannot be requested through the proxy.
+        let rewriter: ReferenceRewriter?
+    }
+
+    /// An element whose end has not been read yet.
+    private struct Element {
+        let tagName: ArraySlice<UInt8>
+        /// The name without the prefix of DASH's elements. It is empty for an element of another namespace.
+        let name: String
+        /// The place of its tag.
+        let start: Int
+        /// The base of its own `BaseURL` elements.
+        let outer: Base
+        /// The base of the references in it: the first of its `BaseURL` elements.
+        var inner: Base
+        var hasBase = false
+        /// Whether references in it stay as they are.
+        let isIgnored: Bool
+        /// Its text without white space around it.
+        var text: ArraySlice<UInt8>?
+        var isCharacterData = false
+        /// Whether it contains more than one text.
+        var isMixed = false
+        /// The segments that it describes for itself and for the elements in it.
+        var segments: DASHSegments
+    }
+
+    private(set) var prefix: [UInt8] = []
+    private(set) var firstChild: Int?
+    private(set) var hasBaseURL = false
+    private(set) var references: [DASHDocument.Reference] = []
+    private(set) var bases: [DASHDocument.Base]
+    private(set) var media = DASHPresentation()
+    private var open: [Element] = []
+    private var baseCount = 0
+    private var entryCount = 0
+    private var representationCount = 0
+    private var representation: DASHPresentation.Representation?
+    private let document: Base
+
+    init(_ url: OriginURL) {
+        bases = [DASHDocument.Base(url: url, parent: 0)]
+        document = Base(index: 0, rewriter: ReferenceRewriter(finalURL: url))
+    }
+
+    /// Whether the number of entries has reached ``maximumEntries``. Later entries of lists and timelines are then not in
+    /// ``media``.
+    var hasTooManyEntries: Bool { entryCount >= Self.maximumEntries }
+
+    /// Reads a whole document.
+    ///
+    /// - Returns: The tag of the root.
+    /// - Throws: As ``DASHDocument/init(parsing:at:)``.
+    mutating func read(_ bytes: [UInt8]) throws(ManifestError) -> XMLStartTag {
+        guard bytes.count <= DASHDocument.maximumBytes else {
+            throw ManifestError(
+                .tooLarge, "an MPD of \(bytes.count) bytes is larger than \(DASHDocument.maximumBytes)")
+        }
+        var scanner = XMLScanner(bytes[...])
+        var root: XMLStartTag?
+        while let token = try next(&scanner) {
+            switch token {
+            case .start(let tag):
+                if open.isEmpty {
+                    guard root == nil, tag.name.localName.elementsEqual("MPD".utf8) else {
+                        throw ManifestError(.malformed, "the root of an XML document is not one MPD")
+                    }
+                    root = tag
+                    prefix = Array(tag.name[..<tag.name.localName.startIndex])
+                }
+                try start(tag)
+                if tag.isEmpty { try end(at: scanner.position) }
+            case .end(let name):
+                guard let last = open.last, last.tagName.elementsEqual(name) else {
+                    throw ManifestError(.malformed, "an MPD's end tag at byte \(name.startIndex) matches no start tag")
+                }
+                try end(at: scanner.position)
+            case .text(let text): try read(text, isCharacterData: false)
+            case .characterData(let text): try read(text, isCharacterData: true)
+            }
+        }
+        guard let root, open.isEmpty else { throw ManifestError(.malformed, "an MPD ends before its root does") }
+        return root
+    }
+
+    private func next(_ scanner: inout XMLScanner) throws(ManifestError) -> XMLScanner.Token? {
+        do throws(XMLError) {
+            return try scanner.next()
+        } catch {
+            let code: ManifestError.Code =
+                switch error {
+                case .documentType: .refused
+                case .malformed: .malformed
+                case .tooLarge: .tooLarge
+                }
+            throw ManifestError(code, "an MPD cannot be read: \(error)")
+        }
+    }
+
+    // MARK: Elements
+
+    private mutating func start(_ tag: XMLStartTag) throws(ManifestError) {
+        let local = tag.name.localName
+        let isKnown = local.count <= 32 && tag.name[..<local.startIndex].elementsEqual(prefix)
+        let name = isKnown ? String(decoding: local, as: UTF8.self) : ""
+        if open.count == 1, firstChild == nil, !local.elementsEqual("ProgramInformation".utf8) {
+            firstChild = tag.start
+        }
+        let outer = open.last?.inner ?? document
+        let isIgnored = open.last?.isIgnored == true || name == "ContentProtection"
+        let segments = open.last?.segments ?? DASHSegments()
+        if !isIgnored {
+            addReferences(of: tag, name, outer)
+            readMedia(tag, name)
+        }
+        if !tag.isEmpty, !open.isEmpty { open[open.count - 1].isMixed = true }
+        open.append(
+            Element(
+                tagName: tag.name, name: name, start: tag.start, outer: outer, inner: outer, isIgnored: isIgnored,
+                segments: segments))
+        guard tag.isEmpty || open.count <= DASHDocument.maximumDepth else {
+            throw ManifestError(
+                .tooLarge, "the elements of an MPD are nested more than \(DASHDocument.maximumDepth) deep")
+        }
+    }
+
+    private mutating func read(_ text: ArraySlice<UInt8>, isCharacterData: Bool) throws(ManifestError) {
+        let trimmed = XMLText.trimmed(text)
+        guard let last = open.indices.last else {
+            guard trimmed.isEmpty else {
+                throw ManifestError(.malformed, "an MPD has text outside of its root, at byte \(text.startIndex)")
+            }
+            return
+        }
+        guard !trimmed.isEmpty else { return }
+        if open.count == 2, open[last].name == "BaseURL" { hasBaseURL = true }
+        if open[last].text != nil { open[last].isMixed = true }
+        open[last].text = trimmed
+        open[last].isCharacterData = isCharacterData
+    }
+
+    private mutating func end(at position: Int) throws(ManifestError) {
+        guard let element = open.popLast(), !element.isIgnored else { return }
+        if let text = element.text, !element.isMixed { try read(text, of: element) }
+        switch element.name {
+        case "Representation":
+            guard var done = representation.take(), let set = media.lastSet,
+                representationCount < Self.maximumEntries
+            else { return }
+            representationCount += 1
+            (done.base, done.segments) = (element.inner.rewriter?.finalURL, element.segments)
+            done.place = element.start..<position
+            media.periods[set.period].sets[set.index].representations.append(done)
+        case "AdaptationSet":
+            guard let set = media.lastSet else { return }
+            media.periods[set.period].sets[set.index].place = element.start..<position
+        default: break
+        }
+    }
+
+    // MARK: References
+
+    /// Reads the text of an element that has ended.
+    private mutating func read(_ text: ArraySlice<UInt8>, of element: Element) throws(ManifestError) {
+        switch element.name {
+        case "BaseURL":
+            guard let last = open.indices.last else { return }
+            baseCount += 1
+            guard baseCount <= DASHDocument.maximumBases else {
+                throw ManifestError(.tooLarge, "an MPD has more than \(DASHDocument.maximumBases) BaseURLs")
+            }
+            let outer = open[last].outer
+            add(text, .base, outer, isCharacterData: element.isCharacterData)
+            let reference =
+                element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
+            guard let reference, !open[last].hasBase else { return }
+            // An absolute reference needs no base.
+            let isAbsolute = URIReference(reference).scheme != nil
+            let rewriter = (outer.rewriter ?? (isAbsolute ? document.rewriter : nil))?.relative(to: reference)
+            open[last].hasBase = true
+            open[last].inner = Base(index: bases.count, rewriter: rewriter)
+            bases.append(DASHDocument.Base(url: rewriter?.finalURL, parent: outer.index))
+        case "Location", "PatchLocation", "ContentSteering":
+            add(text, .document, document, isCharacterData: element.isCharacterData)
+        default: break
+        }
+    }
+
+    private mutating func addReferences(of tag: XMLStartTag, _ name: String, _ base: Base) {
+        let (kind, names): (DASHDocument.ReferenceKind, [String]) =
+            switch name {
+            case "SegmentTemplate": (.template, ["media", "initialization", "index", "bitstreamSwitching"])
+            case "SegmentURL": (.media, ["media", "index"])
+            case "Initialization", "RepresentationIndex", "BitstreamSwitching": (.media, ["sourceURL"])
+            case "InitializationSet": (.media, ["initialization"])
+            default: (.document, [])
+            }
+        for (attribute, value) in tag.attributes {
+            if names.contains(where: { $0.utf8.elementsEqual(attribute) }) {
+                add(XMLText.trimmed(value), kind, base)
+            } else if attribute.contains(UInt8(ascii: ":")), attribute.localName.elementsEqual("href".utf8) {
+                add(XMLText.trimmed(value), .document, document)
+            }
+        }
+    }
+
+    private mutating func add(
+        _ text: ArraySlice<UInt8>, _ kind: DASHDocument.ReferenceKind, _ base: Base, isCharacterData: Bool = false
+    ) {
+        references.append(
+            DASHDocument.Reference(
+                place: text.indices, kind: kind, base: base.index, isCharacterData: isCharacterData))
+    }
+
+    // MARK: Media
+
+    private mutating func readMedia(_ tag: XMLStartTag, _ name: String) {
+        switch name {
+        case "MPD": media.duration = tag.duration("mediaPresentationDuration")
+        case "Period":
+            media.periods.append(
+                DASHPresentation.Period(start: tag.duration("start"), duration: tag.duration("duration")))
+        case "AdaptationSet":
+            guard let period = media.periods.indices.last else { break }
+            media.periods[period].sets.append(DASHPresentation.AdaptationSet(kind: tag.kind))
+        case "Representation":
+            entryCount += 1
+            representation = DASHPresentation.Representation(
+                id: tag.text("id") ?? "", bandwidth: tag.text("bandwidth") ?? "")
+            guard let set = media.lastSet else { break }
+            if media.periods[set.period].sets[set.index].kind.isEmpty {
+                media.periods[set.period].sets[set.index].kind = tag.kind
+            }
+        case "SegmentTemplate", "SegmentList", "SegmentBase":
+            change(above: 1) { $0.read(tag, isList: name == "SegmentList") }
+        case "SegmentTimeline": change(above: 2) { $0.timeline = [] }
+        case "S":
+            guard countEntry() else { break }
+            change(above: 3) { $0.timeline?.append(DASHSegments.Entry(tag)) }
+        case "SegmentURL":
+            guard countEntry() else { break }
+            change(above: 2) { $0.list?.append(DASHSegments.Listed(tag)) }
+        case "Initialization":
+            change(above: 2) {
+                $0.initializationReference = tag.text("sourceURL") ?? ""
+                $0.initializationRange = tag.byteRange("range")
+            }
+        default: break
+        }
+    }
+
+    /// Counts an entry of a list or timeline, and returns whether the limit allows it.
+    private mutating func countEntry() -> Bool {
+        entryCount += 1
+        return !hasTooManyEntries
+    }
+
+    /// Changes the segments of an open element.
+    ///
+    /// - Parameter levels: The number of levels above the element that starts.
+    private mutating func change(above levels: Int, _ change: (inout DASHSegments) -> Void) {
+        guard open.count >= levels else { return }
+        change(&open[open.count - levels].segments)
+    }
+}
+
+extension DASHPresentation {
+    /// The position of the last adaptation set, if the last period has one.
+    fileprivate var lastSet: (period: Int, index: Int)? {
+        guard let period = periods.indices.last, let index = periods[period].sets.indices.last else { return nil }
+        return (period, index)
+    }
+}
+
+extension DASHSegments {
+    /// Reads the attributes of an element that describes segments.
+    fileprivate mutating func read(_ tag: XMLStartTag, isList: Bool) {
+        if let value = tag.text("media") { media = value }
+        if let value = tag.text("initialization") { initialization = value }
+        if let value = tag.text("index") { index = value }
+        if let value = tag.text("bitstreamSwitching") { bitstreamSwitching = value }
+        if let value = tag.integer("timescale"), value > 0 { timescale = value }
+        if let value = tag.integer("duration") { duration = value }
+        if let value = tag.integer("startNumber") { startNumber = value }
+        if let value = tag.byteRange("indexRange") { indexRange = value }
+        if isList { list = [] }
+    }
+}
+
+extension DASHSegments.Entry {
+    /// Reads an `S` element.
+    fileprivate init(_ tag: XMLStartTag) {
+        time = tag.integer("t")
+        duration = tag.integer("d") ?? 0
+        let repeats = tag.text("r")
+        let isOpen = repeats?.hasPrefix("-") ?? false
+        count = isOpen ? nil : repeats.flatMap { Int64($0) }.map { min($0, 1 << 40) + 1 } ?? 1
+    }
+}
+
+extension DASHSegments.Listed {
+    /// Reads a `SegmentURL` element.
+    fileprivate init(_ tag: XMLStartTag) {
+        reference = tag.text("media") ?? ""
+        byteRange = tag.byteRange("mediaRange")
+    }
+}
+
+// MARK: Attributes
+
+extension XMLStartTag {
+    /// Returns the value of an attribute with its entities replaced, or `nil` if it is missing or cannot be read.
+    fileprivate func text(_ attribute: String) -> String? {
+        value(attribute).flatMap { XMLText.unescaped(XMLText.trimmed($0)) }
+    }
+
+    fileprivate func integer(_ attribute: String) -> Int64? {
+        value(attribute).flatMap { DecimalNumbers.integer(XMLText.trimmed($0)) }
+    }
+
+    /// Returns a duration, in seconds.
+    fileprivate func duration(_ attribute: String) -> Double? {
+        value(attribute).flatMap { DecimalNumbers.duration($0) }
+    }
+
+    /// Reads `FIRST-LAST`, in bytes.
+    fileprivate func byteRange(_ attribute: String) -> Range<Int64>? {
+        let bounds = text(attribute)?.split(separator: "-", omittingEmptySubsequences: false) ?? []
+        guard bounds.count == 2, let first = Int64(bounds[0]), let last = Int64(bounds[1]), first >= 0, last >= first,
+            last < NumberLimits.byteOffset
+        else { return nil }
+        return first..<last + 1
+    }
+
+    /// The kind of the media, such as `video`.
+    fileprivate var kind: String {
+        let type = text("contentType") ?? text("mimeType") ?? ""
+        return String(type.prefix { $0 != "/" }).lowercased()
+    }
+}

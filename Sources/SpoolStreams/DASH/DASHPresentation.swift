@@ -1,0 +1,195 @@
+/// The media of an MPD, from which players choose (ISO/IEC 23009-1 §5.3).
+package struct DASHPresentation: Sendable {
+    /// Media of one quality.
+    package struct Representation: Sendable {
+        var id = ""
+        var bandwidth = ""
+        /// The address to which references are relative, or `nil` if it cannot be requested through the proxy.
+        var base: OriginURL?
+        var segments = DASHSegments()
+        /// The range of its element in the MPD.
+        var place = 0..<0
+    }
+
+    /// Representations of the same content.
+    package struct AdaptationSet: Sendable {
+        /// `video`, `audio`, `text` or an empty string.
+        var kind = ""
+        /// The representations, in the order of the MPD.
+        package internal(set) var representations: [Representation] = []
+        /// The range of its element in the MPD.
+        var place = 0..<0
+    }
+
+    /// A part of the stream in time.
+    package struct Period: Sendable {
+        /// The start, in seconds, or `nil` if the MPD does not state it.
+        var start: Double?
+        /// The duration, in seconds, or `nil` if the MPD does not state it.
+        var duration: Double?
+        /// The adaptation sets, in the order of the MPD.
+        package internal(set) var sets: [AdaptationSet] = []
+    }
+
+    /// The periods, in the order of time.
+    package internal(set) var periods: [Period] = []
+    /// The duration of the whole stream, in seconds, or `nil` if the MPD does not state it.
+    var duration: Double?
+
+    /// Returns the duration of a period, in seconds, or `nil` if the MPD does not state it.
+    package func duration(of index: Int) -> Double? {
+        if let duration = periods[index].duration { return duration }
+        let start = periods[index].start ?? (index == 0 ? 0 : nil)
+        guard let start else { return nil }
+        let end = index + 1 < periods.count ? periods[index + 1].start : duration
+        return end.map { max(0, $0 - start) }
+    }
+}
+
+// MARK: Files
+
+extension DASHPresentation {
+    /// The bit rate up to which players start if they do not know the connection, in bits per second.
+    private static let firstBandwidth: Int64 = 1_000_000
+    /// The maximum number of files in a download. It allows a day of one-second segments in eleven adaptation sets.
+    private static let fileLimit = 1_000_000
+
+    /// Returns the files that playback needs, each once.
+    ///
+    /// - Parameters:
+    ///   - seconds: The length of the start to download, or `nil` for all periods in the best quality of all video,
+    ///     audio and text. A start is from the first video and the first audio of the first period. It has the best
+    ///     quality up to 1 Mbit/s, or the lowest, and at least one segment.
+    ///   - url: The address of the MPD.
+    /// - Throws: ``ManifestError`` with one of these codes:
+    ///   - `live` if the MPD does not state the number of segments
+    ///   - `address` if a file cannot be requested
+    ///   - `malformed` if there is no media
+    ///   - `tooLarge` if there are too many files
+    func files(seconds: Double?, at url: OriginURL) throws(ManifestError) -> [StreamFile] {
+        var list: [StreamFile] = []
+        for (index, period) in periods.enumerated().prefix(seconds == nil ? .max : 1) {
+            for set in seconds == nil ? period.sets : Self.start(of: period.sets) {
+                guard let representation = Self.choice(of: set.representations, isStart: seconds != nil) else {
+                    continue
+                }
+                var files = files(of: representation, until: seconds, period: duration(of: index), url)
+                while let file = try files.next() {
+                    guard list.count < Self.fileLimit else {
+                        throw ManifestError(
+                            .tooLarge, "the MPD at \(url.nameForMessages) needs more than \(Self.fileLimit) files")
+                    }
+                    list.append(file)
+                }
+            }
+        }
+        guard list.contains(where: \.isSegment) else {
+            throw ManifestError(.malformed, "the MPD at \(url.nameForMessages) has no media")
+        }
+        var seen: Set<StreamFile> = []
+        return list.filter { seen.insert($0).inserted }
+    }
+
+    private static func start(of sets: [AdaptationSet]) -> [AdaptationSet] {
+        let known = ["video", "audio"].compactMap { kind in sets.first { $0.kind == kind } }
+        return known.isEmpty ? Array(sets.prefix(2)) : known
+    }
+
+    private static func choice(of representations: [Representation], isStart: Bool) -> Representation? {
+        let sorted = representations.map { (Int64($0.bandwidth) ?? 0, $0) }.sorted { $0.0 < $1.0 }
+        guard isStart else { return sorted.last?.1 }
+        return (sorted.last { $0.0 <= firstBandwidth } ?? sorted.first)?.1
+    }
+
+    /// Returns the files that one representation needs.
+    ///
+    /// - Parameters:
+    ///   - seconds: As for ``files(seconds:at:)``.
+    ///   - period: The duration of the period, in seconds; `nil` if the MPD does not state it.
+    ///   - url: The address of the MPD.
+    package func files(
+        of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL
+    ) -> Files {
+        Files(representation: representation, seconds: seconds, period: period, url: url)
+    }
+
+    /// The files of one representation: the initialization section, then the segments. They are enumerated one at a
+    /// time, because an MPD of a few kilobytes may state billions of them.
+    package struct Files {
+        private let representation: Representation
+        private let base: ReferenceRewriter?
+        private let seconds: Double?
+        private let url: OriginURL
+        private var places: DASHSegments.Places
+        private var isStarted = false
+        private var count = 0
+
+        fileprivate init(representation: Representation, seconds: Double?, period: Double?, url: OriginURL) {
+            self.representation = representation
+            self.seconds = seconds
+            self.url = url
+            base = representation.base.map { ReferenceRewriter(finalURL: $0) }
+            places = representation.segments.places(until: seconds, period: period)
+        }
+
+        /// Returns the next file, or `nil` after the last.
+        ///
+        /// - Throws: ``ManifestError``, in the same cases as ``files(seconds:at:)``.
+        package mutating func next() throws(ManifestError) -> StreamFile? {
+            let segments = representation.segments
+            if !isStarted {
+                isStarted = true
+                if let template = segments.initialization {
+                    return try file(filled(template, nil), nil, isSegment: false)
+                }
+                if let reference = segments.initializationReference {
+                    return try file(reference, segments.initializationRange, isSegment: false)
+                }
+            }
+            defer { count += 1 }
+            if let list = segments.list {
+                // Without times, all segments of a list have the same duration, if it states one.
+                let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
+                if let seconds, count > 0, length <= 0 || Double(count) * length >= seconds { return nil }
+                guard count < list.count else { return nil }
+                return try file(list[count].reference, list[count].byteRange, isSegment: true)
+            }
+            if let template = segments.media {
+                return try places.next().map { place throws(ManifestError) in
+                    try file(filled(template, place), nil, isSegment: true)
+                }
+            }
+            guard count == 0 else { return nil }
+            return DASHPresentation.oneFile(try file("", nil, isSegment: true), representation, seconds)
+        }
+
+        private func file(
+            _ reference: String?, _ range: Range<Int64>?, isSegment: Bool
+        ) throws(ManifestError) -> StreamFile {
+            guard let target = reference.flatMap({ base?.url(of: $0) }) else {
+                throw ManifestError(
+                    .address, "a file in the MPD at \(url.nameForMessages) cannot be requested")
+            }
+            return StreamFile(url: target, byteRange: range, isSegment: isSegment)
+        }
+
+        private func filled(_ template: String, _ place: DASHSegments.Place?) -> String? {
+            DASHSegments.fill(template, id: representation.id, bandwidth: representation.bandwidth, place)
+        }
+    }
+
+    /// Returns the file of a representation in one file: all of it, or an estimate of the bytes that `seconds` take.
+    private static func oneFile(
+        _ file: StreamFile, _ representation: Representation, _ seconds: Double?
+    ) -> StreamFile {
+        guard let seconds else { return file }
+        let head = representation.segments.indexRange?.upperBound ?? 65_536
+        let rate = min(Double(Int64(representation.bandwidth) ?? 0), 1e9) / 8
+        // Segments are downloaded as a whole, and take some seconds each.
+        let media = Int64(min(rate * max(seconds, 4) * 1.25, 1e12)) + 65_536
+        var file = file
+        file.byteRange = 0..<min(head, 1 << 40) + media
+        file.isEstimate = true
+        return file
+    }
+}

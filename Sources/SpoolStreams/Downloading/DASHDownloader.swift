@@ -1,0 +1,63 @@
+import Foundation
+public import Spool
+
+/// Downloads a DASH stream into a cache, so that it plays without its origin, or its first seconds, so that it starts fast.
+///
+/// It works as ``HLSDownloader``, for an MPD (ISO/IEC 23009-1) that has an end. The segments may be described by templates,
+/// by lists, or as one file.
+///
+/// ```swift
+/// try await DASHDownloader(MediaSource(url: manifest), in: cache).run { progress in bar.progress = progress.fractionCompleted }
+/// ```
+public struct DASHDownloader: Sendable {
+    private let download: StreamDownload
+    private let seconds: Double?
+
+    /// Creates a download. ``run(_:)`` starts it.
+    ///
+    /// - Parameters:
+    ///   - source: The MPD.
+    ///   - cache: The cache that stores the stream.
+    ///   - firstSeconds: The length of the start to download, in seconds. It has the first video and the first audio, and
+    ///     at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest. The default, `nil`,
+    ///     downloads the whole stream, in the best quality of all video, audio and text.
+    ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
+    public init(_ source: MediaSource, in cache: MediaCache, firstSeconds: Double? = nil, concurrency: Int = 4) {
+        download = StreamDownload(source, in: cache, concurrency: concurrency)
+        seconds = firstSeconds
+    }
+
+    /// Downloads the bytes that are not stored yet. If its task is cancelled, the bytes received so far stay stored.
+    ///
+    /// - Parameter report: Called after each change, one call at a time, from any thread.
+    /// - Throws: `CancellationError`, or `CacheError` with the address of the file and one of these codes:
+    ///   - `.invalidArgument` if the stream is live, or has an address that cannot be requested
+    ///   - `.malformedResponse` if the document is not an MPD
+    ///   - `.capacityExceeded` if the cache could not store the whole stream
+    ///   - the codes of `MediaReader.next()` for a file that cannot be read
+    @discardableResult
+    public func run(
+        _ report: @escaping @Sendable (StreamProgress) -> Void = { _ in }
+    ) async throws -> StreamProgress {
+        let tally = DownloadTally(report)
+        let url = download.source.url
+        let media = download.media(at: url)
+        let bytes = try await download.manifest(at: url, limit: DASHDocument.maximumBytes)
+        let response = try await media.response().response
+        let files: [StreamFile]
+        do throws(ManifestError) {
+            let found = try StreamDownload.address(of: media, response)
+            files = try DASHDocument(parsing: bytes, at: found).presentation().files(seconds: seconds, at: found)
+        } catch {
+            // A stored live manifest would never change again. If it cannot be removed, it is evicted later.
+            if error.code == .live { _ = try? await media.remove() }
+            let isManifest = error.code == .live || error.code == .address
+            throw CacheError(
+                isManifest ? .invalidArgument : .malformedResponse,
+                isManifest ? "\(error)" : "\(MediaSource.displayAddress(of: url)) is no DASH stream: \(error)")
+        }
+        tally.add(Int64(bytes.count))
+        try await download.run(files, tally)
+        return tally.progress
+    }
+}

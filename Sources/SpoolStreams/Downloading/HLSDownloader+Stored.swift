@@ -1,0 +1,103 @@
+public import Foundation
+import HTTPRanges
+public import Spool
+
+/// A variant of an HLS stream of which segments are stored.
+///
+/// A player measures how fast it receives bytes, and bytes from this machine are fast. Therefore it may switch from a stored
+/// variant to another one. To prevent that, limit the bit rate: `item.preferredPeakBitRate = Double(variant.bitRate)`.
+public struct HLSStoredVariant: Sendable, Hashable {
+    /// The media playlist of the variant, or the playlist of a stream without variants.
+    public internal(set) var url: URL
+    /// The peak bit rate, in bits per second, or `nil` for a stream without variants.
+    public internal(set) var bitRate: Int64?
+    /// The resolution of the video, or `nil` if the stream does not state it.
+    public internal(set) var resolution: HLSResolution?
+    /// The codecs, as RFC 6381 writes them, or `nil` if the stream does not state them.
+    public internal(set) var codecs: String?
+    /// The number of segments.
+    public internal(set) var segmentCount: Int
+    /// The number of segments that are stored completely.
+    public internal(set) var storedSegments: Int
+    /// Whether all files of the media playlist are stored. Audio and subtitles in playlists of their own do not count.
+    public internal(set) var isComplete: Bool
+}
+
+extension HLSDownloader {
+    /// Returns the variants of a stream of which segments are stored, in the order of its playlist.
+    ///
+    /// It does not send requests to the origin, even if stored playlists are stale. It does not run on the caller's actor.
+    ///
+    /// ```swift
+    /// let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
+    /// item.preferredPeakBitRate = Double(stored.first { $0.isComplete }?.bitRate ?? 0)
+    /// ```
+    ///
+    /// - Throws: `CacheError` with code `.storage`, `.closed`, or `.malformedResponse` if the stored resource is not a
+    ///   playlist.
+    @concurrent public static func storedVariants(
+        of source: MediaSource, in cache: MediaCache
+    ) async throws -> [HLSStoredVariant] {
+        let download = StreamDownload(source, in: cache, concurrency: 1)
+        guard let (playlist, found) = try await stored(source.url, download) else { return [] }
+        guard playlist.kind == .master else {
+            return try await [variant(source.url, playlist, found, download)].compactMap { $0 }
+        }
+        let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
+        var variants: [HLSStoredVariant] = []
+        for listed in playlist.variants {
+            // A playlist that cannot be requested is not stored.
+            guard let url = rewriter.url(of: listed.uri)?.url,
+                let (media, found) = try await stored(url, importing: playlist.variables, download),
+                var variant = try await variant(url, media, found, download)
+            else { continue }
+            (variant.bitRate, variant.resolution, variant.codecs) = (listed.bandwidth, listed.resolution, listed.codecs)
+            variants.append(variant)
+        }
+        return variants
+    }
+
+    /// Returns a playlist with its address, or `nil` if it is not stored completely.
+    private static func stored(
+        _ url: URL, importing variables: [String: String] = [:], _ download: StreamDownload
+    ) async throws -> (HLSPlaylist, OriginURL)? {
+        let media = download.media(at: url)
+        guard let record = try await media.storedResource(), record.isComplete, let length = record.length,
+            length <= HLSPlaylist.maximumBytes
+        else { return nil }
+        let reader = media.storedReader()
+        do {
+            let response = try await reader.response().response
+            var bytes: [UInt8] = []
+            for try await chunk in reader { chunk.withUnsafeBytes { bytes.append(contentsOf: $0) } }
+            let found = try StreamDownload.address(of: media, response)
+            return (try HLSPlaylist(parsing: bytes, at: found, importing: variables), found)
+        } catch let error as CacheError where error.code == .notStored {
+            return nil  // It was evicted in the meantime.
+        } catch let error as ManifestError {
+            throw CacheError(
+                .malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")
+        }
+    }
+
+    /// Returns a variant, or `nil` if none of its segments is stored.
+    private static func variant(
+        _ url: URL, _ playlist: HLSPlaylist, _ found: OriginURL, _ download: StreamDownload
+    ) async throws -> HLSStoredVariant? {
+        // A live playlist has no list of all its segments.
+        guard let files = try? playlist.downloads(at: found) else { return nil }
+        var variant = HLSStoredVariant(url: url, segmentCount: 0, storedSegments: 0, isComplete: true)
+        for file in files {
+            var isStored = false
+            if let url = file.url.url, let record = try await download.media(at: url).storedResource() {
+                isStored = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
+            }
+            if file.isSegment {
+                variant.segmentCount += 1
+                if isStored { variant.storedSegments += 1 }
+            }
+            variant.isComplete = variant.isComplete && isStored
+        }
+        return variant.storedSegments > 0 ? variant : nil
+    }
+}

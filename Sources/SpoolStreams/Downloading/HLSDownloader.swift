@@ -1,0 +1,142 @@
+public import Foundation
+public import Spool
+
+/// Downloads an HLS stream into a cache, so that it plays without its origin, or its first seconds, so that it starts fast.
+///
+/// A download has the playlists of one variant and of its audio and subtitles, with all their files. Each byte is requested
+/// once, and stored bytes are not requested again. Therefore a cancelled download resumes at the next run. Playback has
+/// priority over downloads.
+///
+/// ```swift
+/// let download = HLSDownloader(MediaSource(url: playlist), in: cache, variant: .resolution(atMost: .init(width: 1280, height: 720)))
+/// try await download.run { progress in bar.progress = progress.fractionCompleted }
+/// ```
+///
+/// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist names others. The
+/// stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
+public struct HLSDownloader: Sendable {
+    /// The progress of a download.
+    public typealias Progress = StreamProgress
+
+    /// The result of a download.
+    public struct Summary: Sendable, Hashable {
+        /// The media playlist of the chosen variant, or the playlist of a stream without variants.
+        public internal(set) var variant: URL
+        /// The final progress.
+        public internal(set) var progress: Progress
+    }
+
+    private let download: StreamDownload
+    private let selection: HLSVariantSelection
+    private let seconds: Double?
+    /// Whether keys of encrypted streams are downloaded, too.
+    package var includesKeys = true
+
+    /// Creates a download. ``run(_:)`` starts it.
+    ///
+    /// - Parameters:
+    ///   - source: The master playlist or media playlist.
+    ///   - cache: The cache that stores the stream.
+    ///   - variant: The choice of the variant, if there are several. The default is the highest one.
+    ///   - firstSeconds: The length of the start to download, in seconds. It has at least one segment of the variant and of
+    ///     its default audio, video and subtitles. The default, `nil`, downloads the whole stream with all audio and
+    ///     subtitles of the variant.
+    ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
+    public init(
+        _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
+        firstSeconds: Double? = nil, concurrency: Int = 4
+    ) {
+        download = StreamDownload(source, in: cache, concurrency: concurrency)
+        selection = variant
+        seconds = firstSeconds
+    }
+
+    /// Downloads the bytes that are not stored yet. If its task is cancelled, the bytes received so far stay stored.
+    ///
+    /// - Parameter report: Called after each change, one call at a time, from any thread.
+    /// - Throws: `CancellationError`, or `CacheError` with the address of the file and one of these codes:
+    ///   - `.invalidArgument` if the stream is live, or has an address that cannot be requested
+    ///   - `.malformedResponse` if the document is not a playlist
+    ///   - `.capacityExceeded` if the cache could not store the whole stream
+    ///   - the codes of `MediaReader.next()` for a file that cannot be read
+    @discardableResult
+    public func run(_ report: @escaping @Sendable (Progress) -> Void = { _ in }) async throws -> Summary {
+        let tally = DownloadTally(report)
+        let stream = try await playlists(tally)
+        try await download.run(stream.downloads, tally)
+        return Summary(variant: stream.variant, progress: tally.progress)
+    }
+
+    // MARK: Playlists
+
+    private struct Stream {
+        var variant: URL
+        var downloads: [StreamFile] = []
+    }
+
+    private func playlists(_ tally: DownloadTally) async throws -> Stream {
+        let url = download.source.url
+        let (playlist, found) = try await playlist(at: url, tally)
+        guard playlist.kind == .master else {
+            return Stream(variant: url, downloads: try await downloads(playlist, found, download.media(at: url)))
+        }
+        let wanted = try Self.mapped { () throws(ManifestError) in
+            try playlist.playlists(for: selection, at: found, isStart: seconds != nil)
+        }
+        var stream = Stream(variant: url)
+        var parts = try Self.mapped { () throws(ManifestError) in try playlist.downloads(at: found) }
+        for (index, address) in wanted.enumerated() {
+            let part = try StreamDownload.url(of: address)
+            if index == 0 { stream.variant = part }
+            let (media, found) = try await self.playlist(at: part, importing: playlist.variables, tally)
+            guard media.kind == .media else {
+                throw CacheError(
+                    .malformedResponse, "the playlist at \(address.nameForMessages) has variants, not segments")
+            }
+            parts += try await downloads(media, found, download.media(at: part))
+        }
+        var seen: Set<StreamFile> = []
+        stream.downloads = parts.filter { seen.insert($0).inserted }
+        return stream
+    }
+
+    /// Reads a playlist, and returns it with its address.
+    private func playlist(
+        at url: URL, importing variables: [String: String] = [:], _ tally: DownloadTally
+    ) async throws -> (HLSPlaylist, OriginURL) {
+        let media = download.media(at: url)
+        let bytes = try await download.manifest(at: url, limit: HLSPlaylist.maximumBytes)
+        let response = try await media.response().response
+        do throws(ManifestError) {
+            let found = try StreamDownload.address(of: media, response)
+            var playlist = try HLSPlaylist(parsing: bytes, at: found, importing: variables)
+            if !includesKeys { playlist.removeKeys() }
+            tally.add(Int64(bytes.count))
+            return (playlist, found)
+        } catch {
+            throw CacheError(.malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")
+        }
+    }
+
+    private func downloads(
+        _ playlist: HLSPlaylist, _ found: OriginURL, _ media: MediaResource
+    ) async throws -> [StreamFile] {
+        do {
+            return try playlist.downloads(at: found, seconds: seconds)
+        } catch  where error.code == .live {
+            // A stored live playlist would never change again. If it cannot be removed, it is evicted later.
+            _ = try? await media.remove()
+            throw CacheError(.invalidArgument, "\(error)")
+        } catch {
+            throw CacheError(.invalidArgument, "\(error)")
+        }
+    }
+
+    private static func mapped<R>(_ body: () throws(ManifestError) -> R) throws -> R {
+        do {
+            return try body()
+        } catch {
+            throw CacheError(.invalidArgument, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Spool
+import Synchronization
+
+/// The progress of the download of a stream.
+public struct StreamProgress: Sendable, Hashable {
+    /// The number of segments that are stored completely.
+    public internal(set) var storedSegments = 0
+    /// The number of segments to store. It is 0 until the playlists or the manifest have been read.
+    public internal(set) var segmentCount = 0
+    /// The number of stored bytes of all files: playlists or manifest, keys, initialization sections and segments.
+    public internal(set) var bytes: Int64 = 0
+
+    /// The completed fraction of the segments, from 0 to 1.
+    public var fractionCompleted: Double {
+        segmentCount > 0 ? Double(storedSegments) / Double(segmentCount) : 0
+    }
+}
+
+/// Counts the stored segments and bytes of a download, and reports each change, one call at a time.
+final class DownloadTally: Sendable {
+    private let state = Mutex(StreamProgress())
+    private let report: @Sendable (StreamProgress) -> Void
+
+    init(_ report: @escaping @Sendable (StreamProgress) -> Void) { self.report = report }
+
+    var progress: StreamProgress { state.withLock { $0 } }
+
+    /// Sets the number of segments to store.
+    func start(segments: Int) { change { $0.segmentCount = segments } }
+
+    /// Adds stored bytes.
+    func add(_ bytes: Int64) { change { $0.bytes += bytes } }
+
+    /// Adds a segment that is stored completely.
+    func stored() { change { $0.storedSegments += 1 } }
+
+    /// Changes and reports the progress. The lock is held during the report, so that reports keep the order of changes.
+    private func change(_ change: (inout StreamProgress) -> Void) {
+        state.withLock { progress in
+            change(&progress)
+            report(progress)
+        }
+    }
+}
+
+/// Downloads the files of a stream into a cache, some at the same time.
+struct StreamDownload: Sendable {
+    private let presentation: PresentationSource
+    private let cache: MediaCache
+    private let width: Int
+
+    /// Creates a download.
+    ///
+    /// - Parameter concurrency: The maximum number of files to download at the same time, at least 1.
+    init(_ source: MediaSource, in cache: MediaCache, concurrency: Int) {
+        presentation = PresentationSource(source, now: cache.now)
+        self.cache = cache
+        width = max(1, concurrency)
+    }
+
+    /// The source of the first playlist, or of the manifest.
+    var source: MediaSource { presentation.source }
+
+    /// Reads a playlist or manifest, and stops after `limit` bytes. A longer document is not a manifest.
+    func manifest(at url: URL, limit: Int) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for try await chunk in media(at: url).preloadReader() {
+            chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            if bytes.count > limit { break }
+        }
+        return bytes
+    }
+
+    /// Downloads the bytes that are not stored yet.
+    ///
+    /// - Throws: As ``HLSDownloader/run(_:)``.
+    func run(_ files: [StreamFile], _ tally: DownloadTally) async throws {
+        tally.start(segments: files.count(where: \.isSegment))
+        let downloaded = try await withThrowingTaskGroup(of: Downloaded.self) { group in
+            var downloaded: [Downloaded] = []
+            for (index, file) in files.enumerated() {
+                if index >= width, let done = try await group.next() { downloaded.append(done) }
+                group.addTask { try await download(file, tally) }
+            }
+            for try await done in group { downloaded.append(done) }
+            return downloaded
+        }
+        try await checkAllIsStored(downloaded)
+    }
+
+    private struct Downloaded: Sendable {
+        var url: URL
+        var range: Range<Int64>
+    }
+
+    private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded {
+        let media = media(at: try Self.url(of: file.url))
+        let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
+        // A slice shows that the bytes are stored and verified, without reading them.
+        let reader = media.preloadReader(range, chunkSize: 1 << 20, handsOutSlices: true)
+        let start = file.byteRange?.lowerBound ?? 0
+        var end = start
+        do {
+            while let chunk = try await reader.next() {
+                end = chunk.range.upperBound
+                tally.add(Int64(chunk.count))
+            }
+        } catch let error as CacheError where error.code == .unsatisfiableRange && file.byteRange == nil {
+            // An empty file is stored completely.
+            guard try await media.contentInformation().length == 0 else { throw error }
+        }
+        if let wanted = file.byteRange, end < wanted.upperBound, !file.isEstimate {
+            throw CacheError(
+                .malformedResponse,
+                "\(file.url.nameForMessages) ends at byte \(end), but the manifest states bytes up to \(wanted.upperBound)",
+                key: media.key, range: wanted)
+        }
+        if file.isSegment { tally.stored() }
+        return Downloaded(url: media.source.url, range: start..<end)
+    }
+
+    /// Checks that all files are stored. A cache that is too small, or whose disk is full, returns bytes without storing
+    /// them. A cache does the same with a resource that is not media.
+    private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
+        // Another process owns the directory, and may not have recorded the bytes yet.
+        if cache.isReadOnly { return }
+        for file in downloaded where !file.range.isEmpty {
+            let media = media(at: file.url)
+            let stored = try await media.keptRanges()
+            guard !stored.contains(file.range) else { continue }
+            let isPage = try await media.contentInformation().mimeType?.hasPrefix("text/html") == true
+            throw CacheError(
+                isPage ? .malformedResponse : .capacityExceeded,
+                "\(media.source.displayAddress) was received, but the cache stores only \(stored.byteCount.counted("byte")) of it",
+                key: media.key, range: file.range)
+        }
+    }
+
+    func media(at url: URL) -> MediaResource {
+        var source = presentation.part(at: url)
+        let whole = presentation.source
+        if url != whole.url { source.presentation = cache.key(for: whole) }
+        return cache.media(for: source)
+    }
+
+    /// Returns the address of a manifest, to which its references are relative.
+    static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL {
+        do {
+            let requested = try OriginURL(media.resolvedURL)
+            // The final URL is stored without its query, which is the requested one unless there was a redirect.
+            guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
+                !final.isSameOrigin(as: requested) || final.path != requested.path
+            else { return requested }
+            return final
+        } catch {
+            throw ManifestError(.address, "\(error)")
+        }
+    }
+
+    static func url(of address: OriginURL) throws -> URL {
+        guard let url = address.url else {
+            throw CacheError(.invalidArgument, "\(address.nameForMessages) cannot be requested")
+        }
+        return url
+    }
+}

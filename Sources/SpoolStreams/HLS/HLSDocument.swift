@@ -1,0 +1,240 @@
+import ByteRanges
+
+/// An HLS playlist that is parsed once: its text, the places of its references in the text, and its contents.
+///
+/// Rewriting, filtering and listing keys are functions of the document. They also work on a playlist with errors, because
+/// players accept many of them. Such a document only has no ``playlist``.
+package struct HLSDocument: Sendable {
+    /// The maximum number of references in a playlist. A day of one-second segments has fewer than 200,000.
+    package static let maximumReferences = 1_000_000
+
+    /// A URI in the text: a line, or the value of an attribute.
+    struct Reference {
+        /// The range in the text, without quotes.
+        let place: Range<Int>
+        let isKey: Bool
+        /// The number of definitions that precede the reference.
+        let definitionCount: Int
+    }
+
+    /// A variant, a rendition or a stream of I-frames in a master playlist.
+    struct Entry {
+        /// The ranges of its lines in the text, with their ends.
+        var lines: [Range<Int>]
+        /// The peak bit rate, in bits per second. It is 0 if the playlist does not state it, and `Int64.max` if the
+        /// stated number is too large.
+        var bitRate: Int64 = 0
+        /// Whether the entry may have video.
+        var hasVideo = true
+    }
+
+    let bytes: [UInt8]
+    /// The address of the playlist, after redirects.
+    package let url: OriginURL
+    /// The variables of the master playlist.
+    let imported: [String: String]
+    /// The references, in the order of the text.
+    let references: [Reference]
+    /// The definitions of variables, in the order of the text.
+    let definitions: [HLSDefinition]
+    private(set) var variants: [Entry]
+    private var renditions: [Entry]
+    private var iFrameStreams: [Entry]
+    /// The ranges of the text that filters have removed.
+    private(set) var removed: ByteRangeSet = []
+    private var contents: Result<HLSPlaylist, ManifestError>
+
+    /// Parses a playlist. Time and memory are proportional to its length.
+    ///
+    /// - Parameters:
+    ///   - bytes: The body, without any content coding.
+    ///   - url: The address of the playlist, after redirects.
+    ///   - imported: The variables of the master playlist. References with other imported variables stay as they are.
+    ///   - maximumReferences: The maximum number of references.
+    /// - Throws: ``ManifestError`` with code `tooLarge`, or `malformed` if the first line is not `#EXTM3U`.
+    package init(
+        parsing bytes: [UInt8], at url: OriginURL, importing imported: [String: String] = [:],
+        maximumReferences: Int = maximumReferences
+    ) throws(ManifestError) {
+        var parser = HLSParser(
+            HLSVariables(query: url.reference.query, imported: imported), maximumReferences: maximumReferences)
+        try parser.read(bytes)
+        (self.bytes, self.url, self.imported) = (bytes, url, imported)
+        (references, definitions) = (parser.references, parser.definitions)
+        (variants, renditions, iFrameStreams) = (parser.variants, parser.renditions, parser.iFrameStreams)
+        contents = parser.playlist
+    }
+
+    /// The size of the text without what filters have removed, in bytes.
+    package var byteCount: Int { bytes.count - Int(removed.byteCount) }
+
+    /// The contents of the playlist, without what filters have removed, or `nil` if it has errors.
+    package var playlist: HLSPlaylist? { try? contents.get() }
+
+    /// Removes entries from the text and from ``playlist``.
+    ///
+    /// - Parameters: Whether each entry stays, in the order of the playlist.
+    private mutating func filter(variants: [Bool], renditions: [Bool], iFrameStreams: [Bool]) {
+        let entries = [(self.variants, variants), (self.renditions, renditions), (self.iFrameStreams, iFrameStreams)]
+        for (entries, stays) in entries {
+            for (entry, stays) in zip(entries, stays) where !stays {
+                for lines in entry.lines { removed.insert(Int64(lines.lowerBound)..<Int64(lines.upperBound)) }
+            }
+        }
+        self.variants = self.variants.filtered(by: variants)
+        self.renditions = self.renditions.filtered(by: renditions)
+        self.iFrameStreams = self.iFrameStreams.filtered(by: iFrameStreams)
+        contents = contents.map { playlist in
+            var playlist = playlist
+            playlist.variants = playlist.variants.filtered(by: variants)
+            playlist.renditions = playlist.renditions.filtered(by: renditions)
+            playlist.iFrameStreams = playlist.iFrameStreams.filtered(by: iFrameStreams)
+            return playlist
+        }
+    }
+}
+
+// MARK: Filtering
+
+extension HLSDocument {
+    /// Removes entries of a master playlist by their addresses. A playlist with errors stays as it is.
+    ///
+    /// - Parameter keeps: Returns whether the entry with this URI stays. A rendition without a URI always stays.
+    package mutating func filter(_ keeps: (String) -> Bool) {
+        guard let playlist else { return }
+        filter(
+            variants: playlist.variants.map { keeps($0.uri) },
+            renditions: playlist.renditions.map { $0.uri.map(keeps) ?? true },
+            iFrameStreams: playlist.iFrameStreams.map(keeps))
+    }
+
+    /// Removes the variants and streams of I-frames whose peak bit rate is above a limit.
+    ///
+    /// If all variants with video are above it, the one of them with the lowest bit rate stays. If all variants are above
+    /// it, the one with the lowest bit rate stays.
+    ///
+    /// - Parameters:
+    ///   - limit: The limit, in bits per second.
+    ///   - kept: The indices of variants that stay at any bit rate.
+    package mutating func limitBitRate(to limit: Int64, keeping kept: Set<Int> = []) {
+        var stays = variants.indices.map { variants[$0].bitRate <= limit || kept.contains($0) }
+        let indices = variants.indices
+        if !indices.contains(where: { stays[$0] && variants[$0].hasVideo }) {
+            let withVideo = indices.filter { variants[$0].hasVideo }
+            let candidates = withVideo.isEmpty && !stays.contains(true) ? Array(indices) : withVideo
+            if let lowest = candidates.min(by: { variants[$0].bitRate < variants[$1].bitRate }) { stays[lowest] = true }
+        }
+        guard stays.contains(false) else { return }
+        filter(
+            variants: stays, renditions: renditions.map { _ in true },
+            iFrameStreams: iFrameStreams.map { $0.bitRate <= limit })
+    }
+}
+
+extension Array {
+    /// Returns the elements whose counterpart in `stays` is `true`.
+    fileprivate func filtered(by stays: [Bool]) -> [Element] { zip(self, stays).filter(\.1).map(\.0) }
+}
+
+// MARK: Keys
+
+extension HLSDocument {
+    /// The addresses of the keys, also of those that only parts of future segments need.
+    ///
+    /// A key whose address has unknown variables, or is too long, is left out.
+    package var keyAddresses: [OriginURL] {
+        let rewriter = ReferenceRewriter(finalURL: url) { $0.description }
+        var variables = HLSVariables(query: url.reference.query, imported: imported)
+        var definitions = definitions[...]
+        var left = HLSPlaylist.maximumBytes
+        var addresses: [OriginURL] = []
+        var previous: ArraySlice<UInt8> = []
+        for key in references where key.isKey {
+            while definitions.startIndex < key.definitionCount { variables.define(definitions.removeFirst()) }
+            guard bytes[key.place] != previous, let text = text(of: key) else { continue }
+            previous = bytes[key.place]
+            let resolved = try? variables.substituted(text, limit: left)  // An unknown or long address is left out.
+            guard let resolved else { continue }
+            left -= resolved.utf8.count
+            if let address = rewriter.url(of: resolved) { addresses.append(address) }
+        }
+        return addresses
+    }
+
+    /// Returns the text of a reference, or `nil` if it is not UTF-8.
+    private func text(of reference: Reference) -> String? { String(validating: bytes[reference.place], as: UTF8.self) }
+}
+
+// MARK: Rewriting
+
+extension HLSDocument {
+    /// The maximum size of a rewritten playlist, in bytes.
+    package static let maximumRewrittenBytes = 3 * HLSPlaylist.maximumBytes
+
+    /// Returns the text for a client of the proxy, with references that lead to the proxy.
+    ///
+    /// References that lead there anyway, and all other bytes, stay as they are. Time and memory are proportional to
+    /// the length of the playlist and of the result.
+    ///
+    /// - Parameters:
+    ///   - requestedURL: The address that the client requested, if it differs from ``url``.
+    ///   - limit: The maximum size of the result, in bytes, and the maximum size of all values of variables.
+    ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
+    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    package func rewritten(
+        requestedURL: OriginURL? = nil, limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
+    ) throws(ManifestError) -> [UInt8] {
+        var writer = HLSReferenceWriter(
+            rewriter: ReferenceRewriter(finalURL: url, requestedURL: requestedURL, proxied: proxied),
+            variables: HLSVariables(query: url.reference.query, imported: imported),
+            clientVariables: HLSVariables(query: (requestedURL ?? url).reference.query, imported: imported),
+            substitutionsLeft: limit)
+        var definitions = definitions[...]
+        var splices = TextSplices(bytes, removing: removed, limit: limit)
+        for reference in references {
+            while definitions.startIndex < reference.definitionCount { writer.define(definitions.removeFirst()) }
+            // A reference that is not UTF-8 stays as it is.
+            guard !reference.place.isEmpty, let text = text(of: reference),
+                let written = try writer.rewritten(text)
+            else { continue }
+            try splices.replace(reference.place, with: written.utf8)
+        }
+        return try splices.finished()
+    }
+}
+
+/// Rewrites references with the variables that are defined at their place.
+private struct HLSReferenceWriter {
+    let rewriter: ReferenceRewriter
+    /// The variables as the origin means them.
+    var variables: HLSVariables
+    /// The variables as the client sees them. Its own query may differ.
+    var clientVariables: HLSVariables
+    /// The number of bytes that values of variables may still have.
+    var substitutionsLeft: Int
+
+    mutating func define(_ definition: HLSDefinition) {
+        variables.define(definition)
+        clientVariables.define(definition)
+    }
+
+    /// Returns the text to write instead of a reference, or `nil` if it stays as it is.
+    mutating func rewritten(_ text: String) throws(ManifestError) -> String? {
+        guard HLSVariables.areReferred(in: text) else { return rewriter.rewritten(text) }
+        guard let resolved = try variables.substituted(text, limit: substitutionsLeft) else {
+            // The client replaces an unknown variable, unless the variable decides which host is meant.
+            return text.hasPrefix("{$") ? nil : rewriter.rewritten(text)
+        }
+        substitutionsLeft -= resolved.utf8.count
+        if let written = rewriter.rewritten(resolved) { return written.escapingVariables }
+        guard resolved != (try clientVariables.substituted(text, limit: .max)) else { return nil }
+        return rewriter.written(resolved)?.escapingVariables
+    }
+}
+
+extension String {
+    /// The text without anything that a client reads as a variable or as the end of an attribute.
+    fileprivate var escapingVariables: String {
+        replacing("{$", with: "%7B$").replacing("\"", with: "%22")
+    }
+}

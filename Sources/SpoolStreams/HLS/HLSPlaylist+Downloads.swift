@@ -1,0 +1,110 @@
+extension HLSPlaylist {
+    /// Returns the media playlists to download for a variant, each once. They are its own and those of its audio, video
+    /// and subtitles.
+    ///
+    /// - Parameters:
+    ///   - selection: The choice of the variant.
+    ///   - url: The address of this master playlist.
+    ///   - isStart: Whether to return only the playlists that a player uses by default.
+    /// - Throws: ``ManifestError`` with code `malformed` if this is not a master playlist or has no variant, or `address`
+    ///   if a playlist cannot be requested.
+    package func playlists(
+        for selection: HLSVariantSelection, at url: OriginURL, isStart: Bool = false
+    ) throws(ManifestError) -> [OriginURL] {
+        guard kind == .master, let variant = selection.choose(from: variants) else {
+            throw ManifestError(.malformed, "the playlist at \(url.nameForMessages) has no variants")
+        }
+        var list = HLSDownloadList(at: url)
+        try list.append(variant.uri)
+        for kind in HLSRendition.Kind.allCases {
+            var group = renditions.filter { $0.kind == kind && variant.groups[kind] == $0.groupID }
+            if isStart { group = Self.defaults(of: group, kind) }
+            for uri in group.compactMap(\.uri) { try list.append(uri) }
+        }
+        return list.downloads.map(\.url)
+    }
+
+    /// Returns the rendition of a group that a player uses by default. Audio and video are used even without a default.
+    private static func defaults(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
+        let isNeeded = kind == .audio || kind == .video
+        return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
+    }
+
+    /// Returns the files that a stream needs, each once, in the order in which a player uses them.
+    ///
+    /// These are keys, initialization sections and segments, and for a master playlist the keys of the session. Keys with
+    /// a scheme other than `http` or `https` are left out.
+    ///
+    /// - Parameters:
+    ///   - url: The address of this playlist.
+    ///   - seconds: The length of the stream to download. The first segment is always included, later ones only if they
+    ///     start within this time. If `nil`, all are included.
+    /// - Throws: ``ManifestError`` with one of these codes:
+    ///   - `live` if this is a media playlist without an end, or one that leaves out segments
+    ///   - `address` if a file cannot be requested
+    ///   - `tooLarge` if the addresses have more than 256 MiB in all
+    package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
+        guard kind == .master || isEnded && !isDelta else {
+            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
+        }
+        var list = HLSDownloadList(at: url)
+        for key in sessionKeys { try list.append(key) }
+        var start = 0.0
+        for segment in segments {
+            if let seconds, start > 0, start >= seconds { break }
+            start += segment.duration
+            guard !segment.isGap else { continue }
+            for key in segment.keys { try list.append(key) }
+            if let map = segment.map { try list.append(map.uri, map.byteRange) }
+            try list.append(segment.uri, segment.byteRange, isSegment: true)
+        }
+        return list.downloads
+    }
+
+    /// Removes all keys.
+    mutating func removeKeys() {
+        sessionKeys = []
+        for index in segments.indices { segments[index].keys = [] }
+    }
+}
+
+/// A list of files to download, each once.
+private struct HLSDownloadList {
+    private(set) var downloads: [StreamFile] = []
+    private var seen: Set<StreamFile> = []
+    private var bytes = 0
+    private let url: OriginURL
+    private let rewriter: ReferenceRewriter
+    private var lastKey: HLSKey?
+
+    init(at url: OriginURL) {
+        self.url = url
+        rewriter = ReferenceRewriter(finalURL: url) { $0.description }
+    }
+
+    mutating func append(_ key: HLSKey) throws(ManifestError) {
+        guard key != lastKey else { return }
+        lastKey = key
+        // The player itself resolves other schemes.
+        if let scheme = URIReference(key.uri).scheme, OriginURL.Scheme(scheme) == nil { return }
+        try append(key.uri)
+    }
+
+    mutating func append(
+        _ uri: String, _ byteRange: Range<Int64>? = nil, isSegment: Bool = false
+    ) throws(ManifestError) {
+        guard let target = rewriter.url(of: uri) else {
+            let name = URIReference(uri).path
+            throw ManifestError(
+                .address,
+                "\(String(name).escapedForMessage) in the playlist at \(url.nameForMessages) cannot be requested")
+        }
+        let download = StreamFile(url: target, byteRange: byteRange, isSegment: isSegment)
+        guard seen.insert(download).inserted else { return }
+        bytes += target.target.utf8.count
+        guard bytes <= 256 << 20 else {
+            throw ManifestError(.tooLarge, "the addresses in the playlist at \(url.nameForMessages) have over 256 MiB")
+        }
+        downloads.append(download)
+    }
+}

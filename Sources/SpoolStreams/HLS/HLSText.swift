@@ -1,0 +1,185 @@
+/// The lines of a playlist (RFC 8216 §4.1), with their ranges in its bytes. They end with LF or CRLF.
+struct HLSLines: Sequence, IteratorProtocol {
+    private var rest: ArraySlice<UInt8>
+
+    /// Creates the lines of a text. A byte order mark is skipped: the RFC forbids it, but some playlists have one.
+    init(_ bytes: ArraySlice<UInt8>) {
+        rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
+    }
+
+    /// Returns whether the first line is `#EXTM3U`.
+    static func isPlaylist(_ bytes: ArraySlice<UInt8>) -> Bool {
+        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
+        var lines = HLSLines(text)
+        return text.first == UInt8(ascii: "#") && lines.next()?.bytes.elementsEqual("#EXTM3U".utf8) == true
+    }
+
+    mutating func next() -> HLSLine? {
+        guard !rest.isEmpty else { return nil }
+        let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+        let next = Swift.min(end + 1, rest.endIndex)
+        let line = HLSLine(rest[..<end], range: rest.startIndex..<next)
+        rest = rest[next...]
+        return line
+    }
+}
+
+/// One line: blank, a URI, a comment or a tag.
+struct HLSLine {
+    /// The text without white space around it. Players count that white space as part of a URI; this type does not.
+    let bytes: ArraySlice<UInt8>
+    /// The range of the whole line with its end, in the playlist.
+    let range: Range<Int>
+
+    fileprivate init(_ bytes: ArraySlice<UInt8>, range: Range<Int>) {
+        let isSpace = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        let line = bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes
+        let trimmed = line.drop(while: isSpace)
+        self.bytes = trimmed[..<((trimmed.lastIndex { !isSpace($0) }).map { $0 + 1 } ?? trimmed.startIndex)]
+        self.range = range
+    }
+
+    /// Whether this is a URI.
+    var isURI: Bool { bytes.first.map { $0 != UInt8(ascii: "#") } ?? false }
+
+    /// The name of a tag, which starts with `#EXT`, and the text after its colon; `nil` for other lines.
+    var tag: (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>)? {
+        guard bytes.starts(with: "#EXT".utf8) else { return nil }
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (bytes, bytes.suffix(0)) }
+        return (bytes[..<colon], bytes[(colon + 1)...])
+    }
+
+    /// Whether this is a tag that a plain list of files cannot have.
+    var isHLSTag: Bool { bytes.starts(with: "#EXT-X-".utf8) || bytes.starts(with: "#EXTINF:".utf8) }
+}
+
+/// A tag that Spool reads. All other tags are ignored, as the RFC requires.
+///
+/// `EXT-X-DATERANGE` is one of the ignored tags: its URLs are for an app, not for a player.
+enum HLSTag: String {
+    case segment = "#EXTINF"
+    case byteRange = "#EXT-X-BYTERANGE"
+    case targetDuration = "#EXT-X-TARGETDURATION"
+    case endList = "#EXT-X-ENDLIST"
+    case discontinuity = "#EXT-X-DISCONTINUITY"
+    case gap = "#EXT-X-GAP"
+    case map = "#EXT-X-MAP"
+    case key = "#EXT-X-KEY"
+    case mediaSequence = "#EXT-X-MEDIA-SEQUENCE"
+    case playlistType = "#EXT-X-PLAYLIST-TYPE"
+    case discontinuitySequence = "#EXT-X-DISCONTINUITY-SEQUENCE"
+    case iFramesOnly = "#EXT-X-I-FRAMES-ONLY"
+    case part = "#EXT-X-PART"
+    case partInformation = "#EXT-X-PART-INF"
+    case renditionReport = "#EXT-X-RENDITION-REPORT"
+    case preloadHint = "#EXT-X-PRELOAD-HINT"
+    case serverControl = "#EXT-X-SERVER-CONTROL"
+    case skip = "#EXT-X-SKIP"
+    case define = "#EXT-X-DEFINE"
+    case variant = "#EXT-X-STREAM-INF"
+    case rendition = "#EXT-X-MEDIA"
+    case iFrameStream = "#EXT-X-I-FRAME-STREAM-INF"
+    case imageStream = "#EXT-X-IMAGE-STREAM-INF"
+    case sessionKey = "#EXT-X-SESSION-KEY"
+    case sessionData = "#EXT-X-SESSION-DATA"
+    case contentSteering = "#EXT-X-CONTENT-STEERING"
+
+    init?(_ name: ArraySlice<UInt8>) {
+        guard name.count <= 32 else { return nil }
+        self.init(rawValue: String(decoding: name, as: UTF8.self))
+    }
+
+    /// Whether the value of the tag is a list of attributes that Spool reads.
+    var hasAttributes: Bool {
+        switch self {
+        case .segment, .byteRange, .targetDuration, .endList, .discontinuity, .gap, .mediaSequence, .playlistType,
+            .discontinuitySequence, .iFramesOnly, .partInformation, .skip:
+            false
+        default: true
+        }
+    }
+
+    /// The attribute whose value is a reference, or `nil` if the tag has none.
+    var referenceAttribute: StaticString? {
+        switch self {
+        case .key, .map, .rendition, .iFrameStream, .sessionKey, .sessionData, .part, .preloadHint, .renditionReport,
+            .imageStream:
+            "URI"
+        case .contentSteering: "SERVER-URI"
+        default: nil
+        }
+    }
+}
+
+/// The attributes of a tag, by the grammar of RFC 8216 §4.2: commas and equals signs in quotes are text.
+///
+/// White space after a comma is ignored, as players do. Attributes after the first error are not read.
+struct HLSAttributeList {
+    struct Attribute {
+        let name: ArraySlice<UInt8>
+        /// The value without its quotes.
+        let value: ArraySlice<UInt8>
+        let isQuoted: Bool
+
+        func isNamed(_ text: StaticString) -> Bool {
+            name.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        }
+    }
+
+    private(set) var attributes: [Attribute] = []
+    /// Whether the whole list was read.
+    private(set) var isWellFormed = true
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        var rest = bytes
+        while true {
+            rest = rest.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            if rest.isEmpty { return }
+            guard let attribute = Self.attribute(&rest) else {
+                isWellFormed = false
+                return
+            }
+            attributes.append(attribute)
+        }
+    }
+
+    /// Takes one attribute and the comma after it.
+    private static func attribute(_ rest: inout ArraySlice<UInt8>) -> Attribute? {
+        let name = rest.prefix { (0x41...0x5A).contains($0) || $0.isASCIIDigit || $0 == UInt8(ascii: "-") }
+        rest = rest[name.endIndex...]
+        guard !name.isEmpty, rest.first == UInt8(ascii: "=") else { return nil }
+        rest = rest.dropFirst()
+        let isQuoted = rest.first == UInt8(ascii: "\"")
+        if isQuoted { rest = rest.dropFirst() }
+        let end = rest.firstIndex(of: UInt8(ascii: isQuoted ? "\"" : ",")) ?? rest.endIndex
+        let value = rest[..<end]
+        rest = rest[end...]
+        if isQuoted {
+            guard !rest.isEmpty else { return nil }  // The closing quote is missing.
+            rest = rest.dropFirst().drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+            guard rest.isEmpty || rest.first == UInt8(ascii: ",") else { return nil }
+        } else {
+            guard !value.isEmpty, !value.contains(UInt8(ascii: "\"")) else { return nil }
+        }
+        rest = rest.dropFirst()
+        return Attribute(name: name, value: value, isQuoted: isQuoted)
+    }
+
+    /// Returns the first attribute with a name.
+    func first(_ name: StaticString) -> Attribute? { attributes.first { $0.isNamed(name) } }
+
+    /// Returns a quoted string, or `nil` if the attribute is missing, not quoted or not UTF-8.
+    func string(_ name: StaticString) -> String? {
+        first(name).flatMap { $0.isQuoted ? String(validating: $0.value, as: UTF8.self) : nil }
+    }
+
+    /// Returns an enumerated string, which has no quotes.
+    func symbol(_ name: StaticString) -> String? {
+        first(name).flatMap { $0.isQuoted ? nil : String(validating: $0.value, as: UTF8.self) }
+    }
+
+    /// Returns a decimal integer.
+    func integer(_ name: StaticString) -> Int64? {
+        first(name).flatMap { $0.isQuoted ? nil : DecimalNumbers.integer($0.value) }
+    }
+}

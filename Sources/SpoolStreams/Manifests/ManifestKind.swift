@@ -1,0 +1,50 @@
+import XMLTokens
+
+/// The kind of a manifest, recognized by its first bytes. File name extensions and `Content-Type` are often wrong.
+package enum ManifestKind: Hashable, Sendable {
+    /// A playlist with tags of RFC 8216.
+    case hls
+    /// An XML document whose root element is `MPD` (ISO/IEC 23009-1).
+    case dash
+
+    /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.
+    package static let prefixLength = 4096
+
+    /// Recognizes a manifest, or returns `nil` for other bodies. A plain `.m3u` list of files is not a manifest.
+    ///
+    /// - Parameters:
+    ///   - prefix: The first bytes of the body, without any content coding. At most ``prefixLength`` are examined.
+    ///   - contentType: The value of `Content-Type`. It decides only if comments, or the start of an XML document, fill
+    ///     the whole prefix.
+    package init?(prefix: some Collection<UInt8>, contentType: String? = nil) {
+        var bytes = Array(prefix.prefix(Self.prefixLength))[...]
+        let fills = bytes.count == Self.prefixLength
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
+        let type = contentType?.lowercased() ?? ""
+        if HLSLines.isPlaylist(bytes) {
+            let tagged = HLSLines(bytes).contains { $0.isHLSTag }
+            guard tagged || fills && type.contains("mpegurl") else { return nil }
+            self = .hls
+            return
+        }
+        switch XMLScanner.rootName(bytes) {
+        case .name(let name) where name.elementsEqual("MPD".utf8): self = .dash
+        case .cut where fills && type.contains("dash+xml"): self = .dash
+        default: return nil
+        }
+    }
+
+    /// Returns whether a body that starts with these bytes can be a manifest.
+    package static func isPossible(prefix: [UInt8]) -> Bool {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if mark.starts(with: prefix) { return true }
+        let bytes = prefix.starts(with: mark) ? prefix.dropFirst(3) : prefix[...]
+        let tag = Array("#EXTM3U".utf8)
+        if bytes.starts(with: tag) || tag.starts(with: bytes) || bytes.allSatisfy(XMLScanner.isSpace) { return true }
+        return switch XMLScanner.rootName(bytes) {
+        case .name(let name): name.elementsEqual("MPD".utf8)
+        case .cut: true
+        case .none: false
+        }
+    }
+}

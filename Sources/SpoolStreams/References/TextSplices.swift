@@ -1,0 +1,59 @@
+import ByteRanges
+
+/// Replaces and removes ranges of a text, from its start to its end. All other bytes stay as they are.
+struct TextSplices {
+    private let source: [UInt8]
+    private var output: [UInt8] = []
+    private var position = 0
+    /// The ranges to remove that are not removed yet, in order.
+    private var removals: ArraySlice<Range<Int>>
+    private let limit: Int
+
+    /// Creates splices that remove ranges and replace nothing.
+    ///
+    /// - Parameters:
+    ///   - removed: The ranges to remove.
+    ///   - limit: The maximum size of the result, in bytes.
+    init(_ source: [UInt8], removing removed: ByteRangeSet = [], limit: Int) {
+        self.source = source
+        self.limit = limit
+        removals = removed.map { Int($0.lowerBound)..<Int($0.upperBound) }[...]
+    }
+
+    /// Replaces `range`, which may be empty and starts no earlier than the previous one ended. A range in a removed one
+    /// is not replaced.
+    ///
+    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    mutating func replace(_ range: Range<Int>, with text: some Sequence<UInt8>) throws(ManifestError) {
+        remove(until: range.lowerBound)
+        guard range.lowerBound >= position else { return }
+        output.append(contentsOf: source[position..<range.lowerBound])
+        output.append(contentsOf: text)
+        position = range.upperBound
+        guard output.count <= limit else { throw Self.tooLarge(limit) }
+    }
+
+    /// Returns the whole text.
+    ///
+    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    consuming func finished() throws(ManifestError) -> [UInt8] {
+        remove(until: source.count)
+        guard position > 0 || !output.isEmpty else { return source }
+        output.append(contentsOf: source[position...])
+        guard output.count <= limit else { throw Self.tooLarge(limit) }
+        return output
+    }
+
+    /// Removes the ranges that start at `end` or before.
+    private mutating func remove(until end: Int) {
+        while let range = removals.first, range.lowerBound <= end {
+            removals.removeFirst()
+            output.append(contentsOf: source[position..<range.lowerBound])
+            position = range.upperBound
+        }
+    }
+
+    private static func tooLarge(_ limit: Int) -> ManifestError {
+        ManifestError(.tooLarge, "a manifest with its addresses rewritten would have more than \(limit) bytes")
+    }
+}

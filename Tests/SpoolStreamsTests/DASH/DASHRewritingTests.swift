@@ -1,0 +1,244 @@
+import SpoolTesting
+import Testing
+
+@testable import SpoolStreams
+
+@Suite struct DASHRewritingTests {
+    private func rewrite(
+        _ text: String, at final: String = "https://origin.example/v/a.mpd", requested: String? = nil
+    ) throws -> String {
+        let bytes = try DASHDocument(parsing: Array(text.utf8), at: OriginURL(final))
+            .rewritten(requestedURL: requested.map { try OriginURL($0) }, proxied: StubProxy.path)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// As ffmpeg's dash muxer writes it, shortened.
+    static let ffmpeg = """
+        <?xml version="1.0" encoding="utf-8"?>
+        <MPD xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+        \txmlns="urn:mpeg:dash:schema:mpd:2011"
+        \txmlns:xlink="http://www.w3.org/1999/xlink"
+        \txsi:schemaLocation="urn:mpeg:DASH:schema:MPD:2011 http://standards.iso.org/DASH-MPD.xsd"
+        \tprofiles="urn:mpeg:dash:profile:isoff-live:2011"
+        \ttype="static"
+        \tmediaPresentationDuration="PT4.0S">
+        \t<ProgramInformation>
+        \t</ProgramInformation>
+        \t<Period id="0" start="PT0.0S">
+        \t\t<AdaptationSet id="0" contentType="video">
+        \t\t\t<Representation id="0" mimeType="video/mp4" codecs="avc1.f4000a">
+        \t\t\t\t<SegmentTemplate timescale="10240" initialization="init-stream$RepresentationID$.m4s" media="chunk-stream$RepresentationID$-$Number%05d$.m4s" startNumber="1">
+        \t\t\t\t\t<SegmentTimeline>
+        \t\t\t\t\t\t<S t="0" d="20480" r="1" />
+        \t\t\t\t\t</SegmentTimeline>
+        \t\t\t\t</SegmentTemplate>
+        \t\t\t</Representation>
+        \t\t\t<Representation id="1" mimeType="video/mp4">
+        \t\t\t\t<BaseURL>b-stream0.mp4</BaseURL>
+        \t\t\t\t<SegmentList timescale="1000000" duration="2000000" startNumber="1">
+        \t\t\t\t\t<Initialization range="0-835" />
+        \t\t\t\t\t<SegmentURL mediaRange="836-8015" indexRange="836-887" />
+        \t\t\t\t</SegmentList>
+        \t\t\t</Representation>
+        \t\t</AdaptationSet>
+        \t</Period>
+        \t<UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-xsdate:2014" value="http://time.example/now"/>
+        </MPD>
+
+        """
+
+    @Test func `An MPD by ffmpeg stays as it is, with its clock`() throws {
+        #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
+    }
+
+    @Test func `After a redirect an MPD without a BaseURL gets one, and relative references stay`() throws {
+        let expected = Self.ffmpeg
+            .replacing(
+                "<Period id", with: "<BaseURL>/~TOKEN/https/origin.example/v/a.mpd?x=1&amp;y</BaseURL><Period id")
+        #expect(
+            try rewrite(
+                Self.ffmpeg, at: "https://origin.example/v/a.mpd?x=1&y", requested: "http://front.example/a.mpd")
+                == expected)
+    }
+
+    @Test func `A steering server is asked through the proxy, and initialization that is common to all sets, too`()
+        throws
+    {
+        let text = """
+            <MPD><BaseURL serviceLocation="a">https://a.example/x/</BaseURL><InitializationSet id="1" initialization="/i.mp4"/>
+            <ContentSteering defaultServiceLocation="a" queryBeforeStart="true">https://steer.example/s?a&amp;b</ContentSteering>
+            <Period/></MPD>
+            """
+        let expected = """
+            <MPD><BaseURL serviceLocation="a">/~TOKEN/https/a.example/x/</BaseURL><InitializationSet id="1" initialization="/~TOKEN/https/a.example/i.mp4"/>
+            <ContentSteering defaultServiceLocation="a" queryBeforeStart="true">/~TOKEN/https/steer.example/s?a&amp;b</ContentSteering>
+            <Period/></MPD>
+            """
+        #expect(try rewrite(text) == expected)
+    }
+
+    @Test func `Every reference is rewritten where it has to be, by the BaseURL that it is relative to`() throws {
+        let text = """
+            \u{FEFF}<?xml version='1.0'?><!-- <BaseURL>http://no/</BaseURL> --><m:MPD xmlns:m="urn:mpeg:dash:schema:mpd:2011" type='dynamic' minimumUpdatePeriod="PT1M2.5S">
+            <m:BaseURL serviceLocation="a">https://cdn.example/a/?x=1&amp;y=2</m:BaseURL>
+            <m:BaseURL serviceLocation="b"> ../b/ </m:BaseURL>
+            <m:Location>https://origin.example/v/b.mpd</m:Location>
+            <m:PatchLocation ttl="60">/p?a&#38;b</m:PatchLocation>
+            <o:BaseURL>http://other.namespace/</o:BaseURL>
+            <m:Period xlink:href="http://x.example/p.xml" x:href='/rel'>
+              <m:ContentProtection><m:BaseURL>http://licence/</m:BaseURL><ms:laurl m:href="http://l/">http://l/</ms:laurl></m:ContentProtection>
+              <m:BaseURL><![CDATA[/c?d&e]]></m:BaseURL>
+              <m:AdaptationSet>
+                <m:SegmentTemplate media='/m-$Number%05d$-$Time$.m4s?a&amp;"b"' initialization="i.mp4" index = "//i.example/$RepresentationID$" bitstreamSwitching="../../up"/>
+                <m:SegmentURL media="http://s.example/1" index="/2" other="/3"/><m:Initialization sourceURL="/4"/>
+                <m:Other media="/5" sourceURL="/6"/>
+                <m:BaseURL><!-- one -->http://<!-- two -->split.example/</m:BaseURL>
+              </m:AdaptationSet>
+            </m:Period>
+            <m:UTCTiming schemeIdUri="urn:mpeg:dash:utc:http-iso:2014" value=" http://t/1  https://t/2 "/>
+            <m:UTCTiming schemeIdUri="urn:mpeg:dash:utc:direct:2014" value="2020-01-01T00:00:00Z"/>
+            </m:MPD>
+            """
+        let expected =
+            text
+            .replacing(">https://cdn.example/a/?x=1&amp;y=2<", with: ">/~TOKEN/https/cdn.example/a/?x=1&amp;y=2<")
+            .replacing(">https://origin.example/v/b.mpd<", with: ">/~TOKEN/https/origin.example/v/b.mpd<")
+            .replacing(">/p?a&#38;b<", with: ">/~TOKEN/https/origin.example/p?a&amp;b<")
+            .replacing("http://x.example/p.xml", with: "/~TOKEN/http/x.example/p.xml")
+            .replacing("'/rel'", with: "'/~TOKEN/https/origin.example/rel'")
+            .replacing("[/c?d&e]", with: "[/~TOKEN/https/cdn.example/c?d&e]")
+            .replacing(
+                "/m-$Number%05d$-$Time$.m4s?a&amp;\"b\"",
+                with: "/~TOKEN/https/cdn.example/m-$Number%05d$-$Time$.m4s?a&amp;&quot;b&quot;"
+            )
+            .replacing("//i.example/$", with: "/~TOKEN/https/i.example/$")
+            .replacing("../../up", with: "/~TOKEN/https/cdn.example/up")
+            .replacing("http://s.example/1", with: "/~TOKEN/http/s.example/1")
+            .replacing("\"/2\"", with: "\"/~TOKEN/https/cdn.example/2\"")
+            .replacing("\"/4\"", with: "\"/~TOKEN/https/cdn.example/4\"")
+        #expect(try rewrite(text) == expected)
+        let url = try OriginURL("https://origin.example/v/a.mpd")
+        let manifest = try DASHDocument(parsing: Array(text.utf8), at: url)
+        #expect(manifest.isDynamic && manifest.minimumUpdatePeriod == 62.5 && manifest.lifetime == .none)
+        #expect(try DASHDocument(parsing: Array(Self.ffmpeg.utf8), at: url).lifetime == .unchanging)
+    }
+
+    @Test func `References after a nested BaseURL are relative to the outer one again`() throws {
+        let text = """
+            <MPD><BaseURL>http://a/</BaseURL><Period><AdaptationSet><BaseURL>http://b/</BaseURL><SegmentURL media="/1"/>\
+            <Representation><BaseURL>http://c/</BaseURL><SegmentURL media="/2"/></Representation>\
+            <Representation><SegmentURL media="/3"/></Representation></AdaptationSet><SegmentURL media="/4"/></Period></MPD>
+            """
+        let prefix = "/~TOKEN/http"
+        let expected =
+            text
+            .replacing(">http:/", with: ">\(prefix)")
+            .replacing("/1", with: "\(prefix)/b/1").replacing("/2", with: "\(prefix)/c/2")
+            .replacing("/3", with: "\(prefix)/b/3").replacing("/4", with: "\(prefix)/a/4")
+        #expect(try rewrite(text) == expected)
+    }
+
+    @Test func `Below a BaseURL that is not for the proxy only absolute references are`() throws {
+        let text = """
+            <MPD><BaseURL>http://user:pass@cdn.example/</BaseURL><Period><SegmentURL media="/a"/>\
+            <SegmentURL media="http://b/c"/><BaseURL>http://d/</BaseURL><SegmentURL media="/e"/></Period></MPD>
+            """
+        let expected =
+            text
+            .replacing("http://b/c", with: "/~TOKEN/http/b/c")
+            .replacing("http://d/", with: "/~TOKEN/http/d/")
+            .replacing("\"/e\"", with: "\"/~TOKEN/http/d/e\"")
+        #expect(try rewrite(text) == expected)
+    }
+
+    @Test(arguments: [
+        ("<MPD></MPD>", nil), ("<MPD/>", nil), ("<MPD><![CDATA[<]]></MPD>", nil), ("<MPD a='>'></MPD >\n", nil),
+        ("", ManifestError.Code.malformed), ("<MPD>", .malformed), ("<MPD></mpd>", .malformed),
+        ("<html></html>", .malformed),
+        ("<MPD/><MPD/>", .malformed), ("<MPD><a></MPD>", .malformed), ("<MPD></MPD></MPD>", .malformed),
+        ("<MPD a=b/>", .malformed), ("<MPD a/>", .malformed), ("<MPD a=\"b/>", .malformed), ("<MPD/ >", .malformed),
+        ("<MPD><!-- </MPD>", .malformed), ("<MPD><![CDATA[</MPD>", .malformed), ("<MPD><?x </MPD>", .malformed),
+        ("<MPD>< a/></MPD>", .malformed), ("<MPD></MPD", .malformed), ("x<MPD/>", .malformed), ("<MPD/>x", .malformed),
+        ("<!DOCTYPE MPD [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><MPD>&a;</MPD>", .refused),
+        (String(repeating: "<MPD>", count: 65), .tooLarge),
+        ("<MPD \(String(repeating: "a='' ", count: 257))/>", .tooLarge),
+    ])
+    func `A document is read whole, or refused with a sentence`(text: String, code: ManifestError.Code?) throws {
+        guard let code else {
+            #expect(try rewrite(text) == text)
+            return
+        }
+        let error = try #require(throws: ManifestError.self) { try rewrite(text) }
+        #expect(error.code == code)
+    }
+
+    @Test func `An entity that nobody defined leaves its reference alone`() throws {
+        for text in ["/a&x;", "/a&#xD800;", "/a&#99999999;", "/a&amp", "/a&"] {
+            let document = "<MPD><BaseURL>\(text)</BaseURL></MPD>"
+            #expect(try rewrite(document) == document)
+        }
+    }
+
+    @Test func `More bases than an MPD can need, or endlessly long ones, cost no more than reading them`() throws {
+        let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
+        #expect(try rewrite(bases(DASHDocument.maximumBases)) == bases(DASHDocument.maximumBases))
+        let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHDocument.maximumBases + 1)) }
+        #expect(error?.code == .tooLarge)
+        let long = "<MPD><BaseURL>\(String(repeating: "a", count: 3000))/</BaseURL><SegmentURL media='/b'/></MPD>"
+        #expect(try rewrite(long) == long)
+    }
+
+    @Test(arguments: [
+        ("PT2S", 2.0), ("P1DT1H1M1.5S", 90061.5), ("PT0S", 0), ("P", 0), ("PT1S1M", nil), ("2S", nil), ("PT", 0),
+        ("P1Y", nil),
+        ("PT-1S", nil), ("PT1e9S", nil), ("P999999999999D", nil), ("PT1.2.3S", nil), ("", nil),
+    ])
+    func `Durations are read as seconds`(text: String, seconds: Double?) {
+        #expect(DecimalNumbers.duration(Array(text.utf8)[...]) == seconds)
+    }
+
+    @Test(arguments: 0..<20)
+    func `A client of the proxy gets what each reference of a random MPD means`(seed: Int) throws {
+        var generator = SplitMix(UInt64(seed))
+        let final = try OriginURL("https://origin.example/dir/sub/a.mpd?token=1")
+        let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/a.mpd")
+        for _ in 0..<50 {
+            // Bases and a reference, each relative to the one before; resolved step by step as a client does.
+            let chain = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
+                RandomReference.draw(using: &generator)
+            }
+            guard let meant = resolve(chain, from: final.description) else { continue }
+            let bases = chain.dropLast().map { "<a><BaseURL>\($0)</BaseURL>" }.joined()
+            let text =
+                "<MPD>\(bases)<SegmentURL media='\(chain[chain.count - 1])'/>"
+                + String(repeating: "</a>", count: chain.count - 1) + "</MPD>"
+            let document = try DASHDocument(parsing: Array(text.replacing("&", with: "&amp;").utf8), at: final)
+            let written = try document.rewritten(requestedURL: requested, proxied: StubProxy.path)
+            let result = String(decoding: written, as: UTF8.self).replacing("&amp;", with: "&")
+            let references = result.split(separator: "BaseURL>").filter { $0.hasSuffix("</") }.map {
+                String($0.dropLast(2))
+            }
+            let media = result.split(separator: "'", omittingEmptySubsequences: false)[1]
+            let proxy = "http://127.0.0.1:8787"
+            guard
+                let asked = resolve(
+                    references + [String(media)], from: proxy + StubProxy.path(requested), isLenient: true)
+            else {
+                Issue.record("\(chain) became \(result)")
+                continue
+            }
+            #expect(try StubProxy.origin(of: asked, in: requested) == OriginURL(meant), "\(chain) became \(result)")
+        }
+    }
+
+    /// Where a chain of references ends; nil if any of them can't be asked through the proxy.
+    private func resolve(_ chain: [String], from start: String, isLenient: Bool = false) -> String? {
+        var url = start
+        for reference in chain {
+            if reference.isEmpty, !isLenient { return nil }
+            url = URIReference(reference).resolved(against: URIReference(url)).text
+            if (try? OriginURL(url)) == nil { return nil }
+        }
+        return url
+    }
+}

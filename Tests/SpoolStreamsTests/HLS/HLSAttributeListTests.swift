@@ -1,0 +1,24 @@
+import Testing
+
+@testable import SpoolStreams
+
+@Suite struct HLSAttributeListTests {
+    private func list(_ text: String) -> HLSAttributeList { HLSAttributeList(Array(text.utf8)[...]) }
+
+    @Test func `Commas and equals signs in quotes are text`() {
+        let list = list(#"BANDWIDTH=1280000,CODECS="a,URI=b",RESOLUTION=640x360, URI="x" ,NAME="""#)
+        #expect(list.isWellFormed && list.attributes.count == 5)
+        #expect(list.string("CODECS") == "a,URI=b" && list.string("URI") == "x" && list.string("NAME") == "")
+        #expect(list.integer("BANDWIDTH") == 1_280_000 && list.string("BANDWIDTH") == nil && list.symbol("URI") == nil)
+    }
+
+    @Test(arguments: ["a=1", "A", "A=", "A=\"", "A=\"x\"y", "A=x\"y\"", "=1", ",", "A=1,,B=2", "A =1", "é=1"])
+    func `What the grammar does not have ends the list`(text: String) {
+        #expect(!list("OK=1,\(text)").isWellFormed)
+        #expect(list("OK=1,\(text)").integer("OK") == 1)
+    }
+
+    @Test func `An empty list is one`() {
+        #expect(list("").isWellFormed && list("  ").isWellFormed && list("A=1,").attributes.count == 1)
+    }
+}

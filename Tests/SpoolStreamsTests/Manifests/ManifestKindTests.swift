@@ -1,0 +1,40 @@
+import Testing
+
+@testable import SpoolStreams
+
+@Suite struct ManifestKindTests {
+    @Test(arguments: [
+        ("#EXTM3U\n#EXT-X-VERSION:3\n", ManifestKind.hls), ("\u{FEFF}#EXTM3U\r\n\r\n#EXTINF:1,\r\na.ts", .hls),
+        ("#EXTM3U  \n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", .hls), ("#EXTM3U\nsong.mp3\n", nil), ("#EXTM3U", nil),
+        ("#EXTM3U8\n#EXTINF:1,\n", nil), (" #EXTM3U\n#EXTINF:1,\n", nil), ("\n#EXTM3U\n#EXTINF:1,", nil), ("", nil),
+        ("<MPD>", .dash), ("<MPD xmlns='x'", .dash),
+        ("\u{FEFF}<?xml version='1.0'?>\n<!-- <html> -->\n<dash:MPD\n", .dash),
+        ("<MPD/>", .dash), ("<MPDX>", nil), ("<mpd>", nil), ("<html><MPD>", nil), ("<!DOCTYPE MPD><MPD>", nil),
+        ("<?xml version='1.0'?>", nil), ("<?xml", nil), ("<!-- ", nil), ("text <MPD>", nil), ("<MPD", nil),
+        ("<?xml version='1.0'?>x<MPD>", nil), ("<:MPD>", .dash), ("<", nil), ("<<MPD>", nil), ("ID3\u{3}", nil),
+    ])
+    func `A manifest is told by its first bytes`(text: String, kind: ManifestKind?) {
+        #expect(ManifestKind(prefix: Array(text.utf8)) == kind)
+        #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/vnd.apple.mpegurl") == kind)
+        #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/dash+xml") == kind)
+    }
+
+    @Test func `A type decides only where the first bytes are all comments`() {
+        let comments = Array("#EXTM3U\n\(String(repeating: "# a comment\n", count: 400))".utf8)
+        #expect(ManifestKind(prefix: comments) == nil)
+        #expect(ManifestKind(prefix: comments, contentType: "audio/mpegurl") == .hls)
+        let document = Array("<!-- \(String(repeating: "a comment ", count: 500))".utf8)
+        #expect(ManifestKind(prefix: document, contentType: "text/xml") == nil)
+        #expect(ManifestKind(prefix: document, contentType: "application/dash+xml; charset=utf-8") == .dash)
+    }
+
+    @Test(arguments: [
+        ("", true), ("#EXT", true), ("#EXTM3U\n", true), ("\u{FEFF}#E", true), ("\u{FEFF}", true), (" \n", true),
+        ("<", true),
+        ("<?xml version", true), ("<!-- <html>", true), ("<MPD ", true), ("<dash:MPD>", true), ("#EXTM4", false),
+        ("# a", false), ("<html>", false), ("ID3", false), ("\u{0}", false), ("<!DOCTYPE", false), ("{", false),
+    ])
+    func `The first of the first bytes tell that a body is no manifest`(text: String, isPossible: Bool) {
+        #expect(ManifestKind.isPossible(prefix: Array(text.utf8)) == isPossible)
+    }
+}
