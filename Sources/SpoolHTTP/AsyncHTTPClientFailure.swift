@@ -15,10 +15,10 @@ import Musl
 import Darwin
 #endif
 
-/// Says what an error of AsyncHTTPClient, SwiftNIO or BoringSSL means to whoever asked.
+/// Converts an error of AsyncHTTPClient, SwiftNIO or BoringSSL into an ``UpstreamError``.
 struct AsyncHTTPClientFailure {
     var error: any Error
-    /// Whether the head had come; what is unknown is then taken for a lost connection.
+    /// Whether the headers had been received. Unknown errors then count as a lost connection.
     var isInBody: Bool
 
     init(_ error: any Error, isInBody: Bool) {
@@ -27,7 +27,7 @@ struct AsyncHTTPClientFailure {
     }
 
     func upstreamError(_ name: String) -> UpstreamError {
-        // One of our own names the URL itself.
+        // Our own errors already name the URL.
         if let error = error as? UpstreamError {
             return UpstreamError(error.code, "\(name) \(error.message(after: name))", underlying: error.underlying)
         }
@@ -68,16 +68,16 @@ struct AsyncHTTPClientFailure {
         case .readTimeout, .writeTimeout, .deadlineExceeded: (.timedOut, "took too long")
         case .remoteConnectionClosed, .uncleanShutdown, .bodyLengthMismatch:
             (.connectionLost, "closed the connection before its response was complete")
-        case .cancelled, .requestStreamCancelled: (.cancelled, "was given up")
+        case .cancelled, .requestStreamCancelled: (.cancelled, "was cancelled")
         default: (.failed, "cannot be asked: \(error.shortDescription)")
         }
     }
 
-    /// The cause alone, such as “connection refused”: SwiftNIO's own sentence is about its calls and their numbers.
+    /// Returns only the cause, such as “connection refused”. SwiftNIO's message is about its calls and their numbers.
     private func words(_ error: any Error) -> String {
         switch error {
         case let error as IOError:
-            // strerror responds from constant strings for known codes: no data race to fear.
+            // For known codes, strerror returns constant strings, so there is no data race.
             strerror(error.errnoCode).map { String(cString: $0).lowercased() } ?? "for no reason that the system gives"
         case ChannelError.connectTimeout: "no response in time"
         case is ChannelError: "no connection"
@@ -99,6 +99,37 @@ struct AsyncHTTPClientFailure {
         case .uncleanShutdown: (.connectionLost, "closed the connection before its response was complete")
         default: HandshakeFailure(description: "\(error)").reading
         }
+    }
+}
+
+/// Converts an error of BoringSSL about a failed TLS handshake.
+///
+/// Its own text names files and lines of its sources, and their path at build time.
+struct HandshakeFailure {
+    /// BoringSSL's reasons, such as `CERTIFICATE_VERIFY_FAILED`, in order.
+    let reasons: [String]
+    private let isCutOff: Bool
+
+    /// Parses the description of an error.
+    init(description: String) {
+        reasons = description.matches(of: /OPENSSL_internal:([A-Z0-9_]+)/).map { String($0.1) }
+        isCutOff = reasons.isEmpty && description.contains("EOF during handshake")
+    }
+
+    /// The code of the error, and the text after the URL's name.
+    var reading: (UpstreamError.Code, String) {
+        if isCutOff { return (.connectionLost, "closed the connection before it was secure") }
+        if reasons.contains("CERTIFICATE_VERIFY_FAILED") {
+            return (.untrusted, "is not trusted: its certificate can't be verified")
+        }
+        if reasons.contains("WRONG_VERSION_NUMBER") || reasons.contains("HTTP_REQUEST") {
+            return (.untrusted, "does not speak TLS")
+        }
+        if reasons.contains(where: { $0.hasSuffix("PROTOCOL_VERSION") || $0 == "UNSUPPORTED_PROTOCOL" }) {
+            return (.untrusted, "is not trusted: it does not speak TLS 1.2 or later")
+        }
+        let words = reasons.first.map { ": " + $0.lowercased().replacing("_", with: " ") } ?? ""
+        return (.untrusted, "is not trusted: the TLS handshake failed\(words)")
     }
 }
 #endif

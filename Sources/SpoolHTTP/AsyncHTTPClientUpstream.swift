@@ -9,26 +9,25 @@ public import NIOSSL
 public import Spool
 import Synchronization
 
-/// Fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient: the upstream for Linux and servers.
+/// Fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient: the transport for Linux and servers.
 ///
-/// Bodies have back-pressure down to the socket and are handed on in the buffers that they were received into.
-/// Certificates are verified, TLS is 1.2 at least; nothing is decompressed. Connections are kept for reuse as long as the
-/// upstream lives. Proxies are those of ``HTTPUpstream/Configuration/proxyEnvironment``.
+/// Bodies have back-pressure down to the socket, and are delivered in the buffers into which they were received.
+/// Certificates are verified, and the minimum is TLS 1.2. Nothing is decompressed. Connections are reused until the
+/// transport is released. It uses the proxies of ``HTTPUpstream/Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration
     private let proxies: ProxyEnvironment
-    /// One client for each way that requests go; there are as many as the environment names proxies.
+    /// One client for each route. The environment limits their number.
     private let clients = Mutex<[Way: Client]>([:])
 
-    /// An upstream with connections of its own.
+    /// Creates a transport with its own connections.
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - tlsConfiguration: What TLS connections go by: which certificates are trusted (for one's own alone, set
-    ///     `trustRoots` to them), and a client certificate with its key. Certificates are verified, and TLS is 1.2 at least,
-    ///     whatever it says.
-    ///   - additionalTrustRoots: PEM files with certificates to trust beside these, such as a home server's own.
+    ///   - tlsConfiguration: The TLS settings: the trusted certificates (`trustRoots` replaces the system's), and a
+    ///     client certificate with its key. Certificates are always verified, and the minimum is always TLS 1.2.
+    ///   - additionalTrustRoots: PEM files with certificates to trust in addition, such as that of a home server.
     public init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         tlsConfiguration: TLSConfiguration = .makeClientConfiguration(), additionalTrustRoots: [URL] = []
@@ -36,7 +35,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         self.configuration = configuration
         var tls = tlsConfiguration
         tls.certificateVerification = .fullVerification
-        // NIOSSL would take 1.0 (RFC 8996).
+        // NIOSSL would accept TLS 1.0 (RFC 8996).
         if [.tlsv1, .tlsv11].contains(tls.minimumTLSVersion) { tls.minimumTLSVersion = .tlsv12 }
         tls.additionalTrustRoots += additionalTrustRoots.map { .file($0.path) }
         self.tls = tls
@@ -68,12 +67,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
         }
     }
 
-    /// By which way requests go to their origin.
+    /// The route of requests to their origin.
     private enum Way: Hashable {
         case direct
-        /// Through a connection that the proxy opens to the origin.
+        /// Through a tunnel that the proxy opens to the origin.
         case tunnel(ProxyEnvironment.Proxy)
-        /// To the proxy, which asks the origin itself.
+        /// To the proxy, which sends the request to the origin.
         case forward(ProxyEnvironment.Proxy)
 
         init(_ proxy: ProxyEnvironment.Proxy?, isSecure: Bool) {
@@ -85,7 +84,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         }
     }
 
-    /// The client, which lives until the last exchange over it is over and must be shut down then.
+    /// A client that exists until its last exchange has ended, and is then shut down.
     private final class Client: Sendable {
         private let http: HTTPClient
         private let way: Way
@@ -94,12 +93,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
             self.way = way
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
-                // No read timeout: AsyncHTTPClient's also counts while a body is held by back-pressure.
+                // No read timeout is set, because AsyncHTTPClient's also counts while back-pressure pauses a body.
                 timeout: .init(connect: .nanoseconds(configuration.connectTimeout.nanoseconds)),
                 decompression: .disabled)
-            // How many there are is for the cache to say; here, who waited would wait without a word.
+            // The cache limits the number of connections. A request that waits here would wait without an event.
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
-            // Retries are the engine's.
+            // The engine retries.
             settings.connectionPool.retryConnectionEstablishment = false
             // One read per turn of the event loop: each tiny chunk of a body takes time, and other connections wait.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
@@ -139,7 +138,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 url = forwarded.url
                 headers.add(contentsOf: forwarded.headers)
             }
-            // Told by the body below.
+            // The body below sets it.
             headers.remove(name: "Content-Length")
             headers.remove(name: "Transfer-Encoding")
             let message = try HTTPClient.Request(
@@ -152,11 +151,11 @@ public final class AsyncHTTPClientUpstream: Upstream {
         }
     }
 
-    /// Hands what AsyncHTTPClient receives to an exchange, and holds the socket while that has enough.
+    /// Passes received parts from AsyncHTTPClient to an exchange, and pauses the socket while the exchange is full.
     private final class Delegate: HTTPClientResponseDelegate {
         private struct State {
             var held: EventLoopPromise<Void>?
-            /// The exchange asked to go on before the promise was there.
+            /// Whether the exchange resumed before the promise existed.
             var resumed = false
             var hasHead = false
         }
@@ -220,7 +219,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
 }
 
 extension HTTPClient.Body {
-    /// A request's body, a piece at a time as the connection takes it.
+    /// Returns the body of a request, in pieces as fast as the connection accepts them.
     fileprivate static func stream(
         _ body: UpstreamBody, of request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>
     ) -> HTTPClient.Body {
@@ -239,7 +238,7 @@ extension HTTPClient.Body {
 }
 
 extension HTTPClient.Configuration.Proxy {
-    /// A proxy that opens tunnels.
+    /// Creates a proxy that opens tunnels.
     fileprivate init(_ proxy: ProxyEnvironment.Proxy) {
         switch proxy.kind {
         case .socks: self = .socksServer(host: proxy.host, port: proxy.port)
@@ -266,11 +265,44 @@ struct ReceivedBytes: GatheredBytes {
 }
 
 extension Duration {
-    /// In nanoseconds, clipped to what `Int64` holds.
+    /// The duration in nanoseconds, limited to the range of `Int64`.
     var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         return overflow ? (seconds > 0 ? .max : .min) : whole + attoseconds / 1_000_000_000
+    }
+}
+
+/// Checks whether the address of a new connection may be used.
+///
+/// Names are resolved once, by the client that connects, so the checked address is the one that is used.
+private struct AddressGate: Sendable {
+    let allows: @Sendable (IPAddress, Int) -> Bool
+
+    /// Checks a connection over which only a TLS handshake was sent, and closes it if the address is rejected.
+    func check(_ channel: any Channel) -> EventLoopFuture<Void> {
+        guard isAllowed(channel.remoteAddress) else {
+            channel.close(promise: nil)
+            return channel.eventLoop.makeFailedFuture(RefusedAddress())
+        }
+        return channel.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// Checks the address in a URL that a proxy is to request. The proxy resolves names.
+    ///
+    /// - Throws: ``RefusedAddress``.
+    func check(_ url: URL) throws {
+        let host = (url.host(percentEncoded: false) ?? "").drop { $0 == "[" }.prefix { $0 != "]" && $0 != "%" }
+        guard let address = IPAddress(host) else { return }
+        guard allows(address, url.port ?? (url.isSecure ? 443 : 80)) else { throw RefusedAddress() }
+    }
+
+    /// An unreadable address is not allowed.
+    private func isAllowed(_ address: SocketAddress?) -> Bool {
+        guard let address, let text = address.ipAddress, let port = address.port,
+            let numbers = IPAddress(text.prefix { $0 != "%" })
+        else { return false }
+        return allows(numbers, port)
     }
 }
 #endif

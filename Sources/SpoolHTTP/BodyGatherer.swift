@@ -1,6 +1,8 @@
 #if AsyncHTTPClient && (os(Linux) || os(macOS))
 import NIOCore
+import NIOHPACK
 import NIOHTTP1
+import NIOHTTP2
 
 /// Joins the small pieces of an HTTP/1 response body that come from one read of the socket.
 ///
@@ -15,9 +17,9 @@ final class BodyGatherer: ChannelInboundHandler {
     typealias InboundOut = HTTPClientResponsePart
 
     /// The number of pieces in one read above which the next reads are small.
-    static let pieceLimit = 1024
+    private static let pieceLimit = 1024
     /// The size of a small read, in bytes.
-    static let smallRead = 1024
+    private static let smallRead = 1024
 
     private var pending: ByteBuffer?
     private var pieces = 0
@@ -97,7 +99,75 @@ final class BodyGatherer: ChannelInboundHandler {
     private func readMuch(_ context: ChannelHandlerContext) {
         guard readsLittle else { return }
         readsLittle = false
-        try? context.channel.syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // As above.
+        try? context.channel.syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // The same applies here.
+    }
+}
+
+/// Filters HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
+///
+/// AsyncHTTPClient treats any status below 200 as an interim response, and a following body as its own fault.
+/// Everything after such headers is discarded, and the connection closes with the request's error.
+final class HeadGate: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias InboundOut = HTTPClientResponsePart
+
+    private var isShut = false
+
+    /// Adds a gate between the parser and the client.
+    static func add(to channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+        try pipeline.addHandler(HeadGate(), position: .after(parser))
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isShut else { return }
+        if case .head(let head) = unwrapInboundIn(data), !ImpossibleStatus.allows(Int(clamping: head.status.code)) {
+            isShut = true
+            context.fireErrorCaught(ImpossibleStatus())
+            context.close(promise: nil)
+            return
+        }
+        context.fireChannelRead(data)
+    }
+}
+
+/// Filters the same HTTP/2 responses, before their status is converted to a number.
+final class FrameGate: ChannelInboundHandler {
+    typealias InboundIn = HTTP2Frame.FramePayload
+    typealias InboundOut = HTTP2Frame.FramePayload
+
+    private var isShut = false
+
+    /// Adds a gate before all other handlers of a stream's frames.
+    static func add(to channel: any Channel) throws {
+        try channel.pipeline.syncOperations.addHandler(FrameGate(), position: .first)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isShut else { return }
+        if case .headers(let frame) = unwrapInboundIn(data) {
+            let statuses = frame.headers.lazy.filter { $0.name == ":status" }.map(\.value)
+            let isInterim = statuses.first?.hasPrefix("1") ?? false
+            // Trailers have no status, and an interim response does not end a stream (RFC 9113 §8.1).
+            guard statuses.allSatisfy({ ImpossibleStatus.allows($0) }), !(isInterim && frame.endStream) else {
+                isShut = true
+                context.fireErrorCaught(ImpossibleStatus())
+                context.close(promise: nil)
+                return
+            }
+        }
+        context.fireChannelRead(data)
+    }
+}
+
+/// A status outside 100–599 (RFC 9110 §15), or a change of protocol that was not requested.
+struct ImpossibleStatus: Error {
+    static func allows(_ status: Int) -> Bool { (100...599).contains(status) && status != 101 }
+
+    static func allows(_ status: String) -> Bool {
+        status.utf8.count == 3 && status.utf8.allSatisfy { (48...57).contains($0) }
+            && Int(status).map { allows($0) } ?? false
     }
 }
 #endif

@@ -3,24 +3,23 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// One request in flight: stands between a transport that pushes and a consumer that pulls.
+/// One request in progress: connects a transport that pushes with a consumer that pulls.
 ///
-/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It knows
-/// only how to stop the transport and how to resume it after a pause.
-/// Safe to use from any thread; calls its hooks outside of its lock.
+/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It only stops
+/// the transport, and resumes it after a pause. Any thread may use it. It calls its hooks outside of its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
-    /// The two things that the exchange asks of the transport.
+    /// The operations of the transport.
     struct Transport: Sendable {
-        /// Go on after ``Exchange/receive(_:count:)`` has returned false.
+        /// Resumes after ``Exchange/receive(_:count:)`` has returned false.
         var resume: @Sendable () -> Void
-        /// Stop: nobody wants the rest.
+        /// Stops, because the rest is not needed.
         var cancel: @Sendable () -> Void
     }
 
     private struct Shell {
         var machine: ExchangeState<Chunk>
         var transport: Transport?
-        /// How often a piece of the request's body has been sent.
+        /// The number of sent pieces of the request's body.
         var sent = 0
         var watchdog: Task<Void, Never>?
     }
@@ -29,21 +28,21 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     private let configuration: HTTPUpstream.Configuration
     private let state: Mutex<Shell>
 
-    /// An exchange for the URL `name`.
+    /// Creates an exchange for the URL `name`.
     init(_ name: String, _ configuration: HTTPUpstream.Configuration) {
         self.name = name
         self.configuration = configuration
         state = Mutex(Shell(machine: ExchangeState(configuration)))
     }
 
-    /// Bytes that have come and that nobody has taken.
+    /// The number of received bytes that the consumer has not taken.
     var bufferedBytes: Int { state.withLock { $0.machine.bufferedBytes } }
 
-    private var cancelled: UpstreamError { UpstreamError(.cancelled, "\(name) was given up") }
+    private var cancelled: UpstreamError { UpstreamError(.cancelled, "\(name) was cancelled") }
 
     // MARK: Transport side
 
-    /// Tells the exchange how to steer the transport, as soon as that has begun.
+    /// Sets the transport, once it has started.
     func attach(_ transport: Transport) {
         let isOver = state.withLock { shell in
             shell.transport = transport
@@ -52,24 +51,24 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         if isOver { transport.cancel() }
     }
 
-    /// A piece of the request's body has been sent: the head is not expected before the last one.
+    /// Records a sent piece of the request's body. The headers are not expected before the last one.
     func noteSent() { state.withLock { $0.sent += 1 } }
 
     func receiveHead(_ head: HTTPResponse) {
         state.withLock { $0.machine.receiveHead(head) }?.resume(returning: head)
     }
 
-    /// Takes in a chunk. False: send no more until `Transport.resume` is called.
+    /// Receives a chunk. Returns false if the transport should pause until `Transport.resume` is called.
     func receive(_ chunk: Chunk, count: Int) -> Bool {
         let (waiter, goesOn) = state.withLock { $0.machine.receive(chunk, count: count) }
         waiter?.resume(returning: chunk)
         return goesOn
     }
 
-    /// The transport has ended.
+    /// Ends the exchange, because the transport has ended.
     func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
 
-    /// Whoever waits is woken last, so that it finds the transport stopped.
+    /// The waiting task is resumed last, when the transport is stopped.
     private func finish(_ outcome: Result<Void, UpstreamError>, stopping transport: Transport?) {
         let (head, chunk) = state.withLock { $0.machine.finish(outcome) }
         transport?.cancel()
@@ -94,15 +93,16 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     // MARK: Consumer side
 
-    /// Waits for the head.
+    /// Waits for the headers.
     ///
-    /// - Throws: ``UpstreamError``; `timedOut` after the head timeout without a piece of the request sent, `cancelled` soon after the task is cancelled.
+    /// - Throws: ``UpstreamError``: `timedOut` after the timeout without a sent piece of the request, `cancelled` soon
+    ///   after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
             var sent = 0
             repeat {
                 sent = state.withLock { $0.sent }
-                // Cancelled, the head has come.
+                // Cancelled because the headers were received.
                 guard (try? await configuration.clock.sleep(for: configuration.headTimeout)) != nil else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.headTimeout)"))
@@ -121,11 +121,11 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         return head
     }
 
-    /// The next chunk, or nil at the end.
+    /// Returns the next chunk, or `nil` at the end.
     ///
-    /// After a cancel it hands out what has been sent already: that would have to be sent again.
+    /// After a cancel, it still delivers bytes that the origin has already sent, which would otherwise be sent again.
     ///
-    /// - Throws: ``UpstreamError``; `timedOut` after the idle timeout, `cancelled` soon after the task is cancelled.
+    /// - Throws: ``UpstreamError``: `timedOut` after the idle timeout, `cancelled` soon after the task is cancelled.
     func next() async throws -> Chunk? {
         let cancelled = cancelled
         if Task.isCancelled { leave() }
@@ -146,7 +146,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         }
     }
 
-    /// Gives up what is still to come; nothing if all has come.
+    /// Stops the transport, unless the whole body was received.
     func close() {
         let (action, transport) = state.withLock { ($0.machine.close(), $0.transport) }
         action.1?.resume(throwing: cancelled)
@@ -155,21 +155,23 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         end()
     }
 
-    /// Takes what has come of a body that nobody wants, so that the connection can be used again, and waits for no more
-    /// than a moment: a body that goes on, or is silent, is closed.
+    /// Reads the rest of a body that is not needed, so that the connection can be reused.
+    ///
+    /// Waits only for a moment. After that, a body that continues or is silent is closed.
     func discard() async {
         leave()
-        // An error ends the body as its end does.
+        // An error ends the body, too.
         while (try? await next()) != nil {}
         close()
     }
 
-    /// The consumer's task has been cancelled: gives up once nothing comes for a moment, or a few moments later anyway.
+    /// Handles a cancelled task of the consumer: stops when nothing is received for a moment, and at a short time
+    /// limit.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in
             for _ in 0..<5 {
-                // This task is never cancelled; if it were, the exchange would end sooner.
+                // This task is never cancelled. A cancel would only end the exchange sooner.
                 try? await clock.sleep(for: .milliseconds(10))
                 guard state.withLock({ $0.machine.stillReceives() }) else { break }
             }
@@ -185,7 +187,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     private func watchForSilence() {
         let watchdog = Task { [weak self, configuration, name] in
-            // Cancelled, the exchange is over.
+            // Cancelled because the exchange is over.
             while (try? await configuration.clock.sleep(for: configuration.idleTimeout / 4)) != nil {
                 guard let self, !self.state.withLock({ $0.machine.isOver }) else { return }
                 let (rate, time) = (configuration.minimumRate, configuration.minimumRateTime)
@@ -203,5 +205,36 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             return shell.machine.isOver
         }
         if isOver { watchdog.cancel() }
+    }
+}
+
+/// The body of an ``Exchange``, for ``UpstreamBody``. It closes the exchange when it is released, before or during
+/// iteration.
+struct ExchangeBody<Chunk: GatheredBytes>: AsyncSequence, Sendable {
+    typealias Element = Chunk
+
+    /// Closes the exchange when the last reference is released, unless an iterator has taken over.
+    private final class Owner: Sendable {
+        let exchange: Exchange<Chunk>
+        let isTakenOver = Mutex(false)
+        init(_ exchange: Exchange<Chunk>) { self.exchange = exchange }
+        deinit { if !isTakenOver.withLock({ $0 }) { exchange.close() } }
+    }
+
+    private let owner: Owner
+
+    init(_ exchange: Exchange<Chunk>) { owner = Owner(exchange) }
+
+    func makeAsyncIterator() -> Iterator {
+        owner.isTakenOver.withLock { $0 = true }
+        return Iterator(owner.exchange)
+    }
+
+    final class Iterator: AsyncIteratorProtocol {
+        private let exchange: Exchange<Chunk>
+        init(_ exchange: Exchange<Chunk>) { self.exchange = exchange }
+        deinit { exchange.close() }
+
+        func next() async throws -> Chunk? { try await exchange.next() }
     }
 }

@@ -1,17 +1,19 @@
+import Foundation
 import HTTPTypes
 import Spool
 
-/// Decides for one request and its response: who is woken with what, when the transport pauses, and what counts as stalled.
+/// Decides for one request and its response: which task to resume, when the transport pauses, and when a body has
+/// stalled.
 ///
-/// Pure but for the continuations that it keeps and hands back: ``Exchange`` locks it, asks, and acts after unlocking.
-/// States: waiting for the head → body → over. The transport may end an exchange in any state, the consumer may leave in
-/// any state; what comes after that is ignored.
+/// Makes decisions only, except that it stores continuations and returns them. ``Exchange`` locks it, and acts after
+/// unlocking. The states are waiting for headers → body → over. The transport may end an exchange in any state, and the
+/// consumer may leave in any state. Later events are ignored.
 struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
 
     /// The number of waiting bytes, or of waiting chunks, at which the transport pauses. Small chunks are joined.
-    static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
+    private static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
 
     private var head: HTTPResponse?
     private var headWaiter: HeadWaiter?
@@ -19,7 +21,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     private var chunks: [(chunk: Chunk, count: Int)] = []
     private var buffered = 0
     private var isPaused = false
-    /// How the transport ended; the chunks that came before it are still handed out.
+    /// The end of the transport. Chunks received before it are still delivered.
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var meter: StallMeter
@@ -28,7 +30,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     init(_ configuration: HTTPUpstream.Configuration) { meter = StallMeter(configuration) }
 
-    /// Bytes that have come and that nobody has taken.
+    /// The number of received bytes that the consumer has not taken.
     var bufferedBytes: Int { buffered }
 
     /// Whether the transport has ended or the consumer has left.
@@ -44,7 +46,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return headWaiter
     }
 
-    /// Takes in a chunk: the waiter to wake with it, and whether the transport may go on at once.
+    /// Receives a chunk. Returns the waiting task to resume with it, and whether the transport may continue at once.
     ///
     /// If the consumer waits, it receives the chunk at once. Otherwise chunks are joined into pieces of up to
     /// ``GatheredBytes/gatherLimit`` bytes.
@@ -76,7 +78,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: From the consumer
 
-    /// The head or the failure if there is one; else keeps `waiter` and returns nil.
+    /// Returns the headers or the failure; otherwise stores `waiter` and returns `nil`.
     mutating func awaitHead(_ waiter: HeadWaiter, cancelled: UpstreamError) -> Result<HTTPResponse, UpstreamError>? {
         if let head { return .success(head) }
         if isClosed { return .failure(cancelled) }
@@ -91,7 +93,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     /// The result of ``take(cancelled:)``.
     enum Taken {
-        /// A chunk, the end (nil) or the failure; and whether a paused transport is to go on.
+        /// A chunk, the end (`nil`) or the failure, and whether a paused transport resumes.
         case now(Result<Chunk?, UpstreamError>, resumes: Bool)
         /// Nothing yet.
         case nothing
@@ -115,7 +117,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         }
     }
 
-    /// As ``take(cancelled:)``, and keeps `waiter` if there is nothing.
+    /// Equals ``take(cancelled:)``, and stores `waiter` if there is nothing.
     mutating func awaitChunk(_ waiter: ChunkWaiter, cancelled: UpstreamError) -> Taken {
         let taken = take(cancelled: cancelled)
         if case .nothing = taken {
@@ -125,7 +127,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return taken
     }
 
-    /// The consumer has left: drops what is buffered. Returns whether the transport must be stopped, and who still waits.
+    /// Handles a consumer that has left: discards buffered bytes. Returns whether to stop the transport, and the
+    /// waiting tasks.
     mutating func close() -> (stops: Bool, HeadWaiter?, ChunkWaiter?) {
         guard !isClosed else { return (false, nil, nil) }
         let stops = outcome == nil
@@ -138,8 +141,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: After a cancel
 
-    /// The consumer's task has been cancelled: what has been sent already is still handed out. Returns whether this is
-    /// news.
+    /// Handles a cancelled task of the consumer. Bytes that were already sent are still delivered. Returns false if
+    /// repeated.
     mutating func leave() -> Bool {
         guard !isOver, !isDraining else { return false }
         isDraining = true
@@ -147,7 +150,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         return true
     }
 
-    /// Whether something has come since ``leave()`` or the last call.
+    /// Whether bytes were received since ``leave()`` or the previous call.
     mutating func stillReceives() -> Bool {
         defer { hasReceived = false }
         return !isOver && hasReceived
@@ -155,8 +158,64 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: From the clock
 
-    /// A quarter of the idle timeout has passed. Returns how the body has stalled, if it has.
+    /// Handles a quarter of the idle timeout. Returns how the body has stalled, if it has.
     mutating func tick() -> StallMeter.Stall? {
         meter.tick(isWaited: !isOver && chunkWaiter != nil)
+    }
+}
+
+/// Received bytes to which later ones can be appended, so that many small pieces are handled as one.
+protocol GatheredBytes: ContiguousBytes, Sendable {
+    /// Appends the bytes that follow.
+    mutating func append(_ other: Self)
+}
+
+extension GatheredBytes {
+    /// The maximum size of a joined piece, in bytes. A larger piece stays as it was received.
+    static var gatherLimit: Int { 16 << 10 }
+}
+
+extension Data: GatheredBytes {}
+
+/// Decides at regular ticks whether a body has stalled: it receives nothing, or too little, while a reader waits.
+///
+/// Makes decisions only. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
+struct StallMeter {
+    /// The way in which a body has stalled.
+    enum Stall { case isSilent, isSlow }
+
+    private let slowTicks: Int
+    private let leastBytes: Double
+    private var silentTicks = 0
+    private var window: (ticks: Int, bytes: Double) = (0, 0)
+
+    init(_ configuration: HTTPUpstream.Configuration) {
+        let tick = max(configuration.idleTimeout / 4, .milliseconds(1))
+        let ticks = max(configuration.minimumRateTime, .zero) / tick
+        slowTicks = max(1, Int(min(ticks.rounded(.up), 1e9)))
+        leastBytes = Double(max(configuration.minimumRate, 0)) * (tick * slowTicks / .seconds(1))
+    }
+
+    /// Records that a reader has started to wait.
+    mutating func wait() { silentTicks = 0 }
+
+    mutating func receive(_ count: Int) {
+        silentTicks = 0
+        window.bytes += Double(count)
+    }
+
+    /// Handles a tick. Four consecutive ticks without a byte mean silence.
+    mutating func tick(isWaited: Bool) -> Stall? {
+        guard isWaited else {
+            silentTicks = 0
+            window = (0, 0)
+            return nil
+        }
+        silentTicks += 1
+        if silentTicks > 4 { return .isSilent }
+        window.ticks += 1
+        guard window.ticks >= slowTicks else { return nil }
+        defer { window = (0, 0) }
+        return window.bytes < leastBytes ? .isSlow : nil
     }
 }

@@ -1,12 +1,20 @@
+public import Foundation
 public import Spool
 
-/// The upstream that suits the platform: the one that most callers want.
+#if canImport(FoundationNetworking) && !StaticLinking
+public import FoundationNetworking
+#endif
+#if AsyncHTTPClient && (os(Linux) || os(macOS))
+public import NIOSSL
+#endif
+
+/// The default transport of the platform.
 ///
-/// On Apple platforms it is `URLSessionUpstream`, which knows the system's proxies, cellular policy and trust; elsewhere
-/// it is `AsyncHTTPClientUpstream`, since URLSession there has no back-pressure, or `URLSessionUpstream` where the
-/// package is built without its trait `AsyncHTTPClient`. Either can be made by hand.
+/// On Apple platforms it is `URLSessionUpstream`, which uses the system's proxies, cellular policy and trust. Elsewhere
+/// it is `AsyncHTTPClientUpstream`, because URLSession has no back-pressure there. Without the package trait
+/// `AsyncHTTPClient`, it is `URLSessionUpstream`. You can also create either directly.
 public enum HTTPUpstream {
-    /// Makes the platform's upstream. Keep it: its connections are reused as long as it lives.
+    /// Creates the platform's transport. Retain it, because its connections are reused until it is released.
     public static func standard(_ configuration: HTTPUpstream.Configuration = .init()) -> any Upstream {
         #if AsyncHTTPClient && os(Linux)
         AsyncHTTPClientUpstream(configuration)
@@ -14,4 +22,146 @@ public enum HTTPUpstream {
         URLSessionUpstream(configuration)
         #endif
     }
+}
+
+extension HTTPUpstream {
+    /// The timeouts, the handling of redirects, and the network routes of a transport.
+    public struct Configuration: Sendable {
+        /// The kinds of network that URLSession may use on Apple platforms. Elsewhere, they have no effect.
+        public struct NetworkAccess: OptionSet, Sendable {
+            /// The bits of the kinds.
+            public let rawValue: Int
+            /// Creates the kinds whose bits are set.
+            public init(rawValue: Int) { self.rawValue = rawValue }
+
+            /// A cellular network (`allowsCellularAccess`).
+            public static let cellular = NetworkAccess(rawValue: 1)
+            /// A network that the system considers expensive (`allowsExpensiveNetworkAccess`).
+            public static let expensive = NetworkAccess(rawValue: 2)
+            /// A network in Low Data Mode (`allowsConstrainedNetworkAccess`).
+            public static let constrained = NetworkAccess(rawValue: 4)
+        }
+
+        /// The time limit for a connection (name, TCP, TLS). The default is 10 seconds.
+        ///
+        /// URLSession has no such limit; only the ``headTimeout`` applies there.
+        public var connectTimeout: Duration = .seconds(10)
+        /// The time limit for response headers. The default is 15 seconds.
+        ///
+        /// It includes the time for a connection, and starts again for each redirect.
+        public var headTimeout: Duration = .seconds(15)
+        /// The time limit for the next bytes of a body, exceeded by up to a quarter. The default is 15 seconds.
+        ///
+        /// Time in which no reader requests the next chunk does not count, so a paused body has not stalled.
+        public var idleTimeout: Duration = .seconds(15)
+        /// The rate in bytes per second below which a body has stalled. The default is 1000; 0 disables it.
+        ///
+        /// Measured over ``minimumRateTime`` in which a reader waited for the body throughout.
+        public var minimumRate = 1000
+        /// The time over which ``minimumRate`` is measured. The default is 30 seconds.
+        public var minimumRateTime: Duration = .seconds(30)
+        /// The maximum number of redirects to follow for one request. The default is 20, as in browsers.
+        ///
+        /// A further redirect fails with ``UpstreamError/Code/redirects``. With 0 or less, every redirect fails.
+        public var maximumRedirects = 20
+        /// Whether a redirect from https to http is followed. The default is false, because its response is not
+        /// protected.
+        public var allowsRedirectsToHTTP = false
+        /// The networks that may be used in addition to unrestricted ones. The default is all.
+        public var networkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
+        /// The variables that name proxies, with curl's meaning. The default is the process's environment.
+        ///
+        /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
+        /// proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
+        public var proxyEnvironment: [String: String] = ProcessInfo.processInfo.environment
+        /// Whether a connection to this address and port may be used.
+        ///
+        /// Only `AsyncHTTPClientUpstream` calls it, with the address of a new connection, before it sends a request. It
+        /// is therefore also called for each redirect. A rejected request fails with an underlying ``RefusedAddress``.
+        ///
+        /// With TLS, a handshake has been tried by then. With a proxy, only an address in the URL is checked, because
+        /// the proxy resolves names.
+        package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
+        /// Whether a redirect to a URL may be followed; `nil` allows all.
+        package var allowsRedirect: (@Sendable (URL) -> Bool)?
+        /// The clock of the header and idle timeouts.
+        public var clock: any Clock<Duration> = ContinuousClock()
+        /// The clock of the short time in which a cancelled request delivers bytes that were already sent.
+        var drainClock: any Clock<Duration> = ContinuousClock()
+
+        /// Creates a configuration with the default values.
+        public init() {}
+    }
+}
+
+#if !StaticLinking
+extension Upstream where Self == URLSessionUpstream {
+    /// Creates a transport with URLSession: `MediaCache(directory: directory, upstream: .urlSession())`.
+    ///
+    /// - Parameters: See ``URLSessionUpstream/init(_:sessionConfiguration:)``.
+    public static func urlSession(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        sessionConfiguration: URLSessionConfiguration = .ephemeral
+    ) -> URLSessionUpstream {
+        URLSessionUpstream(configuration, sessionConfiguration: sessionConfiguration)
+    }
+
+    #if canImport(Darwin)
+    /// Creates a transport with URLSession for servers with a pinned certificate, or that require a client certificate.
+    ///
+    /// - Parameters: See ``URLSessionUpstream/init(_:sessionConfiguration:onChallenge:)``.
+    public static func urlSession(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        sessionConfiguration: URLSessionConfiguration = .ephemeral,
+        onChallenge: @escaping URLSessionUpstream.ChallengeHandler
+    ) -> URLSessionUpstream {
+        URLSessionUpstream(configuration, sessionConfiguration: sessionConfiguration, onChallenge: onChallenge)
+    }
+    #endif
+}
+#endif
+
+#if AsyncHTTPClient && (os(Linux) || os(macOS))
+extension Upstream where Self == AsyncHTTPClientUpstream {
+    /// Creates a transport with AsyncHTTPClient: `MediaCache(directory: directory, upstream: .asyncHTTPClient())`.
+    ///
+    /// - Parameters: See ``AsyncHTTPClientUpstream/init(_:tlsConfiguration:additionalTrustRoots:)``.
+    public static func asyncHTTPClient(
+        _ configuration: HTTPUpstream.Configuration = .init(),
+        tlsConfiguration: TLSConfiguration = .makeClientConfiguration(), additionalTrustRoots: [URL] = []
+    ) -> AsyncHTTPClientUpstream {
+        AsyncHTTPClientUpstream(
+            configuration, tlsConfiguration: tlsConfiguration, additionalTrustRoots: additionalTrustRoots)
+    }
+}
+#endif
+
+extension MediaCache {
+    /// Creates a cache in `directory` that fetches over HTTP with the platform's transport; see
+    /// ``/SpoolHTTP/HTTPUpstream``.
+    ///
+    /// The directory is opened or created when it is first needed. This never fails: if the directory can't be used,
+    /// media plays without being cached, and an event reports why.
+    ///
+    /// - Parameters:
+    ///   - directory: The cache directory.
+    ///   - capacity: The capacity; `nil` uses that of the configuration.
+    ///   - configuration: All other settings.
+    public convenience init(
+        directory: URL, capacity: CacheCapacity? = nil, configuration: Configuration = Configuration()
+    ) {
+        var configuration = configuration
+        configuration.capacity = capacity ?? configuration.capacity
+        self.init(directory: directory, upstream: HTTPUpstream.standard(), configuration: configuration)
+    }
+
+    /// Creates a cache in memory that fetches over HTTP with the platform's transport.
+    public static func inMemory(configuration: Configuration = Configuration()) -> MediaCache {
+        inMemory(upstream: HTTPUpstream.standard(), configuration: configuration)
+    }
+}
+
+/// The underlying error of a request to an address that ``HTTPUpstream.Configuration/allowsAddress`` rejects.
+package struct RefusedAddress: Error {
+    package init() {}
 }

@@ -1,12 +1,12 @@
 import Foundation
+import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// Follows redirects from one request: says after each response whether to ask again, and what (RFC 9110 §15.4).
+/// Follows redirects of one request: decides after each response whether to send another request (RFC 9110 §15.4).
 ///
-/// Pure. When scheme, host or port change, only the fields that say *which bytes* are asked for go along; everything
-/// else (`Authorization`, `Cookie`, an app's own key fields) stays with the origin it was meant for, and does not come
-/// back when a later redirect does.
+/// Makes decisions only. If scheme, host or port change, only the fields that select the bytes are sent on. All others
+/// (`Authorization`, `Cookie`, an app's key fields) stay with their origin, even if a later redirect returns to it.
 struct RedirectWalk {
     /// The request to send now.
     private(set) var request: UpstreamRequest
@@ -16,7 +16,7 @@ struct RedirectWalk {
     private let allows: (@Sendable (URL) -> Bool)?
     private var visited: Set<String>
 
-    /// - Throws: ``UpstreamError`` with code `failed` when nobody can be asked at the request's URL.
+    /// - Throws: ``UpstreamError`` with code `failed` if the request's URL can't be requested.
     init(_ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration) throws(UpstreamError) {
         guard request.url.canBeAsked else {
             throw UpstreamError(.failed, "\(request.url.nameForMessages) is not a URL that can be asked over HTTP")
@@ -34,13 +34,13 @@ struct RedirectWalk {
         visited = [url.absoluteString]
     }
 
-    /// Moves on to where `head` redirects, or returns false if it is not a redirect but the final response.
+    /// Follows the redirect of `head`; returns false if it is the final response.
     ///
-    /// None is one if the request says so, or if it is neither `GET` nor `HEAD`: another method would have to be repeated, or
-    /// changed.
+    /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. Another
+    /// method would have to be repeated or changed.
     ///
-    /// - Throws: ``UpstreamError`` with code `redirects` when there were too many, they turn in a circle, there is not one
-    ///   target, it is no `http` or `https` URL that can or may be asked, or TLS would be given up on the way.
+    /// - Throws: ``UpstreamError`` with code `redirects` if there are too many redirects or a loop. Also if the target
+    ///   is missing, invalid, not allowed or unprotected after TLS.
     mutating func follow(_ head: HTTPResponse) throws(UpstreamError) -> Bool {
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
         let locations = head.headerFields[values: .location]
@@ -49,7 +49,7 @@ struct RedirectWalk {
         guard locations.count == 1 else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to \(locations.count) places at once")
         }
-        // A user that an origin puts into a URL is nobody's word (RFC 9110 §4.2.4).
+        // A user in an origin's URL has no meaning (RFC 9110 §4.2.4).
         let absolute = URL(string: location, relativeTo: from)?.absoluteURL
         guard let target = absolute?.separatingCredentials.url, target.canBeAsked else {
             throw UpstreamError(.redirects, "\(from.nameForMessages) redirects to something that is not HTTP")
@@ -77,7 +77,7 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may cross to another origin.
+    /// The fields that may be sent to another origin.
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
         .acceptLanguage, .userAgent,
@@ -85,13 +85,13 @@ struct RedirectWalk {
 }
 
 extension URL {
-    /// Whether it is an `http` or `https` URL with a host and a port that exist; libraries below trap on others.
-    var canBeAsked: Bool {
-        // As it stands in the URL: an international name in its ASCII form, which is what is looked up (RFC 5890 §2.3.2.1).
+    /// Whether it is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
+    fileprivate var canBeAsked: Bool {
+        // The encoded host: an international name in its ASCII form, which is resolved (RFC 5890 §2.3.2.1).
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
             (1...65535).contains(port ?? 80)
         else { return false }
-        // Of an IPv6 zone only the percent sign is encoded (RFC 6874 §2); a name has no reason for any (RFC 3986 §3.2.2).
+        // Only the percent sign of an IPv6 zone is encoded (RFC 6874 §2). A name needs no encoding (RFC 3986 §3.2.2).
         let isName = !host.contains(":")
         guard !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || isName && $0 == UInt8(ascii: "%") }) else {
             return false
@@ -102,12 +102,50 @@ extension URL {
     /// Whether it is an `https` URL.
     var isSecure: Bool { scheme?.lowercased() == "https" }
 
-    /// Scheme, host and port, the default port spelled out: what "same origin" compares (RFC 9110 §4.3.1).
-    var httpOrigin: String {
+    /// Scheme, host and port, with an explicit default port, as “same origin” compares them (RFC 9110 §4.3.1).
+    fileprivate var httpOrigin: String {
         let scheme = scheme?.lowercased() ?? ""
         return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
     }
 
-    /// Scheme, host, port and path for an error's sentence; never query, fragment or user.
+    /// Scheme, host, port and path for error messages, without query, fragment and user.
     var nameForMessages: String { MediaSource.displayAddress(of: self) }
+}
+
+/// Opens a request over a transport that does not follow redirects.
+///
+/// Both transports consist of this function and an adapter. The cache limits the number of concurrent requests.
+func open<Chunk: GatheredBytes>(
+    _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration,
+    start: @Sendable (UpstreamRequest, Exchange<Chunk>) -> Void
+) async throws -> UpstreamResponse {
+    var configuration = configuration
+    if let hold = request.longestHold { configuration.headTimeout = max(configuration.headTimeout, hold) }
+    var walk = try RedirectWalk(request, configuration)
+    while true {
+        let url = walk.request.url
+        guard !Task.isCancelled else { throw UpstreamError(.cancelled, "\(url.nameForMessages) was cancelled") }
+        let exchange = Exchange<Chunk>(url.nameForMessages, configuration)
+        start(walk.request, exchange)
+        let head = try await exchange.head()
+        do {
+            if let problem = ResponseFraming.problem(head) {
+                throw UpstreamError(.malformed, "\(url.nameForMessages) \(problem)")
+            }
+            guard try walk.follow(head) else {
+                return UpstreamResponse(head: head, url: url, body: UpstreamBody(ExchangeBody(exchange)))
+            }
+        } catch {
+            exchange.close()
+            throw error
+        }
+        await exchange.discard()
+    }
+}
+
+/// The underlying error of a redirect from https to http that was not followed.
+///
+/// ``HTTPUpstream.Configuration/allowsRedirectsToHTTP`` is false. A program with an option for it can name that option.
+package struct RefusedDowngrade: Error {
+    package init() {}
 }

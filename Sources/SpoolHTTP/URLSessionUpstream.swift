@@ -12,24 +12,27 @@ public import Foundation
 import Security
 #endif
 
-/// Fetches media with URLSession: the upstream for Apple platforms, with the system's proxies, cellular policy and trust.
+/// Fetches media with URLSession: the transport for Apple platforms, with the system's proxies, cellular policy and
+/// trust.
 ///
-/// On Apple platforms a body that nobody asks for is suspended at about 1 MiB. That is a request, not an order: where
-/// bytes come all the same, the body is ended at 8 MiB and its rest has to be asked for again, or at 64 MiB from an origin
-/// without ranges. On Linux, FoundationNetworking cannot hold a body at all (`suspend()` repeats the request), always
-/// decompresses, and may report a connection that breaks off as complete when the length is unknown; use
-/// `AsyncHTTPClientUpstream` there. The upstream keeps no cookies, no cache and no credentials.
+/// On Apple platforms, the task is suspended if about 1 MiB of a body waits for a reader. The system may still deliver
+/// bytes. A body then ends at 8 MiB, and the rest is requested again; from an origin without ranges, it ends at 64 MiB.
+///
+/// On Linux, use `AsyncHTTPClientUpstream` instead. FoundationNetworking can't suspend a body (`suspend()` repeats the
+/// request) and always decompresses. It may report a broken connection as complete if the length is unknown.
+///
+/// The transport stores no cookies, cache or credentials.
 public final class URLSessionUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let session: URLSession
     private let delegate: SessionDelegate
 
-    /// An upstream with connections of its own.
+    /// Creates a transport with its own connections.
     ///
     /// - Parameters:
     ///   - configuration: Timeouts and limits.
-    ///   - sessionConfiguration: What the system is told beside: proxies, TLS versions, classes of service. It is copied; cookies,
-    ///     cache and credentials are switched off in the copy, TLS is 1.2 at least.
+    ///   - sessionConfiguration: Other settings of the system: proxies, TLS versions, classes of service. The transport
+    ///     copies it, disables cookies, cache and credentials in the copy, and requires TLS 1.2.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral
@@ -38,11 +41,11 @@ public final class URLSessionUpstream: Upstream {
     }
 
     #if canImport(Darwin)
-    /// Says what becomes of an authentication challenge, and by which credential.
+    /// Returns the disposition of an authentication challenge, and its credential.
     public typealias ChallengeHandler =
         @Sendable (URLAuthenticationChallenge) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// The same, for servers whose certificate is pinned, or that ask for a client certificate.
+    /// Creates a transport for servers with a pinned certificate, or that require a client certificate.
     ///
     /// ```swift
     /// URLSessionUpstream { challenge in
@@ -54,9 +57,9 @@ public final class URLSessionUpstream: Upstream {
     /// ```
     ///
     /// - Parameter onChallenge: Called for each challenge of a connection (`NSURLAuthenticationMethodServerTrust`,
-    ///   `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task; for those that it leaves alone, it returns
-    ///   `.performDefaultHandling`. A request's own 401 is the `MediaSource`'s affair. FoundationNetworking knows no
-    ///   such challenges.
+    ///   `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task. Return `.performDefaultHandling` for challenges
+    ///   that you don't handle. The `MediaSource` handles the 401 of a request. FoundationNetworking has no such
+    ///   challenges.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral, onChallenge: @escaping ChallengeHandler
@@ -71,14 +74,15 @@ public final class URLSessionUpstream: Upstream {
     ) {
         self.configuration = configuration
         self.delegate = delegate
-        // The caller's own object stays as it is.
+        // The caller's object stays unchanged.
         let session = sessionConfiguration.copy() as? URLSessionConfiguration ?? .ephemeral
         session.httpCookieStorage = nil
         session.httpShouldSetCookies = false
         session.urlCache = nil
         session.urlCredentialStorage = nil
         session.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // How many there are is for the cache to say; whoever waited here would wait until the head timeout.
+        // The cache limits the number of connections. A request that waits here would wait until the timeout of the
+        // headers.
         session.httpMaximumConnectionsPerHost = 256
         session.allowsCellularAccess = session.allowsCellularAccess && configuration.networkAccess.contains(.cellular)
         #if canImport(Darwin)
@@ -90,7 +94,7 @@ public final class URLSessionUpstream: Upstream {
             session.tlsMinimumSupportedProtocolVersion = .TLSv12
         }
         #endif
-        // The exchange's own timeouts count; URLSession's would also count while a body is suspended.
+        // The exchange has its own timeouts. URLSession's would also count while a body is suspended.
         session.timeoutIntervalForRequest = 7 * 86400
         self.session = URLSession(configuration: session, delegate: delegate, delegateQueue: nil)
     }
@@ -114,9 +118,9 @@ public final class URLSessionUpstream: Upstream {
 }
 
 extension UpstreamRequest {
-    /// Its body, which URLSession would otherwise want as a stream of its own kind.
+    /// The body of the request, because URLSession requires a stream of its own kind otherwise.
     ///
-    /// - Throws: ``UpstreamError`` with code `failed` beyond 1 MiB; what the body throws.
+    /// - Throws: ``UpstreamError`` with code `failed` above 1 MiB, or the error of the body.
     fileprivate var bufferedBody: Data? {
         get async throws {
             guard let body else { return nil }
@@ -132,16 +136,16 @@ extension UpstreamRequest {
     }
 }
 
-/// Hands what URLSession receives to the exchanges, by task.
+/// Passes received parts from URLSession to the exchanges, by task.
 private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private struct Flight {
         var exchange: Exchange<Data>
         var name: String
-        /// Bytes that `Content-Length` promised and that have not come; nil if it promised none.
+        /// The number of bytes of `Content-Length` that are missing; `nil` without that header.
         var missing: Int64?
-        /// Bytes that may lie here unread before the body is ended.
+        /// The maximum number of unread bytes before the body ends.
         var heldLimit = 64 << 20
-        /// Whether the task is suspended; touched on the session's serial delegate queue only.
+        /// Whether the task is suspended. Used only on the session's serial delegate queue.
         var isSuspended = false
         var hasHead = false
     }
@@ -156,7 +160,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
-        // As if there were no such method.
+        // The same as without this method.
         guard let onChallenge else { return (.performDefaultHandling, nil) }
         return await onChallenge(challenge)
     }
@@ -164,13 +168,13 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func start(_ task: URLSessionDataTask, _ exchange: Exchange<Data>, _ name: String, on queue: OperationQueue) {
         flights.withLock { $0[task.taskIdentifier] = Flight(exchange: exchange, name: name) }
-        // By way of the delegate queue, so that no resume overtakes the suspend that it belongs to.
+        // On the delegate queue, so that a resume never precedes the suspend to which it belongs.
         let resume: @Sendable () -> Void = { queue.addOperation { self.setSuspended(task, false) } }
         exchange.attach(.init(resume: resume, cancel: { task.cancel() }))
         task.resume()
     }
 
-    /// Suspends or resumes a task once, however often it is told to. Runs on the delegate queue.
+    /// Suspends or resumes a task, at most once in a row. Runs on the delegate queue.
     private func setSuspended(_ task: URLSessionDataTask, _ suspends: Bool) {
         guard Self.canSuspend else { return }
         let changes = flights.withLock { flights in
@@ -185,7 +189,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     #if canImport(Darwin)
     private static let canSuspend = true
     #else
-    /// FoundationNetworking begins the request anew on `resume()`.
+    /// FoundationNetworking sends the request again on `resume()`.
     private static let canSuspend = false
     #endif
 
@@ -213,7 +217,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
             }
         }
         let flight = flights.withLock { flights in
-            // An encoded body is decoded on the way, and HEAD has none, so its length says nothing here.
+            // An encoded body is decoded in transit, and a response to HEAD has no body, so the length does not apply.
             if fields[.contentEncoding] == nil, task.originalRequest?.httpMethod != "HEAD" {
                 flights[task.taskIdentifier]?.missing = fields.contentLength
             }
@@ -242,8 +246,8 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         }
         guard let flight, !data.isEmpty, !flight.exchange.receive(data, count: data.count) else { return }
         guard flight.exchange.bufferedBytes < flight.heldLimit else {
-            // What has come is handed out first; then whoever reads asks for the rest.
-            let message = "\(flight.name) was ended, since it went on while nobody asked for it"
+            // The received bytes are delivered first. A reader then requests the rest.
+            let message = "\(flight.name) was ended because it continued without a reader"
             flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
             dataTask.cancel()
             return
@@ -252,7 +256,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        // FoundationNetworking calls no `didReceive response` for a redirect without a URL, and drops its body.
+        // FoundationNetworking does not call `didReceive response` for a redirect without a URL, and discards its body.
         let isBare = flights.withLock { $0[task.taskIdentifier]?.hasHead == false } && error == nil
         if isBare { receiveHead(task.response, of: task) }
         guard let flight = flights.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
@@ -273,15 +277,15 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
                 .internationalRoamingOff, .dataNotAllowed, .callIsActive:
                 (.unreachable, "cannot be reached")
             case .timedOut: (.timedOut, "took too long")
-            // `badServerResponse` is also FoundationNetworking's word for a connection that closed without a head.
+            // FoundationNetworking also uses `badServerResponse` if a connection closes without headers.
             case .networkConnectionLost, .badServerResponse: (.connectionLost, "lost the connection")
             case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
                 .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
                 .clientCertificateRequired:
                 (.untrusted, "is not trusted")
             case .httpTooManyRedirects, .redirectToNonExistentLocation: (.redirects, "redirects to nowhere")
-            case .cancelled: (.cancelled, "was given up")
-            // FoundationNetworking has no code for a body that breaks off.
+            case .cancelled: (.cancelled, "was cancelled")
+            // FoundationNetworking has no code for an incomplete body.
             case .unknown where isInBody, nil where isInBody: (.connectionLost, "broke off")
             default: (.failed, "failed")
             }

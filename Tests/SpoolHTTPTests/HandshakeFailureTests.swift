@@ -1,3 +1,4 @@
+#if AsyncHTTPClient
 import Foundation
 import Spool
 import Testing
@@ -37,3 +38,4 @@ struct HandshakeFailureTests {
         #expect(reading.0 == .connectionLost && reading.1 == "closed the connection before it was secure")
     }
 }
+#endif

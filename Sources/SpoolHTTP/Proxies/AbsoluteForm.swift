@@ -4,9 +4,9 @@ import NIOCore
 import NIOHTTP1
 import Spool
 
-/// Asks a proxy for an `http` URL as one asks a proxy: with the whole URL in the request line (RFC 9112 §3.2.2).
+/// Sends requests for `http` URLs to a proxy with the whole URL in the request line (RFC 9112 §3.2.2).
 ///
-/// AsyncHTTPClient itself would ask it for a tunnel, which many proxies open to port 443 only.
+/// AsyncHTTPClient itself would request a tunnel, which many proxies open only to port 443.
 final class AbsoluteForm: ChannelOutboundHandler {
     typealias OutboundIn = HTTPClientRequestPart
     typealias OutboundOut = HTTPClientRequestPart
@@ -26,7 +26,7 @@ final class AbsoluteForm: ChannelOutboundHandler {
         context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 
-    /// The request that, sent over a connection to `proxy` with this handler in it, is one for `request`.
+    /// Returns the request to send over a connection to `proxy` with this handler, for `request`.
     static func request(
         for request: UpstreamRequest, over proxy: ProxyEnvironment.Proxy
     ) throws(UpstreamError) -> (url: URL, headers: [(String, String)]) {
@@ -36,7 +36,7 @@ final class AbsoluteForm: ChannelOutboundHandler {
         parts?.host = proxy.host
         parts?.port = proxy.port
         guard let url = parts?.url else {
-            throw UpstreamError(.failed, "\(request.url.nameForMessages) can't be asked for over a proxy")
+            throw UpstreamError(.failed, "\(request.url.nameForMessages) can't be requested through a proxy")
         }
         return (url, [("Host", authority)] + (proxy.authorization.map { [("Proxy-Authorization", $0)] } ?? []))
     }

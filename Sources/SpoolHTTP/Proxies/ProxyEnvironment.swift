@@ -1,24 +1,32 @@
 import Foundation
 import Spool
 
-/// Says which proxy the environment names for a URL, with curl's variables and their meaning (curl(1), ENVIRONMENT).
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Finds the proxy for a URL in the environment, with curl's variables and their meaning (curl(1), ENVIRONMENT).
 ///
-/// Pure. For an `http` URL only `http_proxy` in lower case counts, since a server may let its clients set `HTTP_PROXY`
-/// (as CGI does); `all_proxy` is for both schemes.
+/// Makes decisions only. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may set
+/// `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
 struct ProxyEnvironment: Sendable {
-    /// A proxy that requests go by.
+    /// A proxy for requests.
     struct Proxy: Sendable, Hashable {
         enum Kind: Sendable, Hashable {
-            /// Speaks HTTP: takes `http` requests as they are, and `CONNECT` for `https` (RFC 9110 §9.3.6).
+            /// An HTTP proxy: it accepts `http` requests, and `CONNECT` for `https` (RFC 9110 §9.3.6).
             case http
-            /// SOCKS 5, which looks names up itself (RFC 1928).
+            /// SOCKS 5, which resolves names itself (RFC 1928).
             case socks
         }
 
         var kind: Kind
         var host: String
         var port: Int
-        /// `Proxy-Authorization`, if the variable names a user.
+        /// The value of `Proxy-Authorization`, if the variable contains a user.
         var authorization: String?
     }
 
@@ -26,9 +34,9 @@ struct ProxyEnvironment: Sendable {
 
     init(_ variables: [String: String]) { self.variables = variables }
 
-    /// The proxy for `url`; nil for none.
+    /// Returns the proxy for `url`; `nil` for none.
     ///
-    /// - Throws: ``UpstreamError`` with code `failed` for one that can't be used; its sentence has no user or password.
+    /// - Throws: ``UpstreamError`` with code `failed` for an unusable proxy. The message contains no user or password.
     func proxy(for url: URL) throws(UpstreamError) -> Proxy? {
         let names = (url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + ["all_proxy", "ALL_PROXY"]
         guard let name = names.first(where: { variables[$0] != nil }), let text = variables[name], !text.isEmpty,
@@ -43,7 +51,7 @@ struct ProxyEnvironment: Sendable {
         return proxy
     }
 
-    /// Reads `[scheme://][user:password@]host[:port]`; the scheme is `http` by default and the port 1080.
+    /// Parses `[scheme://][user:password@]host[:port]`. The default scheme is `http`, and the default port 1080.
     private static func parse(_ text: String) -> Proxy? {
         let text = text.contains("://") ? text : "http://" + text
         guard let url = URL(string: text), let scheme = url.scheme?.lowercased(),
@@ -56,10 +64,83 @@ struct ProxyEnvironment: Sendable {
         default: return nil
         }
         let authorization = url.separatingCredentials.authorization
-        // AsyncHTTPClient knows no SOCKS with a password.
+        // AsyncHTTPClient does not support SOCKS with a password.
         guard kind == .http || authorization == nil else { return nil }
         return Proxy(
             kind: kind, host: host.trimmingCharacters(in: ["[", "]"]), port: url.port ?? 1080,
             authorization: authorization)
+    }
+}
+
+/// The hosts that are contacted without a proxy, as curl parses `no_proxy`. Makes decisions only.
+///
+/// The list is separated by commas or spaces. A name includes all names below it. An address may be a block
+/// (`10.0.0.0/8`, `fe80::/10`). A single `*` means every host.
+struct ProxyExceptions {
+    private let isAll: Bool
+    private let entries: [Substring]
+
+    init(_ text: String) {
+        isAll = text == "*"
+        entries = text.split { ", \t\n".contains($0) }
+    }
+
+    func contain(_ host: String) -> Bool {
+        if isAll { return true }
+        let name = host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host[...]
+        if let address = IPAddress(name) { return entries.contains { matches(address, $0) } }
+        let trimmed = Self.trimmed(name)
+        return entries.contains { matches(trimmed, $0) }
+    }
+
+    private func matches(_ name: String, _ entry: Substring) -> Bool {
+        var entry = Self.trimmed(entry)
+        if entry.hasPrefix(".") { entry.removeFirst() }
+        return !entry.isEmpty && (name == entry || name.hasSuffix("." + entry))
+    }
+
+    private func matches(_ address: IPAddress, _ entry: Substring) -> Bool {
+        let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let text = parts[0].hasPrefix("[") && parts[0].hasSuffix("]") ? parts[0].dropFirst().dropLast() : parts[0]
+        guard let block = IPAddress(text), block.bytes.count == address.bytes.count else { return false }
+        let length = address.bytes.count * 8
+        guard parts.count == 2 else { return block.bytes == address.bytes }
+        guard let bits = Int(parts[1]), (0...length).contains(bits) else { return false }
+        let whole = bits / 8
+        guard block.bytes[..<whole] == address.bytes[..<whole] else { return false }
+        let rest = bits % 8
+        return rest == 0 || block.bytes[whole] >> (8 - rest) == address.bytes[whole] >> (8 - rest)
+    }
+
+    /// Returns the name in lower case, without the dot of a fully qualified name.
+    private static func trimmed(_ name: Substring) -> String {
+        let name = name.lowercased()
+        return name.hasSuffix(".") ? String(name.dropLast()) : name
+    }
+}
+
+/// A numeric address: 4 or 16 bytes, as `inet_pton` parses them (RFC 4291 §2.2).
+package struct IPAddress: Hashable, Sendable {
+    /// The bytes, most significant first. An IPv4 address within IPv6 (`::ffff:a.b.c.d`) has 4.
+    package let bytes: [UInt8]
+
+    /// Parses an address; `nil` if `text` is a name.
+    package init?(_ text: Substring) {
+        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
+            var bytes = [UInt8](repeating: 0, count: count)
+            if inet_pton(family, String(text), &bytes) == 1 {
+                self.bytes = Self.unmapped(bytes)
+                return
+            }
+        }
+        return nil
+    }
+
+    /// Removes the prefix of an IPv4 address within IPv6 (RFC 4291 §2.5.5.2), so that both forms are equal.
+    private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.count == 16, bytes.prefix(10).allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else {
+            return bytes
+        }
+        return Array(bytes.suffix(4))
     }
 }
