@@ -119,7 +119,7 @@ struct WebDAVTests {
             _ = try await contents(body)
         } throws: {
             ($0 as? SourceError)?.message.hasPrefix(
-                "https://cloud.example/dav/me/: the server's response can't be read: ") == true
+                "https://cloud.example/dav/me/: the server's response can't be read (") == true
         }
     }
 

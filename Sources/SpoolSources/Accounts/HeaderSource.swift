@@ -2,24 +2,24 @@ public import Foundation
 public import HTTPTypes
 public import Spool
 
-/// Media sources of one account: all are asked for with the header fields that the account has now.
+/// Media sources of one account, whose requests have the account's current header fields.
 ///
-/// The fields are found once for all, and once more when they have expired or the origin refuses them (401, 403, 407,
-/// 410), however many transfers meet that at once. What is kept is found again whatever the fields are: no key holds a
-/// secret.
+/// The fields are resolved once for all sources. They are resolved again when they have expired or the origin rejects
+/// them (401, 403, 407, 410), once for all concurrent transfers. Cached media is found independently of the fields,
+/// because cache keys contain no secrets.
 ///
 /// ```swift
 /// let drive = HeaderSource.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }
 /// let song = drive.media(at: URL(string: "https://www.googleapis.com/drive/v3/files/\(id)?alt=media")!)
 /// ```
 ///
-/// The fields go to the address that is asked for, and to no other host after a redirect. May be used from any task.
+/// The fields are sent to the requested host, and to no other host after a redirect. Any task may use it.
 public final class HeaderSource: Sendable {
-    /// What an account sends, and until when it is accepted.
+    /// The header fields of an account, and their expiration.
     public struct Fields: Sendable {
         /// The header fields, such as `Authorization`.
         public var headerFields: HTTPFields
-        /// When they cease to be accepted; nil: when the origin refuses them.
+        /// The time at which they expire; `nil` if the origin's rejection ends them.
         public var expiration: Date?
 
         /// Creates fields.
@@ -32,12 +32,12 @@ public final class HeaderSource: Sendable {
     private let resolution: SharedResolution<Fields>
     private let resolver = UUID()
 
-    /// An account whose fields `resolve` finds.
+    /// Creates an account whose fields `resolve` returns.
     ///
     /// - Parameters:
-    ///   - now: The calendar by which they expire.
-    ///   - resolve: Called when fields are first needed, have expired or were refused; never twice at once. What it throws
-    ///     ends the play, unless it tells of a network that is not there: see `MediaSource`.
+    ///   - now: Returns the current date, to check the expiration.
+    ///   - resolve: Called when fields are first needed, have expired or were rejected; never twice at once. An error
+    ///     ends playback, unless it is a loss of the network: see `MediaSource`.
     public init(
         now: @escaping @Sendable () -> Date = { Date() },
         resolve: @escaping @Sendable (MediaSource.Reason) async throws -> Fields
@@ -45,11 +45,11 @@ public final class HeaderSource: Sendable {
         resolution = SharedResolution(now: now, expiration: \.expiration, resolve: resolve)
     }
 
-    /// A media file of the account.
+    /// Returns a source for media of the account.
     ///
     /// - Parameters:
-    ///   - url: Its address.
-    ///   - key: The name to keep it under; nil: the one that the cache's key policy makes of `url`.
+    ///   - url: The URL of the media.
+    ///   - key: The cache key; `nil` applies the cache's key policy to `url`.
     public func media(at url: URL, key: CacheKey? = nil) -> MediaSource {
         let share = resolution.share()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
@@ -58,12 +58,12 @@ public final class HeaderSource: Sendable {
         }
     }
 
-    /// A media file of the account whose address has to be asked for first, with the account's fields.
+    /// Returns a source for media whose URL must first be requested with the account's fields.
     ///
     /// - Parameters:
-    ///   - url: What the player asks for; names the file.
-    ///   - key: As in ``media(at:key:)``.
-    ///   - address: Finds the address; called for each resolution, with the account's fields of then.
+    ///   - url: The URL that the player uses; it names the media.
+    ///   - key: See ``media(at:key:)``.
+    ///   - address: Returns the URL; called for each resolution, with the current fields of the account.
     public func media(
         named url: URL, key: CacheKey? = nil, address: @escaping @Sendable (Requester) async throws -> ResolvedRequest
     ) -> MediaSource {
@@ -71,18 +71,18 @@ public final class HeaderSource: Sendable {
         return MediaSource(url: url, key: key) { _ in try await address(requester) }
     }
 
-    /// Asks a service questions with the account's fields.
+    /// Returns a requester that uses the account's fields.
     public func requester() -> Requester { Requester(resolution.share()) }
 }
 
 extension HeaderSource {
-    /// An account with a bearer token (RFC 6750), such as OAuth's.
+    /// Creates an account with a bearer token (RFC 6750), such as OAuth's.
     ///
     /// - Parameters:
-    ///   - token: The token to begin with; nil: `refresh` is asked for the first.
-    ///   - expiration: When `token` expires.
-    ///   - now: The calendar by which tokens expire.
-    ///   - refresh: Gives a fresh token and its expiry.
+    ///   - token: The first token; `nil` to get it from `refresh`.
+    ///   - expiration: The time at which `token` expires.
+    ///   - now: Returns the current date, to check the expiration.
+    ///   - refresh: Returns a new token and its expiration.
     public static func bearer(
         _ token: String? = nil, expiration: Date? = nil, now: @escaping @Sendable () -> Date = { Date() },
         refresh: @escaping @Sendable () async throws -> (token: String, expiration: Date?)
@@ -96,7 +96,7 @@ extension HeaderSource {
         }
     }
 
-    /// An account with a user's name and password (RFC 7617), in UTF-8.
+    /// Creates an account with a user name and a password (RFC 7617), in UTF-8.
     public static func basic(user: String, password: String) -> HeaderSource {
         let word = Data("\(user):\(password)".utf8).base64EncodedString()
         return HeaderSource { _ in Fields([.authorization: "Basic \(word)"]) }

@@ -2,25 +2,25 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// Asks a service questions on behalf of an account: what a folder holds, where a file can be had.
+/// Sends requests to a service for an account, such as for the contents of a folder or the URL of a file.
 ///
-/// Sends the account's fields; refused, it takes fresh ones, once.
+/// Adds the account's fields. After a rejection, it resolves new fields once.
 public struct Requester: Sendable {
-    /// The most that a service may respond with, in bytes.
+    /// The maximum size of a response, in bytes.
     static let limit = 16 << 20
 
     private let share: SharedResolution<HeaderSource.Fields>.Share
 
     init(_ share: SharedResolution<HeaderSource.Fields>.Share) { self.share = share }
 
-    /// Sends one request and returns the whole body of a response with a status of success.
+    /// Sends one request and returns the whole body of a successful response.
     ///
     /// - Parameters:
-    ///   - request: The request; the account's fields go over its own.
-    ///   - content: What is sent along, with its `Content-Length` among the request's fields.
-    ///   - upstream: What sends it.
-    /// - Throws: ``SourceError`` for any other status, or more than 16 MiB; `UpstreamError` where no response came; and
-    ///   what the account throws.
+    ///   - request: The request. The account's fields override its own.
+    ///   - content: The request body. Its `Content-Length` must be one of the request's fields.
+    ///   - upstream: The transport.
+    /// - Throws: ``SourceError`` for any other status, or above 16 MiB. `UpstreamError` without a response. Also the
+    ///   errors of the account.
     public func data(
         for request: UpstreamRequest, sending content: Data? = nil, over upstream: any Upstream
     ) async throws -> Data {
@@ -71,4 +71,22 @@ private struct OneChunk: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> Iterator { Iterator(data: data) }
+}
+
+/// The reason why a source could not find a URL or credentials: a sentence for users, without secrets.
+public struct SourceError: Error, LocalizedError, CustomStringConvertible {
+    /// A sentence that names the request, its host and the cause.
+    public let message: String
+    /// The HTTP status, if a response is the cause.
+    public let httpStatus: Int?
+
+    init(_ message: String, status: Int? = nil) {
+        self.message = message
+        self.httpStatus = status
+    }
+
+    /// The ``message``.
+    public var description: String { message }
+    /// The ``message``.
+    public var errorDescription: String? { message }
 }

@@ -2,20 +2,20 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// The files of a Yandex.Disk as media sources (its REST API: `GET /v1/disk/resources/download` gives a file's address,
-/// which expires; yandex.com/dev/disk/api/reference/content.html).
+/// The files of a Yandex.Disk as media sources.
 ///
-/// An address is asked for before the first byte, and again when the disk refuses the former, also while playing. The
-/// name that a file is kept under is made of its path alone.
+/// The REST API's `GET /v1/disk/resources/download` returns the URL of a file, which expires
+/// (yandex.com/dev/disk/api/reference/content.html). It is requested before the first byte, and again when the previous
+/// one is rejected, also during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
     private let account: HeaderSource
     private let upstream: any Upstream
     private let service: URL
 
     /// - Parameters:
-    ///   - token: Gives the account's OAuth token; called when one is needed and when the last was refused.
-    ///   - upstream: What asks for addresses.
-    ///   - service: Where the API is.
+    ///   - token: Returns the account's OAuth token; called when one is needed and when the last one was rejected.
+    ///   - upstream: The transport for the requests for URLs.
+    ///   - service: The URL of the API.
     public init(
         token: @escaping @Sendable (MediaSource.Reason) async throws -> String, upstream: any Upstream,
         service: URL = URL(string: "https://cloud-api.yandex.net/")!
@@ -25,11 +25,11 @@ public struct YandexDisk: Sendable {
         self.service = service
     }
 
-    /// A file of the disk.
+    /// Returns a source for a file of the disk.
     ///
-    /// - Parameter path: From the root, such as `/Music/song.mp3`; `app:/…` for the app's own folder.
+    /// - Parameter path: The path from the root, such as `/Music/song.mp3`, or `app:/…` for the app's own folder.
     public func media(at path: String) -> MediaSource {
-        // A plus sign, which is a space to whoever reads a query as a form, is left as it is by query items.
+        // Query items don't encode a plus sign, which form decoding reads as a space.
         let value = path.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? path
         let download = service.appending(path: "v1/disk/resources/download")
         let address = URL(string: "\(download.absoluteString)?path=\(value)") ?? download
@@ -43,7 +43,7 @@ public struct YandexDisk: Sendable {
         }
     }
 
-    /// Unreserved characters (RFC 3986 §2.3), and the slash, which a query may hold.
+    /// The unreserved characters (RFC 3986 §2.3), and the slash, which is allowed in a query.
     private static let plain = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 

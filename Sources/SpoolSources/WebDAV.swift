@@ -1,0 +1,237 @@
+public import Foundation
+import HTTPTypes
+public import Spool
+import XMLTokens
+
+/// The files of a WebDAV server as media sources, and its folders for a library's view (RFC 4918).
+///
+/// ```swift
+/// let cloud = WebDAV(
+///     at: URL(string: "https://cloud.example/remote.php/dav/files/me/")!,
+///     account: .basic(user: "me", password: password), over: upstream)
+/// for item in try await cloud.contents(of: "Music") where !item.isFolder { show(item) }
+/// let song = AVPlayerItem(caching: cloud.media(at: "Music/song.mp3"), in: cache)
+/// ```
+///
+/// Names are not percent-encoded. The cache key of a file is its URL. Any task may use it.
+public struct WebDAV: Sendable {
+    /// A file or a folder of the server.
+    public struct Item: Sendable, Hashable {
+        /// The path from the root, without percent-encoding and without a slash at either end; empty for the root.
+        public var path: String
+        /// Whether it is a folder.
+        public var isFolder: Bool
+        /// The size in bytes; `nil` if the server does not send it.
+        public var length: Int64?
+        /// The media type.
+        public var contentType: String?
+        /// The entity tag, with quotes.
+        public var entityTag: String?
+        /// The time of the last change, as the server writes it (RFC 9110 §5.6.7).
+        public var lastModified: String?
+
+        /// The last part of ``path``.
+        public var name: String { path.split(separator: "/").last.map { String($0) } ?? "" }
+    }
+
+    private let root: URL
+    private let account: HeaderSource
+    private let upstream: any Upstream
+
+    /// - Parameters:
+    ///   - root: The folder in which paths start.
+    ///   - account: The account.
+    ///   - upstream: The transport for requests about files and folders.
+    public init(at root: URL, account: HeaderSource, over upstream: any Upstream) {
+        self.root = root.absoluteString.hasSuffix("/") ? root : root.appending(path: "", directoryHint: .isDirectory)
+        self.account = account
+        self.upstream = upstream
+    }
+
+    /// Returns a source for a file.
+    public func media(at path: String) -> MediaSource { account.media(at: url(path, isFolder: false)) }
+
+    /// Returns a file or a folder.
+    ///
+    /// - Throws: ``SourceError`` with a status if the server rejects the request (404 if there is nothing), and without
+    ///   one if its response can't be read. `UpstreamError` without a response. Also the errors of the account.
+    public func item(at path: String) async throws -> Item {
+        let url = url(path, isFolder: false)
+        let items = try await items(at: url, depth: "0")
+        guard let item = items.first else {
+            throw SourceError("\(Requester.place(url)): the server's response describes another file")
+        }
+        return item
+    }
+
+    /// Returns the contents of a folder, in the order of the server.
+    ///
+    /// - Throws: The same errors as ``item(at:)``.
+    public func contents(of path: String = "") async throws -> [Item] {
+        let own = path.split(separator: "/").joined(separator: "/")
+        return try await items(at: url(path, isFolder: true), depth: "1").filter { $0.path != own }
+    }
+
+    private func items(at url: URL, depth: String) async throws -> [Item] {
+        guard let method = HTTPRequest.Method("PROPFIND"), let depthName = HTTPField.Name("Depth") else { return [] }
+        let question = Data(Self.question.utf8)
+        var request = UpstreamRequest(url: url)
+        request.method = method
+        request.headerFields = [
+            depthName: depth, .contentType: "application/xml; charset=utf-8", .contentLength: "\(question.count)",
+        ]
+        let data = try await account.requester().data(for: request, sending: question, over: upstream)
+        let responses: [MultiStatus.Response]
+        do {
+            responses = try MultiStatus.responses(in: Array(data))
+        } catch {
+            throw SourceError("\(Requester.place(url)): the server's response can't be read (\(error.cause))")
+        }
+        return responses.compactMap { response in
+            guard let path = path(of: response.reference, from: url) else { return nil }
+            return Item(
+                path: path, isFolder: response.isFolder, length: response.length, contentType: response.contentType,
+                entityTag: response.entityTag, lastModified: response.lastModified)
+        }
+    }
+
+    /// Returns the path of a reference below the root; `nil` if it is elsewhere.
+    ///
+    /// Only its path is used, at the root's own origin, because a server behind another may know neither its scheme nor
+    /// its port.
+    private func path(of reference: String, from url: URL) -> String? {
+        guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
+            found.host()?.lowercased() == root.host()?.lowercased()
+        else { return nil }
+        let (parts, above) = (Self.parts(of: found), Self.parts(of: root.standardized))
+        guard parts.starts(with: above), !parts.contains(where: { $0 == ".." || $0.contains("/") }) else { return nil }
+        return parts.dropFirst(above.count).joined(separator: "/")
+    }
+
+    private static func parts(of url: URL) -> [String] {
+        url.path(percentEncoded: true).split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
+    }
+
+    private func url(_ path: String, isFolder: Bool) -> URL {
+        let parts = path.split(separator: "/").map { $0.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? "" }
+        let text = root.absoluteString + parts.joined(separator: "/") + (isFolder && !parts.isEmpty ? "/" : "")
+        return URL(string: text) ?? root
+    }
+
+    /// The unreserved characters (RFC 3986 §2.3).
+    private static let plain = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+    private static let question = """
+        <?xml version="1.0" encoding="utf-8"?>
+        <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getcontenttype/><getetag/>\
+        <getlastmodified/></prop></propfind>
+        """
+}
+
+/// The part of a server's multi-status response (RFC 4918 §14.16) that is needed here.
+///
+/// Elements are identified by their local names, because prefixes differ between servers. Any bytes result in a value
+/// or an error, in time proportional to their number.
+private struct MultiStatus {
+    /// The properties of one file or folder.
+    struct Response {
+        /// The URL, as the server writes it.
+        var reference = ""
+        var isFolder = false
+        var length: Int64?
+        var contentType: String?
+        var entityTag: String?
+        var lastModified: String?
+    }
+
+    /// The reason why the response can't be read.
+    struct Unreadable: Error {
+        var cause: String
+    }
+
+    private static let deepest = 64
+
+    private var isMultiStatus = false
+    private var responses: [Response] = []
+    private var current = Response()
+    /// The properties of the open `propstat`, until its status is known.
+    private var told = Response()
+    private var isTold = true
+    private var open: [String] = []
+    private var text = ""
+
+    /// Returns the responses of a document, in order.
+    static func responses(in bytes: [UInt8]) throws(Unreadable) -> [Response] {
+        var reading = MultiStatus()
+        var scanner = XMLScanner(bytes[...])
+        while let token = try next(&scanner) { try reading.take(token) }
+        guard reading.open.isEmpty, reading.isMultiStatus else {
+            throw Unreadable(cause: "it is no multistatus, or cut")
+        }
+        return reading.responses
+    }
+
+    private static func next(_ scanner: inout XMLScanner) throws(Unreadable) -> XMLScanner.Token? {
+        do {
+            return try scanner.next()
+        } catch {
+            throw Unreadable(cause: error.description)
+        }
+    }
+
+    private mutating func take(_ token: XMLScanner.Token) throws(Unreadable) {
+        switch token {
+        case .start(let tag):
+            let name = String(decoding: tag.name.localName.prefix(64), as: UTF8.self)
+            if open.isEmpty { isMultiStatus = name == "multistatus" }
+            try begin(name)
+            if tag.isEmpty { end() }
+        case .end(let name):
+            guard open.last == String(decoding: name.localName.prefix(64), as: UTF8.self) else {
+                throw Unreadable(cause: "the end tag at byte \(name.startIndex) matches no start tag")
+            }
+            end()
+        case .text(let bytes): text += XMLText.unescaped(bytes) ?? ""
+        case .characterData(let bytes): text += String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    private mutating func begin(_ name: String) throws(Unreadable) {
+        open.append(name)
+        guard open.count <= Self.deepest else { throw Unreadable(cause: "its elements lie too deep") }
+        text = ""
+        switch open.count {
+        case 2: current = Response()
+        case 3: (told, isTold) = (Response(), true)
+        default: break
+        }
+    }
+
+    private mutating func end() {
+        let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        switch open.dropFirst() {
+        case ["response", "href"]: current.reference = trimmed
+        case ["response", "propstat", "status"]: isTold = trimmed.split(separator: " ").dropFirst().first?.first == "2"
+        case ["response", "propstat", "prop", "getcontentlength"]:
+            told.length = Int64(trimmed).flatMap { $0 >= 0 ? $0 : nil }
+        case ["response", "propstat", "prop", "getcontenttype"]: told.contentType = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "getetag"]: told.entityTag = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "getlastmodified"]: told.lastModified = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "resourcetype", "collection"]: told.isFolder = true
+        case ["response", "propstat"] where isTold: learn()
+        case ["response"] where isMultiStatus && !current.reference.isEmpty: responses.append(current)
+        default: break
+        }
+        open.removeLast()
+        text = ""
+    }
+
+    private mutating func learn() {
+        current.isFolder = current.isFolder || told.isFolder
+        current.length = told.length ?? current.length
+        current.contentType = told.contentType ?? current.contentType
+        current.entityTag = told.entityTag ?? current.entityTag
+        current.lastModified = told.lastModified ?? current.lastModified
+    }
+}
