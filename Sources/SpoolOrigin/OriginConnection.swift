@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -12,23 +13,24 @@ import Musl
 import Darwin
 #endif
 
-/// Sends one ``OriginResponse`` after the other over one connection, as raw bytes, since no encoder would let it lie.
+/// Sends one ``OriginResponse`` after the other over one connection, as raw bytes, because an encoder would reject
+/// faulty ones.
 ///
-/// Lives on its channel's event loop. Writes only while the channel is writable, so that what the log counts as sent is
-/// never far ahead of what the socket took.
+/// Runs on its channel's event loop. Writes only while the channel is writable, so that the log is never far ahead of
+/// the socket.
 final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
 
-    /// The response that is being sent.
+    /// The current response.
     private struct Current {
         var response: OriginResponse
         var number: Int
         var path: String
-        /// Body bytes written to the channel; the log has those that the socket accepted.
+        /// The body bytes written to the channel. The log has those that the socket accepted.
         var written: Int64 = 0
         var incident: OriginResponse.Incident?
-        /// Body bytes that may be written before the next pause, or nil without pacing.
+        /// The body bytes that may be written before the next pause; `nil` without a pace.
         var allowance: Int?
         var isWaiting = false
         var isEnded = false
@@ -98,13 +100,13 @@ final class OriginConnection: ChannelInboundHandler {
         pump(context)
     }
 
-    /// Writes as much of the body as may go now.
+    /// Writes as much of the body as is allowed now.
     private func pump(_ context: ChannelHandlerContext) {
         var wrote = false
         while let current, !current.isWaiting, !current.isEnded {
             let total = Int64(current.response.body.count)
             if let incident = current.incident, let after = incident.after, current.written >= min(after, total) {
-                // Before the flush: whoever has seen the bytes before a stall can release it.
+                // Before the flush: a client that has received the bytes before a stall can release it.
                 happen(incident, context)
                 break
             }
@@ -143,7 +145,7 @@ final class OriginConnection: ChannelInboundHandler {
         context.write(wrapOutboundOut(buffer), promise: accepted)
     }
 
-    /// Ends a complete response when the socket has taken its last byte.
+    /// Ends a complete response when the socket has accepted its last byte.
     private func end(_ context: ChannelHandlerContext) {
         current?.isEnded = true
         guard let current else { return }
@@ -195,7 +197,7 @@ final class OriginConnection: ChannelInboundHandler {
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
-            // This task is never cancelled; if it were, the next bytes would come sooner.
+            // This task is never cancelled. A cancel would only send the next bytes sooner.
             try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value
@@ -206,7 +208,7 @@ final class OriginConnection: ChannelInboundHandler {
         }
     }
 
-    /// Writes `text` and calls `body` when the socket has taken it and all before it.
+    /// Writes `text` and calls `body` when the socket has accepted it and all previous bytes.
     private func afterLastByte(
         _ text: String, _ context: ChannelHandlerContext,
         _ body: @escaping (OriginConnection, ChannelHandlerContext) -> Void
@@ -226,7 +228,7 @@ final class OriginConnection: ChannelInboundHandler {
 }
 
 extension OriginState {
-    /// Notes a request and decides how to respond.
+    /// Records a request and decides the response.
     fileprivate func response(
         _ head: HTTPRequestHead, _ body: [UInt8], connection: Int
     ) -> (OriginResponse, number: Int, path: String) {
@@ -242,6 +244,31 @@ extension OriginState {
         exchange.requestBody = body
         exchange = log.begin(exchange)
         return (response(exchange, keepsAlive: head.isKeepAlive), exchange.number, path)
+    }
+}
+
+/// The connections that an ``OriginServer`` has accepted: their number, and the open ones.
+final class OriginConnections: Sendable {
+    private struct State {
+        var count = 0
+        var open: [Int: any Channel] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// The number of accepted connections.
+    var count: Int { state.withLock { $0.count } }
+    var open: [any Channel] { state.withLock { Array($0.open.values) } }
+
+    /// Assigns a new connection its number, from 0.
+    func add(_ channel: any Channel) -> Int {
+        let number = state.withLock { state in
+            defer { state.count += 1 }
+            state.open[state.count] = channel
+            return state.count
+        }
+        channel.closeFuture.whenComplete { _ in self.state.withLock { state in state.open[number] = nil } }
+        return number
     }
 }
 #endif

@@ -5,11 +5,11 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// A real HTTP/1.1 server on this machine that serves media as a well-kept static file server does.
+/// A real HTTP/1.1 server on this machine that serves media as a correct static file server does.
 ///
-/// The demonstration and the tests play against it instead of the internet: each ``OriginResource`` says what it serves,
-/// and ``log`` says what was asked and how many bytes the socket took. It listens on the loopback interface and is no
-/// server for production. It knows no misbehaviour by itself; see ``OriginRule``. Safe to use from any task.
+/// The demonstration and the tests use it instead of the internet. Each ``OriginResource`` defines a resource, and
+/// ``log`` records the requests and the bytes that the socket accepted. It listens on the loopback interface and is not
+/// meant for production. It has no faults of its own; see ``OriginRule``. Any task may use it.
 ///
 /// ```swift
 /// let song = OriginResource(.pattern(PatternBytes(length: 10_000_000)))
@@ -22,16 +22,16 @@ import NIOSSL
 package final class OriginServer: Sendable {
     /// A certificate and its key, as PEM files.
     package struct Identity: Sendable {
-        /// The certificate chain, the server's own first.
+        /// The certificate chain, with the server's own first.
         package var certificate: URL
         /// The private key.
         package var key: URL
-        /// Certificates that one of a client's must follow from, as a PEM file; nil: clients need none.
+        /// A PEM file with certificates from which a client's certificate must follow; `nil` if clients need none.
         package var clientTrustRoots: URL?
-        /// Whether TLS 1.1 is the newest that is spoken, as RFC 8996 forbids.
+        /// Whether the newest version is TLS 1.1, which RFC 8996 forbids.
         package var isOutdated = false
 
-        /// An identity from two PEM files.
+        /// Creates an identity from two PEM files.
         package init(certificate: URL, key: URL) {
             self.certificate = certificate
             self.key = key
@@ -40,13 +40,13 @@ package final class OriginServer: Sendable {
 
     /// The port of 127.0.0.1 on which it listens.
     package let port: Int
-    /// `http`, or `https` when it has an identity.
+    /// `http`, or `https` with an identity.
     package let scheme: String
     private let originState: OriginState
     private let connections: OriginConnections
     private let channel: any Channel
 
-    /// One thread for all origins of a process; it lives as long as the process, so that a late pause finds it.
+    /// One thread for all origins of a process. It exists as long as the process, because of late pauses.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     private init(originState: OriginState, connections: OriginConnections, channel: any Channel, scheme: String) {
@@ -59,15 +59,15 @@ package final class OriginServer: Sendable {
 
     // MARK: Life
 
-    /// Starts listening.
+    /// Starts to listen.
     ///
     /// - Parameters:
-    ///   - resources: What is served, by path (without query). Other paths are 404.
-    ///   - port: Where to listen, 0 for any free port; a former server's port makes "the origin is back" testable.
-    ///   - identity: Speaks TLS with this certificate when given.
-    ///   - sendBufferSize: Bytes that the kernel may hold for a connection (`SO_SNDBUF`); small, so that a client that
-    ///     stops reading soon stops the origin.
-    ///   - clock: Where the pauses of an ``OriginPace`` come from.
+    ///   - resources: The resources, by path (without query). Other paths return 404.
+    ///   - port: The port, or 0 for any free one. Use the port of a previous server to simulate its return.
+    ///   - identity: The certificate for TLS; `nil` for HTTP.
+    ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`). A small one makes a client
+    ///     that stops reading soon stop the origin.
+    ///   - clock: The clock for the pauses of an ``OriginPace``.
     /// - Throws: The error of binding the port or of reading the certificate.
     package static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
@@ -109,7 +109,7 @@ package final class OriginServer: Sendable {
             originState: originState, connections: connections, channel: channel, scheme: tls == nil ? "http" : "https")
     }
 
-    /// Starts listening, calls `body`, and stops, also when `body` throws.
+    /// Starts to listen, calls `body`, and stops, also if `body` throws.
     package static func run<R>(
         _ resources: [String: OriginResource], identity: Identity? = nil,
         clock: any Clock<Duration> = ContinuousClock(), _ body: (OriginServer) async throws -> R
@@ -125,9 +125,9 @@ package final class OriginServer: Sendable {
         }
     }
 
-    /// Stops listening and closes every connection; afterwards the origin is unreachable. Twice does no harm.
+    /// Stops listening and closes every connection. The origin is unreachable then. May be called twice.
     package func stop() async {
-        // A channel that can't be closed is closed already.
+        // A channel that can't be closed is already closed.
         try? await channel.close()
         for child in connections.open { try? await child.close() }
     }
@@ -137,11 +137,11 @@ package final class OriginServer: Sendable {
     /// The requests, and the bytes sent.
     package var log: OriginLog { originState.log }
 
-    /// How many connections were accepted so far.
+    /// The number of accepted connections.
     package var connectionCount: Int { connections.count }
 
-    /// The URL of `path`, which may have a query. `localhost` as the host is another origin to a client (RFC 9110 §4.3.1)
-    /// and the same server.
+    /// Returns the URL of `path`, which may have a query. With `localhost`, clients see another origin (RFC 9110
+    /// §4.3.1) at the same server.
     package func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
             preconditionFailure("\(path) is not a path")
@@ -149,15 +149,15 @@ package final class OriginServer: Sendable {
         return url
     }
 
-    /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
+    /// Changes the resource at `path`. Started responses continue unchanged. Does nothing for an unknown path.
     package func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
     }
 
-    /// Serves `resource` at `path` from now on; nil makes it 404.
+    /// Serves `resource` at `path` from now on; `nil` makes it 404.
     package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Lets responses that stall now go on: those of `path`, or all when nil is given.
+    /// Resumes stalled responses: those of `path`, or all for `nil`.
     package func release(_ path: String? = nil) { originState.release(path) }
 }
 #endif

@@ -2,9 +2,9 @@ import Foundation
 import HTTPTypes
 import Synchronization
 
-/// An origin without its sockets: the resources, the log, the clock and the responses that are held back.
+/// An origin without its sockets: the resources, the log, the clock and the stalled responses.
 ///
-/// ``OriginServer``'s connections share one; an upstream in memory can respond from one as well.
+/// The connections of an ``OriginServer`` share one. A transport in memory can use one, too.
 package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
@@ -24,7 +24,7 @@ package final class OriginState: Sendable {
         state.withLock { mutate(&$0.resources[path]) }
     }
 
-    /// Decides the response to a request that was noted.
+    /// Decides the response to a recorded request.
     package func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
         let request = OriginRequest(
             method: exchange.method, query: exchange.query, headerFields: exchange.headerFields, keepsAlive: keepsAlive,
@@ -33,13 +33,13 @@ package final class OriginState: Sendable {
         return OriginResponse(to: request, from: resource, now: Date())
     }
 
-    /// Keeps a response back until its path is released.
+    /// Stalls a response until its path is released.
     package func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
         state.withLock { $0.held[number] = (path, resume) }
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Lets the responses that are held now go on: those of one path, or all.
+    /// Resumes stalled responses: those of one path, or all.
     package func release(_ path: String?) {
         let released = state.withLock { state in
             let released = state.held.filter { path == nil || $0.value.path == path }
@@ -52,6 +52,6 @@ package final class OriginState: Sendable {
         }
     }
 
-    /// Lets go of a response that was held back when its connection closed.
+    /// Discards a stalled response whose connection closed.
     package func drop(_ number: Int) { state.withLock { $0.held[number] = nil } }
 }

@@ -1,21 +1,22 @@
 public import Foundation
 
-/// Media whose every byte follows from a seed and an offset: a test can tell a wrong byte without keeping the right ones.
+/// Media whose every byte follows from a seed and an offset, so that a test detects a wrong byte without a copy of the
+/// media.
 ///
-/// Files of any size cost no memory. A page of 4 KiB begins with a stamp of its own and goes on with a piece of a fixed
-/// noise table, chosen by seed and page number; so bytes that land at a wrong offset, come from another seed, or were
-/// flipped, differ from what belongs there. Filling and checking run at the speed of `memcpy` and `memcmp`, also in
-/// debug builds. This is not cryptography, and it does not compress.
+/// Files of any size use no memory. A page of 4 KiB starts with a stamp of its own. A piece of a fixed noise table
+/// follows, selected by seed and page number. Bytes at a wrong offset, from another seed, or with flipped bits
+/// therefore differ. Filling and checking run at the speed of `memcpy` and `memcmp`, also in debug builds. The pattern
+/// is not cryptographic, and it can't be compressed.
 ///
-/// The pattern goes on past ``length`` (and has the same bytes for any length), which makes "the origin sent more than
-/// it had" testable. Offsets are in bytes from the start and never negative.
+/// The pattern continues past ``length``, and has the same bytes for any length, so that tests can detect too long
+/// responses. Offsets are in bytes from the start and never negative.
 public struct PatternBytes: Sendable, Hashable {
-    /// Tells one pattern from another.
+    /// The seed of the pattern.
     public var seed: UInt64
-    /// Number of bytes in the media.
+    /// The number of bytes of the media.
     public var length: Int64
 
-    /// A media of `length` bytes that follow from `seed`.
+    /// Creates media of `length` bytes that follow from `seed`.
     public init(seed: UInt64 = 1, length: Int64) {
         self.seed = seed
         self.length = length
@@ -36,7 +37,7 @@ public struct PatternBytes: Sendable, Hashable {
         }
     }
 
-    /// The bytes of the half-open `range`.
+    /// Returns the bytes of the half-open `range`.
     public func bytes(_ range: Range<Int64>) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             fill(UnsafeMutableRawBufferPointer(buffer), at: range.lowerBound)
@@ -47,7 +48,7 @@ public struct PatternBytes: Sendable, Hashable {
     /// All bytes, as data.
     public var data: Data { Data(bytes(0..<length)) }
 
-    /// The offset of the first byte in `bytes` that is not what stands at `offset` and after, or nil if all are right.
+    /// Returns the offset of the first byte that differs from the pattern at `offset`; `nil` if all are equal.
     package func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
         var wrong: Int64?
         forEachPiece(count: bytes.count, at: offset) { position, piece in
@@ -63,9 +64,9 @@ public struct PatternBytes: Sendable, Hashable {
         return wrong
     }
 
-    /// Throws unless `bytes` are what stands at `offset` and after.
+    /// Checks bytes against the pattern at `offset`.
     ///
-    /// - Throws: `PatternMismatch` with the first offset that is wrong.
+    /// - Throws: `PatternMismatch` with the first wrong offset.
     public func verify(_ bytes: some ContiguousBytes, at offset: Int64) throws {
         try bytes.withUnsafeBytes { bytes in
             guard let wrong = firstMismatch(in: bytes, at: offset) else { return }
@@ -75,9 +76,9 @@ public struct PatternBytes: Sendable, Hashable {
         }
     }
 
-    /// Calls `body` with pieces that together make up `count` bytes from `offset` on, until it returns false.
+    /// Calls `body` with pieces that together are `count` bytes from `offset` on, until it returns false.
     private func forEachPiece(count: Int, at offset: Int64, _ body: (_ position: Int, UnsafeRawBufferPointer) -> Bool) {
-        precondition(offset >= 0, "a pattern begins at 0")
+        precondition(offset >= 0, "a pattern starts at 0")
         PatternNoise.table.withUnsafeBytes { table in
             var position = 0
             while position < count {
@@ -103,24 +104,24 @@ public struct PatternBytes: Sendable, Hashable {
     }
 }
 
-/// Says which byte of a pattern was wrong.
+/// A wrong byte of a pattern.
 package struct PatternMismatch: Error, CustomStringConvertible {
-    /// Offset of the first wrong byte.
+    /// The offset of the first wrong byte.
     package var offset: Int64
-    /// The byte that was found there.
+    /// The byte at that offset.
     package var found: UInt8
-    /// The byte that belongs there.
+    /// The expected byte.
     package var expected: UInt8
     /// The half-open range that was checked.
     package var checked: Range<Int64>
 
-    /// A sentence with the offset, both bytes and the range checked.
+    /// A sentence with the offset, both bytes and the checked range.
     package var description: String {
         "byte \(offset) is \(found) instead of \(expected), in a check of bytes \(checked.lowerBound)..<\(checked.upperBound)"
     }
 }
 
-/// The fixed noise that all patterns are cut from.
+/// The fixed noise from which all patterns are taken.
 private enum PatternNoise {
     static let table: [UInt8] = {
         var words: [UInt64] = []
@@ -129,7 +130,8 @@ private enum PatternNoise {
         return words.withUnsafeBytes { Array($0) }
     }()
 
-    /// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every input bit changes about half of the output bits.
+    /// The finalizer of SplitMix64 (Steele, Lea and Flood, 2014): every input bit changes about half of the output
+    /// bits.
     static func mix(_ value: UInt64) -> UInt64 {
         var z = value &+ 0x9E37_79B9_7F4A_7C15
         z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9

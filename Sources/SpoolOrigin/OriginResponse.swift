@@ -1,12 +1,12 @@
 import Foundation
 package import HTTPTypes
 
-/// How an origin responds to one request: decided here, sent by ``OriginConnection``.
+/// The response of an origin to one request: decided here, sent by ``OriginConnection``.
 ///
-/// Pure: no socket, no clock (the date is given). The origin reads `Range` and `If-Range` by its own few lines and not
-/// with the package's parser, so that one misreading cannot hide another. Rules may make it contradict itself in any way.
+/// Makes decisions only; the date is given. The origin parses `Range` and `If-Range` itself and does not use the
+/// package's parser, so that one mistake can't hide another. Rules may make it inconsistent in any way.
 package struct OriginResponse: Sendable {
-    /// How the end of the body is marked in place of a `Content-Length`.
+    /// The marking of the end of a body without `Content-Length`.
     package enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
@@ -14,9 +14,9 @@ package struct OriginResponse: Sendable {
         case close
     }
 
-    /// Something that happens after `after` body bytes, or before the head.
+    /// An incident after `after` body bytes, or before the headers.
     package struct Incident: Sendable {
-        /// The connection closes, or is reset, or nothing is sent until it is released.
+        /// The connection closes, is reset, or stalls until it is released.
         package enum Kind: Sendable { case cut, reset, stall }
         package var kind: Kind
         package var after: Int64?
@@ -27,11 +27,11 @@ package struct OriginResponse: Sendable {
         }
     }
 
-    /// The `Content-Range` that is said, whatever is sent (RFC 9110 §14.4).
+    /// The `Content-Range` in the headers, regardless of the body (RFC 9110 §14.4).
     package struct SaidRange: Sendable {
-        /// The bytes, half-open; nil in a 416.
+        /// The bytes, half-open; `nil` in a 416.
         package var bytes: Range<Int64>?
-        /// The length of the whole; nil for `*`.
+        /// The total length; `nil` for `*`.
         package var total: Int64?
 
         var text: String {
@@ -40,31 +40,31 @@ package struct OriginResponse: Sendable {
         }
     }
 
-    /// How many requests to the same URL came before the one that it responds to.
+    /// The number of previous requests to the same URL.
     package let index: Int
     package var status = 200
-    /// Names and values of the head's fields, also ones that HTTP does not allow.
+    /// The names and values of the header fields, including ones that HTTP does not allow.
     package private(set) var lines: [(name: String, value: String)] = []
     package var contentRange: SaidRange?
-    /// The `Content-Length` where that is not the length of the body.
+    /// The `Content-Length` if it differs from the length of the body.
     package var promisedLength: Int64?
-    /// The bytes that the body is a part of.
+    /// The bytes that contain the body.
     package var content: OriginContent
-    /// The bytes of `content` that are really sent; empty for responses without a body.
+    /// The bytes of `content` that are sent; empty for responses without a body.
     package var body: Range<Int64> = 0..<0
     package var framing: Framing?
     /// Whether the connection closes after the last byte.
     package var closes = false
-    /// The incident before the end, if there is one.
+    /// The incident before the end, if any.
     package var incident: Incident?
     package var pace: OriginPace?
-    /// What goes out in place of head and body.
+    /// The bytes to send instead of headers and body.
     private(set) var raw: [UInt8]?
-    /// Whether the body goes out in chunks.
+    /// Whether the body is sent in chunks.
     private(set) var isChunked = false
     private var version = "1.1"
 
-    /// Decides the response of a resource to a request; nil is a URL where nothing is.
+    /// Decides the response of a resource to a request; a `nil` resource does not exist.
     init(to request: OriginRequest, from resource: OriginResource?, now: Date) {
         index = request.index
         var request = request
@@ -86,14 +86,14 @@ package struct OriginResponse: Sendable {
         frame(request, now: now)
     }
 
-    /// Says this field, or leaves it out when nil is given.
+    /// Sets this field, or removes it if the value is `nil`.
     package mutating func setField(_ name: String, _ value: String?) {
         if name.lowercased() == "content-range" { contentRange = nil }
         lines.removeAll { $0.name.lowercased() == name.lowercased() }
         if let value { lines.append((name, value)) }
     }
 
-    /// Status and fields; those that HTTP does not allow are missing.
+    /// The status and fields, without those that HTTP does not allow.
     package var response: HTTPResponse {
         var fields = HTTPFields()
         for (name, value) in lines {
@@ -102,7 +102,7 @@ package struct OriginResponse: Sendable {
         return HTTPResponse(status: .init(code: status), headerFields: fields)
     }
 
-    /// Status line and fields with the empty line after them, as they go over the wire.
+    /// The status line, the fields and the empty line, as sent.
     var head: [UInt8] { raw ?? Array(headText.utf8) }
 
     private var headText: String {
@@ -157,7 +157,7 @@ package struct OriginResponse: Sendable {
         for field in resource.headerFields { lines.append((field.name.rawName, field.value)) }
     }
 
-    /// Says how the body ends (RFC 9112 §6), and the date.
+    /// Sets the framing of the body (RFC 9112 §6), and the date.
     private mutating func frame(_ request: OriginRequest, now: Date) {
         if let contentRange { lines.append(("Content-Range", contentRange.text)) }
         let length = promisedLength ?? Int64(body.count)
@@ -180,9 +180,64 @@ package struct OriginResponse: Sendable {
 }
 
 extension OriginResource {
-    /// `If-Range` by strong comparison (RFC 9110 §13.1.5).
+    /// Evaluates `If-Range` by strong comparison (RFC 9110 §13.1.5).
     fileprivate func matches(_ condition: String) -> Bool {
         if condition == etag { return !condition.hasPrefix("W/") }
         return lastModified.map { condition == HTTPDate.text($0) } ?? false
+    }
+}
+
+/// A `Range` field with one range, as the origin parses it. Several ranges are treated like none (RFC 9110 §14.2).
+package enum AskedRange: Equatable {
+    case bounded(Int64, Int64)
+    case from(Int64)
+    case last(Int64)
+
+    package init?(_ text: String) {
+        guard text.lowercased().hasPrefix("bytes=") else { return nil }
+        let spec = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard spec.count == 2, spec.joined().allSatisfy({ $0.isASCII && $0.isNumber }) else { return nil }
+        switch (spec[0].isEmpty, spec[1].isEmpty) {
+        case (true, true): return nil
+        case (true, false): self = .last(Int64(spec[1]) ?? .max)
+        case (false, true): self = .from(Int64(spec[0]) ?? .max)
+        case (false, false):
+            let (first, last) = (Int64(spec[0]) ?? .max, Int64(spec[1]) ?? .max)
+            guard first <= last else { return nil }
+            self = .bounded(first, last)
+        }
+    }
+
+    /// Returns the half-open range in media of `length` bytes; `nil` for 416.
+    package func resolve(_ length: Int64) -> Range<Int64>? {
+        switch self {
+        case .bounded(let first, let last): first < length ? first..<(min(last, length - 1) + 1) : nil
+        case .from(let first): first < length ? first..<length : nil
+        case .last(let count): count > 0 && length > 0 ? max(0, length - count)..<length : nil
+        }
+    }
+}
+
+/// Formats a time for HTTP: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 §5.6.7).
+enum HTTPDate {
+    static func text(_ date: Date) -> String {
+        let seconds = Int64(date.timeIntervalSince1970.rounded(.down))
+        let days = Int64((Double(seconds) / 86400).rounded(.down))
+        let time = seconds - days * 86400
+        // Civil date from days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+        let z = days + 719_468
+        let era = (z >= 0 ? z : z - 146_096) / 146_097
+        let dayOfEra = z - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shifted = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * shifted + 2) / 5 + 1
+        let month = shifted < 10 ? shifted + 3 : shifted - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][Int((days % 7 + 7) % 7)]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(weekday), \(two(day)) \(months[Int(month) - 1]) \(year) "
+            + "\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
     }
 }

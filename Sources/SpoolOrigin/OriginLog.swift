@@ -1,10 +1,11 @@
+public import HTTPTypes
 import Synchronization
 
-/// The requests that an `OriginServer` received and the bytes that it sent: the witness for "each byte once".
+/// The requests that an `OriginServer` received and the bytes that it sent, to check that each byte is sent once.
 ///
-/// Bytes count when the socket has accepted them, so what was in flight when a client went away counts too. The socket
-/// reports a little after the bytes: a client may be done before the log is, so a test that counts waits with
-/// ``untilQuiet()`` first. Safe to use from any task; the waiting methods wake at each change, without polling.
+/// Bytes count when the socket has accepted them, including those in transit when a client disconnects. The socket
+/// reports shortly after the bytes, so a client may finish before the log. A test that counts should first wait with
+/// ``untilQuiet()``. Any task may use it. The waiting methods resume at each change, without polling.
 public final class OriginLog: Sendable {
     private struct Waiter {
         var id: UInt64
@@ -25,23 +26,26 @@ public final class OriginLog: Sendable {
 
     // MARK: Reading
 
-    /// All requests so far (or since `clear()`), in order.
+    /// All requests so far, or since `clear()`, in order.
     public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
 
-    /// The requests to `path`, in order.
+    /// Returns the requests to `path`, in order.
     public func exchanges(_ path: String) -> [OriginExchange] { exchanges.filter { $0.path == path } }
 
-    /// Body bytes that the socket has accepted, of all responses with status 200 or 206 to `path` (nil: to any).
+    /// Returns the body bytes that the socket has accepted, of responses with status 200 or 206 to `path`, or to any
+    /// path.
     public func bytesSent(_ path: String? = nil) -> Int64 {
         media(path).reduce(0) { $0 + $1.bytesSent }
     }
 
-    /// The non-empty half-open ranges of the media that were sent for `path` (nil: for any), one for each response.
+    /// Returns the non-empty half-open ranges of the media that were sent for `path`, or for any path, one for each
+    /// response.
     package func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
         media(path).map(\.rangeSent).filter { !$0.isEmpty }
     }
 
-    /// How many different bytes of the media at `path` were sent: ``bytesSent(_:)`` less what was sent again.
+    /// Returns the number of distinct bytes of the media at `path` that were sent: ``bytesSent(_:)`` without
+    /// repetitions.
     package func distinctBytesSent(_ path: String) -> Int64 {
         var end: Int64 = 0
         return rangesSent(path).sorted { $0.lowerBound < $1.lowerBound }.reduce(0) { sum, range in
@@ -57,9 +61,9 @@ public final class OriginLog: Sendable {
 
     // MARK: Waiting
 
-    /// The first request for which `condition` holds, as soon as there is one.
+    /// Waits for the first request for which `condition` is true.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     package func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {
         var found: OriginExchange?
         try await until { exchanges in
@@ -70,9 +74,9 @@ public final class OriginLog: Sendable {
         return found
     }
 
-    /// Waits until `condition` holds for the requests so far.
+    /// Waits until `condition` is true for the requests so far.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     public func until(_ condition: ([OriginExchange]) -> Bool) async throws {
         while true {
             let (exchanges, version) = state.withLock { ($0.exchanges, $0.version) }
@@ -81,12 +85,12 @@ public final class OriginLog: Sendable {
         }
     }
 
-    /// Waits until every response is over.
+    /// Waits until every response has ended.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     public func untilQuiet() async throws { try await until { $0.allSatisfy(\.isOver) } }
 
-    /// Removes all requests; those in flight leave no further trace. Rules go on counting where they were.
+    /// Removes all requests. Those in progress are not recorded further. The counts of rules continue.
     package func clear() {
         change { state in
             state.first += state.exchanges.count
@@ -96,7 +100,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Writing, by the server
 
-    /// Notes a request and gives it its numbers.
+    /// Records a request and assigns its numbers.
     package func begin(_ request: OriginExchange) -> OriginExchange {
         var exchange = request
         change { state in
@@ -108,7 +112,7 @@ public final class OriginLog: Sendable {
         return exchange
     }
 
-    /// Changes what is noted of the request with `number`.
+    /// Changes the record of the request with `number`.
     package func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
         change { state in
             let index = number - state.first
@@ -153,4 +157,67 @@ public final class OriginLog: Sendable {
         }
         state.withLock { _ = $0.cancelled.remove(id) }
     }
+}
+
+/// One request that an origin received, and its response.
+public struct OriginExchange: Sendable {
+    /// The state of the response.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
+    public enum Ending: Sendable, Equatable {
+        /// Bytes are still to be sent.
+        case running
+        /// The response was sent completely.
+        case finished
+        /// The origin ended the response early, as configured.
+        case interrupted
+        /// The client closed the connection first, or the server was stopped.
+        case abandoned
+    }
+
+    /// The number of the request at this server, from 0.
+    public var number: Int
+    /// The number of the request for the same path, from 0.
+    public var index: Int
+    /// The number of the connection, from 0. Requests with the same number shared a connection.
+    package var connection: Int
+    /// The method, such as `GET` or `HEAD`.
+    public var method: String
+    /// The path, without the query.
+    public var path: String
+    /// The query, without `?`; empty for none.
+    public var query: String
+    /// The header fields of the request.
+    public var headerFields: HTTPFields
+    /// The body of the request.
+    package var requestBody: [UInt8] = []
+    /// The status of the response; `nil` before there is one.
+    public var status: Int?
+    /// The half-open range of the media in the response, by the bytes that are sent, regardless of its headers.
+    public var body: Range<Int64> = 0..<0
+    /// The number of body bytes that the socket has accepted.
+    public var bytesSent: Int64 = 0
+    /// Whether the response waits for ``OriginServer/release(_:)``. Earlier bytes may still be in transit, so
+    /// ``bytesSent`` may follow later.
+    package var isStalled = false
+    /// The state of the response.
+    public var ending = Ending.running
+
+    /// Creates a record of a received request. The log assigns its numbers.
+    package init(connection: Int, method: String, path: String, query: String, headerFields: HTTPFields) {
+        (number, index) = (0, 0)
+        self.connection = connection
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headerFields = headerFields
+    }
+
+    /// The value of the `Range` field.
+    public var rangeAsked: String? { headerFields[.range] }
+    /// The half-open range of the media that the socket has accepted.
+    package var rangeSent: Range<Int64> { body.lowerBound..<body.lowerBound + bytesSent }
+    /// Whether the exchange has ended.
+    public var isOver: Bool { ending != .running }
 }

@@ -1,0 +1,176 @@
+public import Foundation
+public import HTTPTypes
+
+/// One URL of an `OriginServer`: its bytes and its response headers.
+///
+/// It behaves as a correct static file: ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` follow RFC 9110. ``rules``
+/// change that. Change it while the server runs with `OriginServer/update(_:_:)`; a started response continues
+/// unchanged.
+public struct OriginResource: Sendable {
+    /// The bytes.
+    public var content: OriginContent
+    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one); `nil` for none.
+    public var etag: String?
+    /// The `Last-Modified` field; `nil` for none.
+    public var lastModified: Date?
+    /// The `Content-Type` field; `nil` for none.
+    public var contentType: String?
+    /// Additional fields of every response.
+    public var headerFields: HTTPFields = [:]
+    /// The pace of bodies; `nil` for no limit.
+    public var pace: OriginPace?
+    /// The deviations from the static file, in the order in which they are applied.
+    public var rules: [OriginRule]
+    /// The response without the bytes, such as a redirect; `nil` for the bytes.
+    package var refusal: OriginRefusal?
+    /// The bytes to send instead of a response, including headers; `nil` for a response.
+    package var raw: RawResponse?
+
+    /// Bytes to send instead of a response.
+    package struct RawResponse: Sendable {
+        package var bytes: [UInt8]
+        /// Whether the connection closes after them.
+        package var closes: Bool
+
+        package init(_ bytes: [UInt8], closes: Bool) {
+            self.bytes = bytes
+            self.closes = closes
+        }
+    }
+
+    /// Creates a URL with `content`.
+    public init(
+        _ content: OriginContent, etag: String? = "\"v1\"", lastModified: Date? = nil,
+        contentType: String? = "audio/mpeg", pace: OriginPace? = nil, rules: [OriginRule] = []
+    ) {
+        self.content = content
+        self.etag = etag
+        self.lastModified = lastModified
+        self.contentType = contentType
+        self.pace = pace
+        self.rules = rules
+    }
+}
+
+/// Changes the responses of an origin to some requests for a resource, to simulate faults.
+///
+/// The server itself has no faults. It passes the request and the resource to a rule before it decides, and the
+/// response before it is sent. The faults of the test kit use these two functions.
+public struct OriginRule: Sendable {
+    /// Changes the request and the resource, before the response is decided.
+    package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void
+    /// Changes the decided response, before its framing.
+    package typealias Revise = @Sendable (inout OriginResponse) -> Void
+
+    /// The requests for the resource to which it applies, counted from 0.
+    public var requests: Range<Int>
+    let prepare: Prepare
+    let revise: Revise
+
+    /// Creates a rule for the half-open range `requests`.
+    package init(
+        _ requests: Range<Int>, prepare: @escaping Prepare = { _, _ in }, revise: @escaping Revise = { _ in }
+    ) {
+        self.requests = requests
+        self.prepare = prepare
+        self.revise = revise
+    }
+}
+
+/// The parts of a request that determine an origin's response.
+package struct OriginRequest: Sendable {
+    /// The method, such as `GET` or `HEAD`.
+    package var method: String
+    /// The query, without `?`; empty for none.
+    package var query: String
+    /// The header fields of the request.
+    package var headerFields: HTTPFields
+    /// Whether the client wants to reuse the connection.
+    package var keepsAlive: Bool
+    /// The number of previous requests to the same URL.
+    package var index: Int
+
+    package init(method: String, query: String, headerFields: HTTPFields, keepsAlive: Bool, index: Int) {
+        self.method = method
+        self.query = query
+        self.headerFields = headerFields
+        self.keepsAlive = keepsAlive
+        self.index = index
+    }
+}
+
+/// The pace at which an origin sends a body: a number of bytes at once, then a pause on the server's clock.
+public struct OriginPace: Sendable, Equatable {
+    /// The number of body bytes before each pause; at least 1.
+    public var bytes: Int
+    /// The duration of a pause.
+    public var pause: Duration
+
+    /// Creates a pace that pauses after every `bytes` body bytes. Fewer than 1 count as 1.
+    public init(bytes: Int, every pause: Duration) {
+        self.bytes = max(1, bytes)
+        self.pause = pause
+    }
+}
+
+/// A response without a resource's bytes: a status, its fields, and the status's phrase as a short text.
+package struct OriginRefusal: Sendable {
+    /// The status, such as 302, 404 or 503.
+    package var status: Int
+    /// Additional fields, such as `Location`.
+    package var fields: [String: String]
+
+    package init(_ status: Int, _ fields: [String: String] = [:]) {
+        self.status = status
+        self.fields = fields
+    }
+}
+
+/// The bytes behind a URL of an `OriginServer`: a pattern, bytes in memory, or a file.
+///
+/// Does not know about HTTP. Bytes past the end exist only for responses that are too long. A pattern continues; memory
+/// and files are followed by zeros.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
+public enum OriginContent: Sendable {
+    /// Bytes that follow from their offset, created while they are sent.
+    case pattern(PatternBytes)
+    /// Bytes in memory.
+    case data(Data)
+    /// A file, read while it is sent. An unreadable file is sent as zeros.
+    case file(URL)
+
+    /// The number of bytes; 0 for an unreadable file.
+    public var length: Int64 {
+        switch self {
+        case .pattern(let pattern): pattern.length
+        case .data(let data): Int64(data.count)
+        case .file(let url):
+            // As documented, 0 for an unreadable file.
+            (try? FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.int64Value ?? 0
+        }
+    }
+
+    /// Returns the bytes of the half-open `range`, which may extend past the end.
+    package func bytes(_ range: Range<Int64>) -> [UInt8] {
+        switch self {
+        case .pattern(let pattern): return pattern.bytes(range)
+        case .data(let data):
+            return Self.pad(data.dropFirst(Int(range.lowerBound)).prefix(range.count), to: range.count)
+        case .file(let url):
+            // As documented, zeros for an unreadable file.
+            return Self.pad((try? Self.read(range, of: url)) ?? Data(), to: range.count)
+        }
+    }
+
+    private static func read(_ range: Range<Int64>, of url: URL) throws -> Data? {
+        let file = try FileHandle(forReadingFrom: url)
+        try file.seek(toOffset: UInt64(range.lowerBound))
+        return try file.read(upToCount: range.count)
+    }
+
+    private static func pad(_ bytes: some Collection<UInt8>, to count: Int) -> [UInt8] {
+        Array(bytes) + [UInt8](repeating: 0, count: max(0, count - bytes.count))
+    }
+}
