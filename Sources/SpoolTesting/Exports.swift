@@ -1,2 +1,2 @@
-// Who has the test kit has the origin that its misbehaviours are made for.
+// Users of the test kit also need the origin to which its faults apply.
 @_exported public import SpoolOrigin

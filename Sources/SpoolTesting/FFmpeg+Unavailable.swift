@@ -1,7 +1,8 @@
 #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-/// There is none: an app of these systems starts no processes. Media has to be made elsewhere and brought along.
+/// A replacement without ffmpeg, because an app on these systems can't start processes. Create media elsewhere and
+/// include it.
 enum FFmpeg {
-    /// Says that there is none, as a shell would.
+    /// Reports that there is none, as a shell would.
     static func run(_ arguments: [String]) throws -> Int32 { 127 }
 }
 #endif

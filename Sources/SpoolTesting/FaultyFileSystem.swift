@@ -2,28 +2,28 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system whose calls fail when the test says so: full disk, bad disk, read-only, too many open files.
+/// A file system whose calls fail as a test requires: full disk, bad disk, read-only, too many open files.
 ///
-/// Wraps another one and passes everything through until told otherwise. Calls are counted by kind. Faults are asked in
-/// the order in which they were set; the first that applies decides.
+/// Wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked in
+/// the order in which they were set, and the first that applies is used.
 package final class FaultyFileSystem: FileSystem {
-    /// A kind of call, of the file system or of a file that it opened.
+    /// A kind of call, of the file system or of an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {
         case createDirectory, open, lock, attributes, remove, rename, list, volumeSpace
         case read, write, punchHole, size, mark, synchronize, nextData
     }
 
-    /// The fault instead of the call.
+    /// The effect of a fault.
     ///
-    /// `@unchecked`: a `POSIXErrorCode` is a number, which older SDKs of Apple's don't mark as sendable.
+    /// `@unchecked`: a `POSIXErrorCode` is a number, which Apple's older SDKs don't declare as sendable.
     package enum Effect: Hashable, @unchecked Sendable {
-        /// It fails with a system error, having done nothing.
+        /// The call fails with a system error and has no effect.
         case error(POSIXErrorCode)
-        /// A write that puts this many bytes to the file, then fails.
+        /// The call writes this number of bytes, then fails.
         case shortWrite(Int, POSIXErrorCode)
-        /// A read that succeeds with the lowest bit of its first byte turned.
+        /// The read succeeds, with the lowest bit of its first byte inverted.
         case flippedBit
-        /// A read that finds the file ended.
+        /// The read finds the end of the file.
         case endOfFile
     }
 
@@ -44,16 +44,16 @@ package final class FaultyFileSystem: FileSystem {
     private let base: any FileSystem
     private let state = Mutex(State())
 
-    /// Wraps `base`, the machine's own files by default.
+    /// Creates a wrapper of `base`, by default of the machine's own files.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
     /// Sets a fault.
     ///
     /// - Parameters:
-    ///   - calls: The kinds of call that it concerns; all by default.
-    ///   - effect: What happens instead.
-    ///   - skipped: How many such calls pass before it begins.
-    ///   - times: How many it hits; for good by default.
+    ///   - calls: The affected kinds of call. The default is all.
+    ///   - effect: The effect of the fault.
+    ///   - skipped: The number of calls that pass before it applies.
+    ///   - times: The number of calls to which it applies. The default is unlimited.
     package func fail(
         _ calls: Set<Call> = Set(Call.allCases), with effect: Effect, after skipped: Int = 0, times: Int = .max
     ) {
@@ -62,14 +62,14 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Asks `decide` before every call what happens instead of it, with the call's path; nil: nothing does.
+    /// Sets a function that decides about every call, with its path; `nil` means no fault.
     ///
-    /// It is asked on whichever thread the call is made, and may look at the files, but not through this file system.
+    /// It is called on the thread of the call, and may read the files, but not through this file system.
     package func decide(_ decide: @escaping @Sendable (Call, _ path: String) -> Effect?) {
         state.withLock { $0.decide = decide }
     }
 
-    /// Takes all faults away.
+    /// Removes all faults.
     package func heal() {
         state.withLock { state in
             state.faults = []
@@ -77,13 +77,13 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// How many calls there were, by kind, failed ones included.
+    /// The number of calls by kind, including failed ones.
     package var counts: [Call: Int] { state.withLock { $0.counts } }
 
-    /// How many calls there were, failed ones included.
+    /// The number of calls, including failed ones.
     package var callCount: Int { counts.values.reduce(0, +) }
 
-    /// Counts a call and says what is to happen instead of it.
+    /// Counts a call and returns its fault.
     fileprivate func effect(on call: Call, _ path: String) -> Effect? {
         let decide = state.withLock { $0.decide }
         if let effect = decide?(call, path) { return effect }
@@ -164,11 +164,11 @@ package final class FaultyFileSystem: FileSystem {
         return space
     }
 
-    /// Says that so many bytes are free on the volume; nil: as many as there are.
+    /// Sets the free space of the volume in bytes; `nil` uses the real one.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 }
 
-/// A file that asks its file system before every call.
+/// A file that checks its file system's faults before every call.
 private final class FaultyFile: StoredFile {
     private let base: any StoredFile
     private let path: String
@@ -195,7 +195,7 @@ private final class FaultyFile: StoredFile {
         }
     }
 
-    /// Where reads may fail, each one is to be asked for.
+    /// If reads may fail, each has to be checked.
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         fileSystem.hasFault(on: .read) ? nil : base.readNow(into: buffer, at: offset)
     }

@@ -2,26 +2,26 @@
 package import Foundation
 package import SpoolOrigin
 
-/// An HLS stream of twelve seconds, made by ffmpeg, in a folder that goes when the last reference does.
+/// An HLS stream of twelve seconds, created by ffmpeg, in a folder that is removed with the last reference.
 package final class HLSSample: Sendable {
-    /// How it is cut.
+    /// The form of its segments.
     package enum Form: String, CaseIterable, Sendable {
-        /// A file for each segment.
+        /// One file for each segment.
         case ts
-        /// An initialization section, and a file for each segment.
+        /// An initialization section, and one file for each segment.
         case fmp4
-        /// All in one file.
+        /// One file for all segments.
         case byteRanges
-        /// Encrypted by AES-128.
+        /// Encrypted with AES-128.
         case encrypted
     }
 
     private let folder: ScratchDirectory
     package let form: Form
 
-    /// Makes it.
+    /// Creates the stream.
     ///
-    /// - Throws: `Tool.Failed` where ffmpeg is missing, or fails.
+    /// - Throws: `Tool.Failed` if ffmpeg is missing or fails.
     package init(_ form: Form) async throws {
         folder = try ScratchDirectory()
         self.form = form
@@ -41,10 +41,10 @@ package final class HLSSample: Sendable {
         guard result.status == 0 else { throw Tool.Failed(description: result.text) }
     }
 
-    /// One of its files; `media.m3u8` is the playlist.
+    /// Returns one of its files; `media.m3u8` is the playlist.
     package func file(_ name: String) -> URL { URL(fileURLWithPath: folder.path).appending(path: name) }
 
-    /// The stream at an origin, its playlist at `/media.m3u8`.
+    /// Returns the stream as resources of an origin, with the playlist at `/media.m3u8`.
     package func resources() throws -> [String: OriginResource] {
         var resources: [String: OriginResource] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name != "keyinfo" {

@@ -2,9 +2,9 @@ import Foundation
 
 /// The listening sockets of this process.
 package enum ListeningSockets {
-    /// Does to those at a port what a system does to a suspended app's.
+    /// Closes the sockets of a port as a system does for a suspended app.
     ///
-    /// - Returns: How many there were.
+    /// - Returns: The number of sockets.
     package static func takeAway(port: Int) -> Int {
         (Int32(0)..<4096).count { descriptor in
             var address = sockaddr_in()

@@ -1,9 +1,10 @@
+import Observation
 import Synchronization
 
-/// A clock that stands still until a test moves it: time-outs, back-off and pacing without waiting for them.
+/// A clock that only a test advances, for timeouts, back-off and pacing without real waits.
 ///
-/// Code under test sleeps on it as on any `Clock`; the test waits until it does (``waitForSleepers(_:)``), then moves the
-/// clock (``advance(by:)``). It never moves by itself. Safe to use from any task.
+/// Code under test sleeps on it as on any `Clock`. The test waits for that with ``waitForSleepers(_:)``, then advances
+/// the clock with ``advance(by:)``. Any task may use it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -12,18 +13,18 @@ import Synchronization
 /// clock.advance(by: .seconds(15))
 /// ```
 public final class ManualClock: Clock, Sendable {
-    /// A time on the clock, as what has passed since the clock was made.
+    /// A time on the clock, as the duration since its creation.
     public struct Instant: InstantProtocol {
-        /// The time since the clock was made.
+        /// The duration since the creation of the clock.
         public var offset: Duration
 
-        /// A time `offset` after the clock was made.
+        /// Creates a time `offset` after the creation of the clock.
         public init(offset: Duration = .zero) { self.offset = offset }
 
-        /// This time moved by `duration`.
+        /// Returns this time plus `duration`.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 
-        /// The time from this instant to `other`.
+        /// Returns the duration from this instant to `other`.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
 
         /// Whether `lhs` is earlier than `rhs`.
@@ -47,7 +48,7 @@ public final class ManualClock: Clock, Sendable {
         var nextID: UInt64 = 0
         var sleepers: [Sleeper] = []
         var watchers: [Watcher] = []
-        /// Identities cancelled before they had begun to wait.
+        /// The identifiers of sleepers that were cancelled before they waited.
         var cancelled: Set<UInt64> = []
 
         mutating func takeID() -> UInt64 {
@@ -55,7 +56,7 @@ public final class ManualClock: Clock, Sendable {
             return nextID
         }
 
-        /// Takes out the watchers whose number of sleepers is reached.
+        /// Removes and returns the watchers whose number of sleepers is reached.
         mutating func takeSatisfied() -> [Watcher] {
             let satisfied = watchers.filter { $0.count <= sleepers.count }
             watchers.removeAll { $0.count <= sleepers.count }
@@ -65,27 +66,28 @@ public final class ManualClock: Clock, Sendable {
 
     private let state = Mutex(State())
 
-    /// A clock at offset zero.
+    /// Creates a clock at offset zero.
     public init() {}
 
-    /// The time that the test has set.
+    /// The current time, as the test has set it.
     public var now: Instant { state.withLock { $0.now } }
 
-    /// Zero: the clock tells any two times apart.
+    /// Zero: the clock distinguishes any two times.
     public var minimumResolution: Duration { .zero }
 
-    /// How many tasks sleep now.
+    /// The number of sleeping tasks.
     package var sleepers: Int { state.withLock { $0.sleepers.count } }
 
-    /// The earliest time that anyone sleeps until, or nil if no one sleeps.
+    /// The earliest time for which a task sleeps; `nil` if no task sleeps.
     package var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
 
-    /// Moves the clock and wakes those whose time has come, earliest first.
+    /// Advances the clock and resumes the tasks whose time is reached, earliest first.
     public func advance(by duration: Duration) {
         advance(to: state.withLock { $0.now.advanced(by: duration) })
     }
 
-    /// Moves the clock to `instant`, unless that is past, and wakes those whose time has come, earliest first.
+    /// Advances the clock to `instant`, unless that is past, and resumes the tasks whose time is reached, earliest
+    /// first.
     public func advance(to instant: Instant) {
         let due = state.withLock { state in
             state.now = max(state.now, instant)
@@ -99,9 +101,9 @@ public final class ManualClock: Clock, Sendable {
         for sleeper in due { sleeper.continuation.resume() }
     }
 
-    /// Sleeps until the test has moved the clock to `deadline` or past it. The tolerance is not used.
+    /// Sleeps until the test has advanced the clock to `deadline` or later. The tolerance is not used.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         let id = state.withLock { $0.takeID() }
         try await withTaskCancellationHandler {
@@ -127,7 +129,7 @@ public final class ManualClock: Clock, Sendable {
 
     /// Waits until at least `count` tasks sleep.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled.
     public func waitForSleepers(_ count: Int) async throws {
         let id = state.withLock { $0.takeID() }
         try await withTaskCancellationHandler {
@@ -162,7 +164,7 @@ public final class ManualClock: Clock, Sendable {
 }
 
 extension ManualClock {
-    /// Lets time go by as fast as somebody waits for it, while `body` runs.
+    /// Advances the clock to each sleeper while `body` runs, so that waits take no time.
     package func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
         let driver = Task {
             while true {
@@ -174,4 +176,45 @@ extension ManualClock {
         defer { driver.cancel() }
         return try await body()
     }
+}
+
+/// Waits until an observable condition is true, even briefly, or the task is cancelled.
+///
+/// A state that ends before this task runs also counts, because that may take long on a busy machine.
+@MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    let observation = ObservedCondition(of: condition) { continuation.finish() }
+    observation.look()
+    for await _ in stream {}
+    observation.end()
+}
+
+@MainActor private final class ObservedCondition {
+    private let condition: @MainActor () -> Bool
+    private var whenMet: (() -> Void)?
+    private var looks = 0
+
+    init(of condition: @escaping @MainActor () -> Bool, whenMet: @escaping () -> Void) {
+        (self.condition, self.whenMet) = (condition, whenMet)
+    }
+
+    func look() {
+        guard let whenMet else { return }
+        looks += 1
+        let number = looks
+        let holds = withObservationTracking(condition) { [weak self] in
+            MainActor.assumeIsolated { self?.willChange(after: number) }
+        }
+        if holds { whenMet() }
+    }
+
+    /// Handles a change that takes effect when the caller returns. The current state may have been set since the last
+    /// examination.
+    private func willChange(after number: Int) {
+        guard number == looks else { return }
+        look()
+        Task { look() }
+    }
+
+    func end() { whenMet = nil }
 }

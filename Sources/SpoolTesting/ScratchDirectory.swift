@@ -1,6 +1,14 @@
-import Foundation
+package import Foundation
 
-/// An empty folder in the system's temporary one, gone when the test lets go of it.
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// An empty folder in the system's temporary one, removed when the test releases it.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
@@ -11,9 +19,78 @@ package final class ScratchDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     package func file(_ name: String) -> String { path + "/" + name }
 
     /// The names in it, sorted.
     package var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+}
+
+/// The contents of a folder and its subfolders, also while they change.
+///
+/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and unrelated
+/// files are missing. This type skips only that folder.
+package enum FolderTree {
+    /// Returns the paths of everything below `path`, including folders, relative to it and in order.
+    package static func paths(under path: String) -> [String] {
+        // A removed folder, or a file, has no contents.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+        return names.sorted().flatMap { name in
+            [name] + paths(under: "\(path)/\(name)").map { "\(name)/\($0)" }
+        }
+    }
+}
+
+/// Text and bytes that must not occur in a folder.
+package struct Silence: Sendable {
+    private var words: [String]
+    private var plain: [Data]
+
+    /// - Parameters:
+    ///   - words: The texts.
+    ///   - plain: Bytes of which no piece may be found. A piece has 16 bytes, at least four of them different. One of
+    ///     each 4 KiB is searched for, at an unaligned offset.
+    package init(words: [String] = [], plain: [Data] = []) {
+        self.words = words
+        self.plain = plain
+    }
+
+    /// Returns the findings in the files of a folder, as sentences.
+    package func broken(in folder: String) -> [String] {
+        FolderTree.paths(under: folder).flatMap { name in
+            FileManager.default.contents(atPath: folder + "/" + name).map { broken(in: $0, name) } ?? []
+        }
+    }
+
+    /// Returns the findings in one file, as sentences.
+    package func broken(in data: Data, _ name: String) -> [String] {
+        var found = words.filter { Self.contains(data, Data($0.utf8)) }.map { "“\($0)” in \(name)" }
+        for (index, plain) in plain.enumerated() {
+            for start in stride(from: 0, to: plain.count - 16, by: 4093) {
+                let piece = plain.dropFirst(start).prefix(16)
+                guard Set(piece).count >= 4, Self.contains(data, piece) else { continue }
+                found.append("bytes \(start) and on of \(index) in \(name)")
+                break
+            }
+        }
+        return found
+    }
+
+    /// Foundation's search takes seconds for each of these files in a debug build.
+    private static func contains(_ data: Data, _ piece: Data) -> Bool {
+        data.withUnsafeBytes { data in
+            piece.withUnsafeBytes { piece in
+                guard var start = data.baseAddress, let sought = piece.baseAddress, let first = piece.first else {
+                    return false
+                }
+                let end = start + data.count
+                while end - start >= piece.count, let found = memchr(start, Int32(first), end - start) {
+                    start = UnsafeRawPointer(found)
+                    if end - start >= piece.count, memcmp(start, sought, piece.count) == 0 { return true }
+                    start += 1
+                }
+                return false
+            }
+        }
+    }
 }

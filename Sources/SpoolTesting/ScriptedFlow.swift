@@ -3,19 +3,19 @@ import Spool
 import SpoolOrigin
 import Synchronization
 
-/// Hands out one scripted body, as far as the test has allowed.
+/// Delivers one scripted body, as far as the test has allowed.
 ///
-/// One consumer waits at a time; whatever changes (an allowance, a release, a pause that is over, a failure) wakes it to
-/// look again.
+/// One consumer waits at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes it to
+/// check again.
 final class ScriptedFlow: Sendable {
-    /// The bytes that are handed out, and incidents on the way.
+    /// The bytes to deliver, and incidents in between.
     struct Plan {
         var content: OriginContent
         /// The bytes of `content` in the body, half-open.
         var range: Range<Int64>
-        /// The error in place of the end.
+        /// The error instead of the end.
         var failure: UpstreamError?
-        /// After how many bytes the body waits for its release.
+        /// The number of bytes after which the body waits for its release.
         var stall: Int64?
         var pace: OriginPace?
 
@@ -50,7 +50,7 @@ final class ScriptedFlow: Sendable {
             return count > 0 ? .piece(count) : .wait
         }
 
-        /// Says what is to be done now and takes it as done: the piece, if it is one.
+        /// Returns the current step and records it as done, with the piece if it is one.
         mutating func advance(_ pieceSize: Int) -> (Step, piece: Range<Int64>, OriginContent) {
             let step = step
             switch step {
@@ -71,7 +71,7 @@ final class ScriptedFlow: Sendable {
     }
 
     private enum Step {
-        /// So many bytes may go.
+        /// The number of bytes that may be delivered.
         case piece(Int64)
         case end(UpstreamError?)
         case pause(Duration), wait
@@ -125,7 +125,7 @@ final class ScriptedFlow: Sendable {
             switch step {
             case .piece:
                 originState.log.update(number) { $0.bytesSent += Int64(piece.count) }
-                // Before the piece is out: whoever has seen the bytes before a stall can release it.
+                // Before the piece is delivered: a client that has received the bytes before a stall can release it.
                 holdIfStalled()
                 return content.bytes(piece)
             case .end(let failure):
@@ -134,7 +134,7 @@ final class ScriptedFlow: Sendable {
                 return nil
             case .pause(let duration):
                 Task { [originState] in
-                    // This task is never cancelled; if it were, the next bytes would come sooner.
+                    // This task is never cancelled. A cancel would only deliver the next bytes sooner.
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false
@@ -146,9 +146,9 @@ final class ScriptedFlow: Sendable {
         }
     }
 
-    /// The consumer has left.
+    /// Handles a consumer that has left.
     func close() {
-        wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was given up") }
+        wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was cancelled") }
         over(.abandoned)
     }
 

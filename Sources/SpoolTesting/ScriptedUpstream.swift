@@ -4,43 +4,43 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An upstream in memory: responds as an `OriginServer` would, without sockets, and as slowly as a test wants.
+/// A transport in memory, which responds as an `OriginServer` would, without sockets and as slowly as a test requires.
 ///
-/// It takes the same ``/SpoolOrigin/OriginResource``s with the same behaviours and keeps the same ``/SpoolOrigin/OriginLog``, where a byte counts
-/// as sent when it was handed out. Bodies are handed out in pieces when they are asked for; with ``Delivery/byHand`` only
-/// as many bytes as the test has allowed. It follows no redirects, has no timeouts and no limit per host, and looks at the
-/// path of a URL only, not at its host. Safe to use from any task.
+/// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults. It has the same ``/SpoolOrigin/OriginLog``,
+/// in which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/byHand``, only
+/// the bytes that the test has allowed are delivered. It follows no redirects, has no timeouts and no limit per host,
+/// and uses only the path of a URL. Any task may use it.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .byHand)
 /// …                                        // something opens http://any.host/song.mp3
-/// upstream.deliver(4096, of: "/song.mp3")  // the first page lands
-/// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the line went dead"))
+/// upstream.deliver(4096, of: "/song.mp3")  // the first page is received
+/// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
 public final class ScriptedUpstream: Upstream {
-    /// When bytes are handed out.
+    /// The time at which bytes are delivered.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Delivery: Sendable {
-        /// As soon as they are asked for.
+        /// Immediately when they are requested.
         case atOnce
-        /// When the test allows them by ``ScriptedUpstream/deliver(_:of:)``.
+        /// When the test allows them with ``ScriptedUpstream/deliver(_:of:)``.
         case byHand
     }
 
-    /// The response to one request, in place of its resource's.
+    /// The response to one request, instead of its resource's.
     public struct Response: Sendable {
-        /// Status and fields, complete.
+        /// The status and the fields, complete.
         public var head: HTTPResponse
-        /// The bytes that the body is a part of.
+        /// The bytes that contain the body.
         public var content: OriginContent
-        /// The bytes of `content` in the body, half-open; nil for all.
+        /// The bytes of `content` in the body, half-open; `nil` for all.
         public var body: Range<Int64>?
-        /// The error that the body throws in place of its end; nil for an end.
+        /// The error that the body throws instead of its end; `nil` for a normal end.
         public var failure: UpstreamError?
 
-        /// A response from its parts.
+        /// Creates a response from its parts.
         public init(
             _ head: HTTPResponse, _ content: OriginContent, body: Range<Int64>? = nil, failure: UpstreamError? = nil
         ) {
@@ -51,7 +51,8 @@ public final class ScriptedUpstream: Upstream {
         }
     }
 
-    /// Decides about one request: a response, or nil for what the resource says; or throws, as if no response had come.
+    /// Decides about one request: returns a response, or `nil` for the resource's, or throws as if no response was
+    /// received.
     public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {
@@ -65,13 +66,13 @@ public final class ScriptedUpstream: Upstream {
     private let pieceSize: Int
     private let state = Mutex(State())
 
-    /// An upstream that serves `resources` by path.
+    /// Creates a transport that serves `resources` by path.
     ///
     /// - Parameters:
-    ///   - resources: What is served; other paths are 404.
-    ///   - delivery: When bytes are handed out.
-    ///   - pieceSize: Most bytes in a chunk.
-    ///   - clock: Where the pauses of ``OriginBehaviour/drip(_:every:)`` come from.
+    ///   - resources: The resources. Other paths return 404.
+    ///   - delivery: The time at which bytes are delivered.
+    ///   - pieceSize: The maximum number of bytes in a chunk.
+    ///   - clock: The clock for the pauses of ``OriginBehaviour/drip(_:every:)``.
     public init(
         _ resources: [String: OriginResource] = [:], delivery: Delivery = .atOnce, pieceSize: Int = 16 * 1024,
         clock: any Clock<Duration> = ContinuousClock()
@@ -83,41 +84,41 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Resources
 
-    /// The requests, and the bytes handed out.
+    /// The requests, and the delivered bytes.
     public var log: OriginLog { originState.log }
 
-    /// Changes what is served at `path`; responses that have begun go on as they began. Does nothing for an unknown path.
+    /// Changes the resource at `path`. Started responses continue unchanged. Does nothing for an unknown path.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Just compared with nil.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
     }
 
-    /// Serves `resource` at `path` from now on; nil makes it 404.
+    /// Serves `resource` at `path` from now on; `nil` makes it 404.
     public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Lets `script` decide about the requests to `path`; nil takes the script away.
+    /// Lets `script` decide about the requests to `path`; `nil` removes the script.
     public func script(_ path: String, _ script: Script?) { state.withLock { $0.scripts[path] = script } }
 
     // MARK: Step by step
 
-    /// Allows `count` more bytes to be handed out, in every body of `path` that is open now.
+    /// Allows `count` more bytes to be delivered, in every open body of `path`.
     public func deliver(_ count: Int64, of path: String) {
         for flow in open(path) { flow.allow(count) }
     }
 
-    /// Allows all that is still to come, in every body of `path` that is open now.
+    /// Allows all remaining bytes to be delivered, in every open body of `path`.
     public func deliverRest(of path: String) {
         for flow in open(path) { flow.allow(.max) }
     }
 
-    /// Breaks off every body of `path` that is open now: its next chunk throws `error`.
+    /// Fails every open body of `path`: its next chunk throws `error`.
     public func fail(_ path: String, _ error: UpstreamError) {
         for flow in open(path) { flow.fail(error) }
     }
 
-    /// Lets responses that stall now go on: those of `path`, or all when nil is given.
+    /// Resumes stalled responses: those of `path`, or all for `nil`.
     public func release(_ path: String? = nil) { originState.release(path) }
 
-    /// Makes the origin unreachable from now on, or reachable again. Bodies that are open go on.
+    /// Makes the origin unreachable, or reachable again. Open bodies continue.
     public func setReachable(_ isReachable: Bool) { state.withLock { $0.isReachable = isReachable } }
 
     private func open(_ path: String) -> [ScriptedFlow] {
@@ -128,7 +129,8 @@ public final class ScriptedUpstream: Upstream {
 
     /// Responds to one request.
     ///
-    /// - Throws: ``UpstreamError``; `connectionLost` where the resource ends before its head, `cancelled` when the task is cancelled.
+    /// - Throws: ``UpstreamError``: `connectionLost` if the resource ends before its headers, `cancelled` if the task
+    ///   is cancelled.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let url = request.url
         let path = url.path(percentEncoded: true)
@@ -149,7 +151,9 @@ public final class ScriptedUpstream: Upstream {
             originState.log.update(exchange.number) {
                 $0.ending = error is CancellationError ? .abandoned : .interrupted
             }
-            if error is CancellationError { throw UpstreamError(.cancelled, "\(path) was given up", underlying: error) }
+            if error is CancellationError {
+                throw UpstreamError(.cancelled, "\(path) was cancelled", underlying: error)
+            }
             throw error
         }
     }
@@ -201,5 +205,34 @@ public final class ScriptedUpstream: Upstream {
         originState.hold(exchange.number, path: exchange.path) { release.finish() }
         for await _ in released {}
         try Task.checkCancellation()
+    }
+}
+
+/// A scripted body. It ends its flow when it is released, before or during iteration.
+struct ScriptedBody: AsyncSequence, Sendable {
+    typealias Element = [UInt8]
+
+    private final class Owner: Sendable {
+        let flow: ScriptedFlow
+        let isTakenOver = Mutex(false)
+        init(_ flow: ScriptedFlow) { self.flow = flow }
+        deinit { if !isTakenOver.withLock({ $0 }) { flow.close() } }
+    }
+
+    private let owner: Owner
+
+    init(_ flow: ScriptedFlow) { owner = Owner(flow) }
+
+    func makeAsyncIterator() -> Iterator {
+        owner.isTakenOver.withLock { $0 = true }
+        return Iterator(owner.flow)
+    }
+
+    final class Iterator: AsyncIteratorProtocol {
+        private let flow: ScriptedFlow
+        init(_ flow: ScriptedFlow) { self.flow = flow }
+        deinit { flow.close() }
+
+        func next() async throws -> [UInt8]? { try await flow.next() }
     }
 }

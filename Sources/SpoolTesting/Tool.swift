@@ -3,7 +3,7 @@ package import Foundation
 
 /// A program of this machine, run to its end.
 package struct Tool: Sendable {
-    /// How a run ended, and what it wrote, to standard output and standard error alike.
+    /// The end of a run, and its output, to standard output and standard error alike.
     package struct Result: Sendable {
         package var status: Int32
         package var text: String
@@ -11,7 +11,7 @@ package struct Tool: Sendable {
 
     private let path: String
 
-    /// The program that is found in the `PATH` by this name; nil if there is none.
+    /// Finds a program in the `PATH`; `nil` if there is none.
     package init?(_ name: String) {
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         let paths = folders.map { $0 + "/" + name }
@@ -19,12 +19,13 @@ package struct Tool: Sendable {
         self.path = path
     }
 
-    /// The program at a path.
+    /// Creates the program at a path.
     package init(at url: URL) { path = url.path }
 
     /// Runs it to its end.
     ///
-    /// - Throws: ``Failed`` if it has not ended within two minutes, which no player needs; why it can't be started.
+    /// - Throws: ``Failed`` if it has not ended within two minutes, which is longer than any player needs. Also the
+    ///   error of starting it.
     package func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let run = try start(arguments, environment: environment)
         let killer = Task {
@@ -50,11 +51,11 @@ package struct Tool: Sendable {
         return try Run(process, pipe.fileHandleForReading)
     }
 
-    /// A run that has begun.
+    /// A started run.
     ///
-    /// `@unchecked`: the process is started before others see it, and what is asked of it afterwards only reads.
+    /// `@unchecked`: the process is started before other threads use it. Later calls only read.
     package final class Run: @unchecked Sendable {
-        /// What it writes, line by line, as it does.
+        /// The output, line by line, as it is written.
         package let lines: AsyncStream<String>
         private let process: Process
         private let ends: AsyncStream<Void>
@@ -67,7 +68,7 @@ package struct Tool: Sendable {
             try process.run()
             let (lines, line) = AsyncStream<String>.makeStream()
             self.lines = lines
-            // A thread of its own: each read blocks until the process has written.
+            // A separate thread, because each read blocks until the process has written.
             Thread.detachNewThread {
                 var rest = Data()
                 while let data = Self.read(output.fileDescriptor) {
@@ -79,12 +80,13 @@ package struct Tool: Sendable {
                 }
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
-                // Not left to the last reference, which Foundation's process keeps on Linux.
-                try? output.close()  // Read to its end, it has nothing more to lose.
+                // Not left to the last reference, which Foundation's process holds on Linux.
+                try? output.close()  // It is read to its end, so nothing can be lost.
             }
         }
 
-        /// What is there, as soon as something is; nil at the end. `FileHandle` would wait for all that is asked for.
+        /// Returns available bytes as soon as there are any; `nil` at the end. `FileHandle` would wait for the
+        /// requested number.
         private static func read(_ descriptor: Int32) -> Data? {
             var data = Data(count: 4096)
             let count = data.withUnsafeMutableBytes { buffer in
@@ -97,16 +99,16 @@ package struct Tool: Sendable {
             return count > 0 ? data.prefix(count) : nil
         }
 
-        /// Its number.
+        /// The process identifier.
         package var identifier: Int32 { process.processIdentifier }
 
-        /// Whether it has not ended.
+        /// Whether it is running.
         package var isRunning: Bool { process.isRunning }
 
-        /// Sends it a signal, if it has not ended.
+        /// Sends a signal to it, if it is running.
         package func send(_ signal: Int32) { if process.isRunning { kill(process.processIdentifier, signal) } }
 
-        /// Ends it, if it has not ended.
+        /// Kills it, if it is running.
         package func end() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
         /// Waits until it has ended.
@@ -116,12 +118,29 @@ package struct Tool: Sendable {
         }
     }
 
-    /// A program did not do what it should have done.
+    /// A program failed.
     package struct Failed: Error, CustomStringConvertible {
         /// A sentence.
         package var description: String
 
         package init(description: String) { self.description = description }
+    }
+}
+
+/// The `ffmpeg` in the `PATH`.
+enum FFmpeg {
+    /// Runs it to its end, and blocks the thread.
+    ///
+    /// - Returns: The exit status; 127 if there is none.
+    /// - Throws: The error if no process can be started.
+    static func run(_ arguments: [String]) throws -> Int32 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["ffmpeg"] + arguments
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
     }
 }
 #endif

@@ -1,16 +1,17 @@
 import Foundation
 public import Spool
 
-/// The contract of every ``/SpoolStorage/ByteStore``, as cases that any implementation runs: the package's own two, and yours.
+/// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two, and
+/// yours.
 ///
-/// Independent of a test framework: a case throws what it found wrong. Each wants an empty store of its own.
+/// Independent of a test framework: a case throws its finding. Each needs an empty store of its own.
 ///
 /// ```swift
 /// @Test(arguments: ByteStoreContract.cases)
 /// func keepsTheContract(of case: ByteStoreContract.Case) throws { try `case`.run(on: MyStore()) }
 /// ```
 public enum ByteStoreContract {
-    /// One thing that has to hold.
+    /// One rule of the contract.
     public struct Case: Sendable, CustomStringConvertible {
         /// The rule, as a sentence.
         public let description: String
@@ -20,9 +21,9 @@ public enum ByteStoreContract {
             (self.description, self.body) = (description, body)
         }
 
-        /// Tries it on an empty store. Blocks.
+        /// Checks the rule on an empty store. Blocks.
         ///
-        /// - Throws: `ContractFailure` if it does not hold; what the store throws where it should not.
+        /// - Throws: `ContractFailure` if the store violates the rule, or an unexpected error of the store.
         public func run(on store: any ByteStore) throws { try body(store) }
     }
 
@@ -31,19 +32,19 @@ public enum ByteStoreContract {
         StoredFileContract.cases.map { rule in
             Case(rule.description) { store in try rule.run(try store.create(name(0))) }
         } + [
-            Case("a file is there from when it was created until it was removed") { store in
-                try check(try store.open(name(0), isWritable: true) == nil, "a file that nobody made")
+            Case("a file exists from its creation to its removal") { store in
+                try check(try store.open(name(0), isWritable: true) == nil, "a file exists that was not created")
                 _ = try store.create(name(0))
-                try check(try store.open(name(0), isWritable: false) != nil, "it is not there")
-                try check(try store.contains(name(0)), "it is not told to be there")
-                try check(try store.open(name(1), isWritable: false) == nil, "another is there, too")
-                try check(try !store.contains(name(1)), "another is told to be there")
+                try check(try store.open(name(0), isWritable: false) != nil, "it does not exist")
+                try check(try store.contains(name(0)), "it is not contained")
+                try check(try store.open(name(1), isWritable: false) == nil, "another one exists, too")
+                try check(try !store.contains(name(1)), "another one is contained")
                 try check(try store.remove(name(0)), "removing found no file")
-                try check(try store.open(name(0), isWritable: true) == nil, "it is still there")
-                try check(try !store.remove(name(0)), "removing nothing told of a file")
+                try check(try store.open(name(0), isWritable: true) == nil, "it still exists")
+                try check(try !store.remove(name(0)), "removing a missing file reported one")
                 try checkEqual(try store.create(name(0)).size(), 0, "the size of a new one of that name")
             },
-            Case("all openings of a file are the same bytes, and creating it again does not empty it") { store in
+            Case("all open files of a name share their bytes, and creating it again does not empty it") { store in
                 let first = try store.create(name(0))
                 try StoredFileContract.write("first", to: first, at: 0)
                 let second = try store.create(name(0))
@@ -53,19 +54,20 @@ public enum ByteStoreContract {
                 let third = try store.open(name(0), isWritable: false)
                 try checkEqual(try third.map { try StoredFileContract.text(of: $0) }, "again", "what the third reads")
             },
-            Case("bytes stay when nobody has the file open") { store in
+            Case("bytes stay while the file is not open") { store in
                 try StoredFileContract.write("kept", to: store.create(name(0)), at: 0)
                 let file = try store.open(name(0), isWritable: true)
-                try checkEqual(try file.map { try StoredFileContract.text(of: $0) }, "kept", "what is there")
+                try checkEqual(try file.map { try StoredFileContract.text(of: $0) }, "kept", "the contents")
             },
-            Case("a removed file is gone for the next, and kept for who has it open") { store in
+            Case("a removed file is missing when opened again, and readable while it is open") { store in
                 let file = try store.create(name(0))
                 try StoredFileContract.write("kept", to: file, at: 0)
                 try check(try store.remove(name(0)), "removing found no file")
                 try checkEqual(try StoredFileContract.text(of: file), "kept", "what the open file reads")
                 let next = try store.create(name(0))
                 try StoredFileContract.write("next", to: next, at: 0)
-                try checkEqual(try StoredFileContract.text(of: file), "kept", "what it reads beside the next")
+                try checkEqual(
+                    try StoredFileContract.text(of: file), "kept", "what it reads after another one was created")
             },
             Case("files do not mix") { store in
                 let files = try (0..<20).map { try store.create(name($0)) }
@@ -74,31 +76,31 @@ public enum ByteStoreContract {
                     try checkEqual(try StoredFileContract.text(of: file), "\(index)", "what a file reads")
                 }
             },
-            Case("each file is named once, none that was removed, and naming ends when it is told to") { store in
-                try checkEqual(try names(in: store), [], "what an empty store names")
+            Case("each existing file is listed once, and the listing ends on request") { store in
+                try checkEqual(try names(in: store), [], "the files of an empty store")
                 for index in 0..<20 { _ = try store.create(name(index)) }
                 for index in 5..<10 { try store.remove(name(index)) }
                 let expected = (Array(0..<5) + Array(10..<20)).map(name).sorted()
-                try checkEqual(try names(in: store).sorted(), expected, "what is named")
+                try checkEqual(try names(in: store).sorted(), expected, "the listed files")
                 var count = 0
                 try store.forEachName { _ in
                     count += 1
                     return count < 3
                 }
-                try checkEqual(count, 3, "how many were named until it was told to end")
+                try checkEqual(count, 3, "the number of files listed before the end")
             },
-            Case("files may be removed while they are named") { store in
+            Case("files may be removed while they are listed") { store in
                 for index in 0..<20 { _ = try store.create(name(index)) }
                 try store.forEachName { try store.remove($0) }
                 try checkEqual(try names(in: store), [], "what is left")
             },
-            Case("the room that is told is possible") { store in
+            Case("the reported space is possible") { store in
                 guard let space = try store.space() else { return }
                 try check(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not possible")
             },
         ]
 
-    /// A name as a cache draws them.
+    /// Returns a name like those of a cache.
     private static func name(_ index: Int) -> String {
         let digits = String(UInt64(index) &* 0x9E37_79B9_7F4A_7C15, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits + String(repeating: "5", count: 16)

@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// Throws unless `condition` holds.
+/// Throws unless `condition` is true.
 func check(
     _ condition: Bool, _ message: @autoclosure () -> String, file: String = #fileID, line: Int = #line
 ) throws(ContractFailure) {
@@ -38,7 +38,7 @@ extension UpstreamContract.Fixture {
         try await upstream.open(UpstreamRequest(url: url(path), headerFields: fields))
     }
 
-    /// Opens and reads to the end.
+    /// Opens a path and reads it to the end.
     func fetch(_ path: String, _ fields: HTTPFields = [:]) async throws -> (head: HTTPResponse, bytes: [UInt8]) {
         let response = try await open(path, fields)
         return (response.head, try await response.body.collect())
@@ -54,7 +54,7 @@ extension UpstreamBody {
 }
 
 extension ManualClock {
-    /// Moves on from sleeper to sleeper until `body` is done: time passes for it as fast as it can be spent.
+    /// Advances the clock to each sleeper until `body` has finished, so that its waits take no time.
     func drive<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         let driver = Task {
             while !Task.isCancelled {
@@ -66,4 +66,21 @@ extension ManualClock {
         defer { driver.cancel() }
         return try await body()
     }
+}
+
+/// A violation of a contract by an implementation.
+public struct ContractFailure: Error, CustomStringConvertible {
+    /// The expected and the actual behavior.
+    public var message: String
+    /// The position of the check.
+    package var location: String
+
+    /// Creates a failure at a line of the contract.
+    package init(_ message: String, file: String = #fileID, line: Int = #line) {
+        self.message = message
+        location = "\(file):\(line)"
+    }
+
+    /// The position and the message.
+    public var description: String { "\(location): \(message)" }
 }

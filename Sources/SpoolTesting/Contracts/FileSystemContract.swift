@@ -1,21 +1,21 @@
 import Foundation
 package import SpoolStorage
 
-/// The contract of every file system that the cache stands on, as cases that any implementation runs.
+/// The contract of every file system that the cache uses, as cases for any implementation.
 ///
-/// Independent of a test framework: a case throws what it found wrong. Each wants an empty folder of its own.
+/// Independent of a test framework: a case throws its finding. Each needs an empty folder of its own.
 package enum FileSystemContract {
-    /// One thing that has to hold.
+    /// One rule of the contract.
     package struct Case: Sendable, CustomStringConvertible {
         /// The rule, as a sentence.
         package let description: String
-        /// Whether it can hold only where the machine's own files are behind.
+        /// Whether the rule applies only to the machine's own files.
         package var needsSystemFiles = false
-        /// Tries it in an empty folder; throws if it does not hold.
+        /// Checks the rule in an empty folder; throws if it is violated.
         package let run: @Sendable (any FileSystem, _ folder: String) throws -> Void
     }
 
-    /// A broken rule.
+    /// A violated rule.
     package struct Violation: Error, CustomStringConvertible {
         /// A sentence.
         package let description: String
@@ -40,23 +40,24 @@ package enum FileSystemContract {
                 first = nil
                 try expect(try files.lockFile(path) != nil, "it was not free after release")
             },
-            Case(description: "a removed file is gone for the next, and kept for who has it open") { files, folder in
+            Case(description: "a removed file is missing when opened again, and readable while it is open") {
+                files, folder in
                 let path = folder + "/file"
                 let file = try files.openFile(path, .create)
                 try StoredFileContract.write("kept", to: file, at: 0)
                 try expect(try files.remove(path), "removing found no file")
                 try expect(try StoredFileContract.text(of: file) == "kept", "the open file lost its bytes")
-                try expect(try !files.remove(path), "removing nothing told of a file")
+                try expect(try !files.remove(path), "removing a missing file reported one")
                 try expectFailure(.ENOENT, naming: path) { _ = try files.openFile(path, .read) }
             },
-            Case(description: "renaming replaces what has the new name") { files, folder in
+            Case(description: "renaming replaces the file with the new name") { files, folder in
                 try StoredFileContract.write("new", to: files.openFile(folder + "/a", .create), at: 0)
                 try StoredFileContract.write("old, longer", to: files.openFile(folder + "/b", .create), at: 0)
                 try files.rename(folder + "/a", to: folder + "/b")
                 try expect(
                     try StoredFileContract.text(of: files.openFile(folder + "/b", .read)) == "new",
                     "the old one is still there")
-                try expect(try files.list(folder) == ["b"], "the former name is still there")
+                try expect(try files.list(folder) == ["b"], "the previous name still exists")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
             Case(description: "a folder is made with those above it, and again without harm") { files, folder in
@@ -68,7 +69,7 @@ package enum FileSystemContract {
                 try expect(try [nil, 0o700].contains(mode(of: path)), "others than its owner may look into it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
             },
-            Case(description: "it is told whose a file is, and what others may do with it") { files, folder in
+            Case(description: "attributes contain the owner and the permissions of a file") { files, folder in
                 _ = try files.openFile(folder + "/file", .create)
                 let file = try files.attributes(folder + "/file")
                 let directory = try files.attributes(folder)
@@ -86,12 +87,12 @@ package enum FileSystemContract {
                 let three = try files.openFile(path, .read)
                 try expect(try one.setMark(.shared), "the first reader's mark was refused")
                 try expect(try three.setMark(.shared), "the second reader's mark was refused")
-                try expect(try !two.setMark(.exclusive), "an exclusive mark was given beside two readers'")
+                try expect(try !two.setMark(.exclusive), "an exclusive mark was granted with two readers")
                 try expect(try one.setMark(.none) && three.setMark(.none), "a mark could not be taken off")
-                try expect(try two.setMark(.exclusive), "an exclusive mark was refused though nobody reads")
-                try expect(try !one.setMark(.shared), "a reader's mark was given beside an exclusive one")
+                try expect(try two.setMark(.exclusive), "an exclusive mark was refused without readers")
+                try expect(try !one.setMark(.shared), "a reader's mark was granted with an exclusive one")
             },
-            Case(description: "free space is told for a folder that is there") { files, folder in
+            Case(description: "free space is reported for an existing folder") { files, folder in
                 let space = try files.volumeSpace(at: folder)
                 try expect(space.size > 0 && (0...space.size).contains(space.free), "the volume has no size")
                 try expectFailure(.ENOENT, naming: folder + "/no") { _ = try files.volumeSpace(at: folder + "/no") }
@@ -163,7 +164,7 @@ package enum FileSystemContract {
         throw Violation(description: "nothing failed where \(code) was due")
     }
 
-    /// The mode of the machine's file or folder; nil if there is none, as when the files are in memory.
+    /// Returns the mode of the machine's file or folder; `nil` if there is none, for example for files in memory.
     private static func mode(of path: String) throws -> Int? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

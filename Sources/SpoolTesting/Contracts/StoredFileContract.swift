@@ -2,13 +2,13 @@ import Foundation
 import Spool
 import Synchronization
 
-/// What every open file keeps, wherever it lies, as cases that the contracts of files and of stores have in common.
+/// The rules of every open file, as cases that the contracts of files and of stores share.
 enum StoredFileContract {
-    /// One thing that has to hold of a new, empty file.
+    /// One rule for a new, empty file.
     struct Case: Sendable {
         /// The rule, as a sentence.
         let description: String
-        /// Tries it; throws if it does not hold.
+        /// Checks the rule; throws if it is violated.
         let run: @Sendable (any StoredFile) throws -> Void
     }
 
@@ -25,8 +25,8 @@ enum StoredFileContract {
                         for _ in 0..<50 {
                             let read = try bytes(of: file, at: 0, count: 4 * block)
                             let isPossible = read[..<block].allSatisfy { $0 == 97 || $0 == 98 }
-                            try check(isPossible, "a reader got what nobody wrote")
-                            try check(read[block...].allSatisfy { $0 == 97 }, "what nobody changes has changed")
+                            try check(isPossible, "a reader received bytes that were never written")
+                            try check(read[block...].allSatisfy { $0 == 97 }, "unchanged bytes have changed")
                         }
                     }
                 }
@@ -35,7 +35,7 @@ enum StoredFileContract {
         ]
 
     private static let contents: [Case] = [
-        Case(description: "what is written is read back, and reading ends with the file") { file in
+        Case(description: "written bytes are read back, and reading ends with the file") { file in
             try check(try file.size() == 0, "a new file is not empty")
             try write("hello", to: file, at: 3)
             try checkEqual(try file.size(), 8, "its size")
@@ -46,17 +46,17 @@ enum StoredFileContract {
             try check(try bytes(of: file, at: 0, count: 0).isEmpty, "bytes where none were asked")
             try file.synchronize()
         },
-        Case(description: "what is written over is replaced, and nothing beside it") { file in
+        Case(description: "overwritten bytes are replaced, and no others") { file in
             try write("hello world", to: file, at: 0)
             try write("J", to: file, at: 0)
             try write("y", to: file, at: 4)
             try check(try text(of: file) == "Jelly world", "not what was written")
         },
-        Case(description: "what can be read without waiting is what was written, and nothing lies beyond the end") {
+        Case(description: "reading without waiting returns written bytes, and none beyond the end") {
             file in
             try write("hello", to: file, at: 0)
             var buffer = [UInt8](repeating: 0, count: 9)
-            // Not every store can tell what is in memory.
+            // Some stores don't know which bytes are in memory.
             if let count = buffer.withUnsafeMutableBytes({ file.readNow(into: $0, at: 1) }) {
                 try check(Array(buffer[..<count]) == Array("ello".utf8.prefix(count)), "not what was written")
             }
@@ -65,7 +65,7 @@ enum StoredFileContract {
     ]
 
     private static let holes: [Case] = [
-        Case(description: "a hole reads as zeros, and leaves size and neighbours alone") { file in
+        Case(description: "an unwritten range reads as zeros, and leaves size and neighbors unchanged") { file in
             let block = Int(Block.size)
             try write(String(repeating: "x", count: 3 * block), to: file, at: 0)
             try file.punchHole(Block.range(of: 1))
@@ -77,7 +77,7 @@ enum StoredFileContract {
             try check(
                 try bytes(of: file, at: 2 * Block.size, count: block) == expected, "the block behind has changed")
         },
-        Case(description: "a hole that reaches the end shortens the file; one behind it does nothing") { file in
+        Case(description: "a range removed at the end shortens the file, and one behind it has no effect") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)
             try file.punchHole(200_000..<300_000)
             try file.punchHole(5..<5)
@@ -87,19 +87,20 @@ enum StoredFileContract {
             try file.punchHole(0..<Int64.max)
             try check(try file.size() == 0, "it is not empty")
         },
-        Case(description: "a hole at the end leaves nothing that comes back when the file grows again") { file in
+        Case(description: "a range removed at the end reads as zeros when the file grows again") { file in
             try write(String(repeating: "x", count: 70_000), to: file, at: 0)
             try file.punchHole(10_000..<Int64.max)
             try write("y", to: file, at: 69_999)
             let between = try bytes(of: file, at: 10_000, count: 59_999)
             try check(between.count == 59_999 && between.allSatisfy { $0 == 0 }, "it does not read as zeros")
         },
-        Case(description: "what was written takes space, and no more is told behind it; a hole may take none") {
+        Case(description: "written bytes use space, none is reported behind them, and an unwritten range may use none")
+        {
             file in
             try check(try file.nextData(from: 0) == nil, "an empty file takes space")
             try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
             let end = 2 * Block.size + 1000
-            // Not every store can tell a hole, but each has to tell what is none.
+            // Some stores don't know unwritten ranges, but each has to report written ones.
             let first = try file.nextData(from: 0)
             try check(
                 first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false, "not what was written")
@@ -128,7 +129,7 @@ enum StoredFileContract {
     }
 }
 
-/// What went wrong on several threads; the first of it counts.
+/// The errors of several threads, of which the first counts.
 private final class Failures: Sendable {
     private let first = Mutex<(any Error)?>(nil)
 

@@ -5,7 +5,7 @@ public import Spool
 import SpoolOrigin
 
 extension UpstreamContract.Maker {
-    /// An upstream before an `OriginServer` on real sockets. Needs the package's trait `Tools`.
+    /// Returns a maker for a transport with an `OriginServer` on real sockets. Needs the package trait `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {
@@ -20,7 +20,7 @@ extension UpstreamContract.Maker {
 }
 
 extension UpstreamContract {
-    /// Cases that need a second origin beside the fixture's.
+    /// Cases that need a second origin in addition to the fixture's.
     static let twoOriginCases: [Case] = [
         Case("credentials do not follow a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)]) {
             target, settings in

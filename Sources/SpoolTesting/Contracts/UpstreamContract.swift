@@ -5,7 +5,7 @@ package import SpoolOrigin
 
 /// The contract of every `Upstream`, as a list of cases that need no test framework.
 ///
-/// Run it for an upstream of your own, one test for each case:
+/// Run it for your own transport, with one test for each case:
 ///
 /// ```swift
 /// @Test(arguments: UpstreamContract.cases(for: UpstreamContract.Ability.all))
@@ -14,52 +14,52 @@ package import SpoolOrigin
 /// }
 /// ```
 public enum UpstreamContract {
-    /// Something that not every upstream can do; a case that needs it is left out where it is missing.
+    /// An ability that not every transport has. A case that needs a missing one is skipped.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Ability: Sendable, CaseIterable {
-        /// Stops the origin while nobody asks for the next chunk.
+        /// Pauses the origin while no reader requests the next chunk.
         case backPressure
-        /// Hands on encoded bodies as they are.
+        /// Delivers encoded bodies unchanged.
         case encodedBodies
-        /// Tells a body without a length that breaks off from one that ends.
+        /// Distinguishes a broken body without a length from a complete one.
         case cutsWithoutLength
         /// Follows redirects.
         case redirects
-        /// Gives up on an origin that is silent.
+        /// Fails if an origin is silent.
         case timeouts
-        /// Uses connections again.
+        /// Reuses connections.
         case connections
-        /// Hands out the response's bytes as soon as they come, however few they are.
+        /// Delivers the bytes of a response immediately, however few they are.
         case promptness
 
-        /// All of them.
+        /// All abilities.
         public static let all = Set(allCases)
     }
 
-    /// How the upstream that a case is run with has to be set up.
+    /// The settings of the transport for a case.
     public struct Settings: Sendable {
-        /// The clock of its timeouts; it stands still unless the case moves it.
+        /// The clock of its timeouts. Only the case advances it.
         public var clock = ManualClock()
     }
 
-    /// An upstream and the origin behind it.
+    /// A transport and its origin.
     package struct Fixture: Sendable {
-        /// The upstream under test.
+        /// The transport under test.
         package var upstream: any Upstream
         /// The requests that the origin received, and the bytes that it sent.
         package var log: OriginLog
-        /// The URL of a path at a host.
+        /// Returns the URL of a path at a host.
         package var url: @Sendable (_ path: String, _ host: String) -> URL
-        /// Lets responses of a path that stall go on.
+        /// Resumes stalled responses of a path.
         package var release: @Sendable (_ path: String) -> Void
-        /// How many connections the origin has accepted.
+        /// Returns the number of connections that the origin has accepted.
         package var connectionCount: @Sendable () -> Int
-        /// Stops the origin; afterwards it is unreachable.
+        /// Stops the origin, which is unreachable then.
         package var stop: @Sendable () async -> Void
 
-        /// A fixture from its parts.
+        /// Creates a fixture from its parts.
         package init(
             upstream: any Upstream, log: OriginLog, url: @escaping @Sendable (String, String) -> URL,
             release: @escaping @Sendable (String) -> Void, connectionCount: @escaping @Sendable () -> Int,
@@ -74,22 +74,22 @@ public enum UpstreamContract {
         }
     }
 
-    /// How fixtures are made.
+    /// Creates fixtures.
     public struct Maker: Sendable {
-        /// Makes one for an origin with these resources.
+        /// Creates one for an origin with these resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
-        /// Makes fixtures by a function.
+        /// Creates a maker that uses a function.
         package init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }
     }
 
-    /// One thing that an upstream must do.
+    /// One rule for transports.
     public struct Case: Sendable, CustomStringConvertible {
-        /// The rule that it proves, as a sentence.
+        /// The rule, as a sentence.
         public var description: String
-        /// Abilities that an upstream needs for it.
+        /// The abilities that the case needs.
         package var needs: Set<Ability>
         let settings: Settings
         let resources: [String: OriginResource]
@@ -106,9 +106,10 @@ public enum UpstreamContract {
             self.body = body
         }
 
-        /// Runs the case against an origin of its own.
+        /// Runs the case with an origin of its own.
         ///
-        /// - Throws: ``ContractFailure`` where the upstream does not keep the contract; else what it or the origin throws.
+        /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of it or the
+        ///   origin.
         public func run(over maker: Maker) async throws {
             var settings = settings
             settings.clock = ManualClock()
@@ -123,7 +124,7 @@ public enum UpstreamContract {
         }
     }
 
-    /// The cases for an upstream that has `abilities`.
+    /// Returns the cases for a transport with `abilities`.
     public static func cases(for abilities: Set<Ability>) -> [Case] {
         var all = responseCases + failureCases + consumerCases + flowCases + redirectCases
         #if Tools

@@ -2,7 +2,7 @@ import Foundation
 import SpoolOrigin
 
 extension OriginRule {
-    /// Draws what goes wrong anew for each request; the same seed draws the same for the same number of request.
+    /// Returns a rule with random faults for each request. The same seed and number of a request give the same faults.
     package static func drawn(
         _ seed: UInt64, _ draw: @escaping @Sendable (inout SplitMix) -> [OriginBehaviour]
     ) -> OriginRule {
@@ -22,16 +22,20 @@ extension OriginRule {
 }
 
 extension OriginBehaviour {
-    /// Nothing, or up to three ways to go wrong, from among all that a reader can notice: each leads to the right bytes or
-    /// to an error.
+    /// Returns up to three random faults that a reader can detect. Each leads to the correct bytes or to an error.
     ///
-    /// What nobody can notice is not drawn: a range moved with its label, a length that is told wrong from the first
-    /// response on, a body without any framing that is cut, one that is encoded and says that it is not.
+    /// Undetectable faults are excluded:
+    ///
+    /// - a range that is moved together with its label
+    /// - a wrong length from the first response on
+    /// - a truncated body without framing
+    /// - an encoded body without a label
     ///
     /// - Parameters:
-    ///   - length: The media's length.
-    ///   - other: Another version of the media; nil if it never changes. Where it does, every response says which it is.
-    ///   - isWire: Whether the origin is on sockets, so that bytes that are no HTTP can be sent.
+    ///   - length: The length of the media.
+    ///   - other: Another version of the media; `nil` if it never changes. With another version, every response
+    ///     identifies its own.
+    ///   - isWire: Whether the origin uses sockets, so that bytes other than HTTP can be sent.
     package static func draw(
         _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool
     ) -> [OriginBehaviour] {
@@ -88,7 +92,7 @@ extension OriginBehaviour {
         [.field("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")],
     ]
 
-    /// What leaves it open which version a response is of.
+    /// The faults that leave the version of a response open.
     private static let unproven: [[OriginBehaviour]] = [
         [.noValidators], [.etag("W/\"v1\"")], [.contentRangeTotal(nil)],
     ]

@@ -2,26 +2,26 @@ import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system in memory, a copy of which costs nothing: what a kill leaves, and what a bad disk makes of it.
+/// A file system in memory that can be copied at no cost: to simulate a kill, or a bad disk.
 ///
-/// Files may be looked into and damaged behind the cache's back. What `isReal` picks goes to the machine's own files:
-/// SQLite opens its database by path. Folders are made in both. Passes `FileSystemContract`.
+/// Files may be read and damaged without the cache's knowledge. Paths that `isReal` selects are the machine's own
+/// files, because SQLite opens its database by path. Folders are created in both. It passes `FileSystemContract`.
 package final class MemoryFileSystem: FileSystem {
     private struct State {
         var files: [String: MemoryNode] = [:]
         var folders: Set<String> = ["/"]
     }
 
-    /// How many files are open, wherever they stand now.
+    /// The number of open files, in all copies.
     package var openCount: Int { handles.count.withLock { $0 } }
     private let handles = OpenHandles()
     private let base = SystemFileSystem()
     private let isReal: @Sendable (String) -> Bool
     private let state: Mutex<State>
 
-    /// An empty file system.
+    /// Creates an empty file system.
     ///
-    /// - Parameter isReal: Which paths are the machine's own; none by default.
+    /// - Parameter isReal: Selects the paths of the machine's own files. The default is none.
     package init(isReal: @escaping @Sendable (String) -> Bool = { _ in false }) {
         self.isReal = isReal
         self.state = Mutex(State())
@@ -34,7 +34,7 @@ package final class MemoryFileSystem: FileSystem {
 
     // MARK: - Behind the cache's back
 
-    /// What a kill leaves at this moment, for a folder of another name: all files, no open ones, no locks.
+    /// Returns the state after a kill now, with a renamed folder: all files, without open ones and locks.
     package func copy(renaming folder: String, to target: String) -> MemoryFileSystem {
         let copied = state.withLock { state in
             func renamed(_ path: String) -> String {
@@ -51,12 +51,12 @@ package final class MemoryFileSystem: FileSystem {
     /// The paths of all files in memory, sorted.
     package var paths: [String] { state.withLock { $0.files.keys.sorted() } }
 
-    /// Looks into a file, or changes it; nil if there is none.
+    /// Reads or changes a file; returns `nil` if there is none.
     package func with<R>(_ path: String, _ body: (inout SparseBytes) -> R) -> R? {
         state.withLock { $0.files[path] }?.bytes.withLock { body(&$0) }
     }
 
-    /// Deletes a folder with all that is in it; who has a file of it open keeps that.
+    /// Deletes a folder with its contents. Open files stay usable.
     package func delete(_ folder: String) {
         state.withLock { state in
             func isInside(_ path: String) -> Bool { path == folder || path.hasPrefix(folder + "/") }
@@ -139,7 +139,7 @@ package final class MemoryFileSystem: FileSystem {
     package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
         guard state.withLock({ $0.folders.contains(path) }) else {
             throw .system(
-                "could not be asked for the room on its volume", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
+                "has no volume whose free space can be read", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
         }
         return VolumeSpace(size: 1 << 40, free: 1 << 39)
     }
@@ -163,4 +163,92 @@ package final class MemoryFileSystem: FileSystem {
     private static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
     }
+}
+
+/// A file of a `MemoryFileSystem`, independent of its name.
+final class MemoryNode: Sendable {
+    let bytes: Mutex<SparseBytes>
+    let isLocked = Atomic(false)
+    private let marks = Mutex<[ObjectIdentifier: FileMark]>([:])
+
+    init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
+
+    /// Replaces a holder's mark, unless another holder's mark conflicts.
+    func setMark(_ mark: FileMark, of holder: ObjectIdentifier) -> Bool {
+        marks.withLock { marks in
+            let others = marks.filter { $0.key != holder }.values
+            switch mark {
+            case .none: break
+            case .shared: if others.contains(.exclusive) { return false }
+            case .exclusive: if !others.isEmpty { return false }
+            }
+            marks[holder] = mark == .none ? nil : mark
+            return true
+        }
+    }
+
+    /// Returns another file with the same bytes, which is not open.
+    func copy() -> MemoryNode { MemoryNode(bytes.withLock { $0 }) }
+}
+
+/// Counts the open files.
+final class OpenHandles: Sendable {
+    let count = Mutex(0)
+}
+
+/// An open file of a `MemoryFileSystem`. It closes when it is released.
+final class MemoryHandle: StoredFile {
+    private let node: MemoryNode
+    private let path: String
+    private let isWritable: Bool
+    private let holdsLock: Bool
+    private let handles: OpenHandles
+
+    init(_ node: MemoryNode, _ path: String, isWritable: Bool, holdsLock: Bool = false, _ handles: OpenHandles) {
+        self.node = node
+        self.path = path
+        self.isWritable = isWritable
+        self.holdsLock = holdsLock
+        self.handles = handles
+        handles.count.withLock { $0 += 1 }
+    }
+
+    deinit {
+        _ = node.setMark(.none, of: ObjectIdentifier(self))  // Never rejected.
+        if holdsLock { node.isLocked.store(false, ordering: .relaxed) }
+        handles.count.withLock { $0 -= 1 }
+    }
+
+    var fileDescriptor: Int32? { nil }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        node.bytes.withLock { $0.read(into: buffer, at: offset) }
+    }
+
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+        let count = node.bytes.withLock { $0.read(into: buffer, at: offset) }
+        return count > 0 ? count : nil
+    }
+
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool { node.setMark(mark, of: ObjectIdentifier(self)) }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        guard isWritable else {
+            throw .system("is open to read only", path: path, errno: POSIXErrorCode.EBADF.rawValue)
+        }
+        guard offset >= 0, offset <= Block.offsetLimit - Int64(bytes.count) else {
+            throw .system("can't be written there", path: path, errno: POSIXErrorCode.EFBIG.rawValue)
+        }
+        node.bytes.withLock { $0.write(bytes, at: offset) }
+    }
+
+    func punchHole(_ range: Range<Int64>) throws(CacheError) { node.bytes.withLock { $0.punchHole(range) } }
+
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
+        node.bytes.withLock { $0.nextData(from: offset) }
+    }
+
+    func size() throws(CacheError) -> Int64 { node.bytes.withLock { $0.count } }
+
+    func synchronize() throws(CacheError) {}
 }

@@ -2,27 +2,26 @@ import Synchronization
 
 /// Runs tasks one job at a time on the calling thread, in an order that follows from a seed.
 ///
-/// Everything that a simulated run does belongs on it: tasks made with it as their executor preference, and those that
-/// they make in turn. Where several jobs could go on, a draw says which. Time is its ``clock``'s: it moves a little with
-/// each job, and to the next due sleeper when nothing else is left. It is no place for code that waits for another
-/// thread.
+/// All work of a simulated run belongs on it: tasks that prefer it as their executor, and the tasks that they create.
+/// If several jobs can run, one is selected at random. Time is that of its ``clock``, which advances slightly with each
+/// job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
 package final class SeededExecutor: TaskExecutor {
-    /// How a run ended.
+    /// The end of a run.
     package enum Ending: Sendable, Hashable {
         case finished
-        /// Nothing can go on, and nobody sleeps.
+        /// No job can run, and no task sleeps.
         case stuck
-        /// So many jobs were not enough.
+        /// The limit of jobs was reached.
         case endless
     }
 
-    /// Which of the queued jobs goes on.
+    /// The selection among queued jobs.
     package enum Order: Sendable, CaseIterable {
-        /// Any, with equal chances.
+        /// Any, with equal probability.
         case any
         /// Mostly the one that has waited longest.
         case oldest
-        /// Mostly the one that came last.
+        /// Mostly the newest.
         case newest
     }
 
@@ -32,19 +31,19 @@ package final class SeededExecutor: TaskExecutor {
         var steps = 0
     }
 
-    /// The time that everything in the run goes by.
+    /// The clock of the whole run.
     package let clock = ManualClock()
     private let order: Order
     private let state: Mutex<State>
 
-    /// An executor whose order follows from `seed`.
+    /// Creates an executor whose order follows from `seed`.
     package init(seed: UInt64) {
         var random = SplitMix(seed)
         order = random.pick(Order.allCases)
         state = Mutex(State(random: random))
     }
 
-    /// Jobs that have run.
+    /// The number of jobs that have run.
     package var steps: Int { state.withLock { $0.steps } }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -52,9 +51,9 @@ package final class SeededExecutor: TaskExecutor {
         state.withLock { $0.jobs.append(job) }
     }
 
-    /// Runs jobs until `isDone`, or nothing can go on, or `limit` jobs have run.
+    /// Runs jobs until `isDone`, or no job can run, or `limit` jobs have run.
     ///
-    /// To be called from one thread at a time, and from none that a job waits for.
+    /// Call it from one thread at a time, and not from one for which a job waits.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {
         let executor = asUnownedTaskExecutor()
         var count = 0
@@ -73,7 +72,7 @@ package final class SeededExecutor: TaskExecutor {
         return .finished
     }
 
-    /// The job that goes on, and the time that passes before it does.
+    /// Returns the next job, and the time that passes before it.
     private func take() -> (UnownedJob, Duration?)? {
         state.withLock { state in
             let count = state.jobs.count
@@ -89,4 +88,38 @@ package final class SeededExecutor: TaskExecutor {
             return (state.jobs.remove(at: index), pause)
         }
     }
+}
+
+/// Seeded random numbers (SplitMix64; Steele, Lea and Flood, 2014), with which a run can be repeated from its seed.
+package struct SplitMix: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    /// Creates numbers that follow from `seed`. Numbers of adjacent seeds are unrelated.
+    package init(_ seed: UInt64) { state = Self.mix(seed &+ 0x5851_F42D_4C95_7F2D) }
+
+    /// Returns the next 64 bits.
+    package mutating func next() -> UInt64 {
+        // With this constant, an unmixed seed would have the same states as its neighbor, shifted by one.
+        state &+= 0x9E37_79B9_7F4A_7C15
+        return Self.mix(state)
+    }
+
+    private static func mix(_ value: UInt64) -> UInt64 {
+        var word = value
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+
+    /// Returns a number from 0 to below `bound`, which must be positive.
+    package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+    /// Returns true once in `count` times; never for 0.
+    package mutating func chance(_ count: Int) -> Bool { count > 0 && below(count) == 0 }
+
+    /// Returns one of `choices`, which must not be empty.
+    package mutating func pick<T>(_ choices: [T]) -> T { choices[below(choices.count)] }
+
+    /// Returns a new generator, so that the numbers of one part of a run don't affect those of another.
+    package mutating func fork() -> SplitMix { SplitMix(next()) }
 }

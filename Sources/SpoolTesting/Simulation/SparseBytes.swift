@@ -1,21 +1,21 @@
 import Spool
 
-/// The bytes of one file in memory, by pages of 64 KiB that are there or are holes; copying it costs nothing.
+/// The bytes of one file in memory, in pages of 64 KiB that exist or are unwritten. Copying it costs nothing.
 package struct SparseBytes: Sendable {
     private var pages: [Int64: [UInt8]] = [:]
-    /// Bytes from the start to the end, holes included.
+    /// The number of bytes from the start to the end, including unwritten ones.
     package private(set) var count: Int64 = 0
 
-    /// An empty file.
+    /// Creates an empty file.
     package init() {}
 
-    /// Pages that are there.
+    /// The number of existing pages.
     package var pageCount: Int { pages.count }
 
-    /// The numbers of the pages that are there, ascending.
+    /// The numbers of the existing pages, ascending.
     package var pageNumbers: [Int64] { pages.keys.sorted() }
 
-    /// The rest of the first page at or after `offset` that is there; nil if there is none.
+    /// Returns the rest of the first existing page at or after `offset`; `nil` if there is none.
     package func nextData(from offset: Int64) -> Range<Int64>? {
         guard offset < count else { return nil }
         let first = Block.index(of: max(offset, 0))
@@ -23,7 +23,7 @@ package struct SparseBytes: Sendable {
         return max(offset, Block.start(of: page))..<min(Block.range(of: page).upperBound, count)
     }
 
-    /// Reads up to the end; holes read as zeros.
+    /// Reads up to the end. Unwritten ranges read as zeros.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int {
         guard offset >= 0, offset < count else { return 0 }
         let range = offset..<min(count, offset + Int64(buffer.count))
@@ -57,7 +57,7 @@ package struct SparseBytes: Sendable {
         count = max(count, range.upperBound)
     }
 
-    /// Makes a hole; one that reaches the end shortens the file instead.
+    /// Removes a range. One that extends to the end shortens the file instead.
     package mutating func punchHole(_ hole: Range<Int64>) {
         let lower = max(0, hole.lowerBound)
         let range = lower..<max(lower, min(hole.upperBound, count))
@@ -78,18 +78,18 @@ package struct SparseBytes: Sendable {
         if shortens { count = range.lowerBound }
     }
 
-    /// Turns the lowest bit of a byte.
+    /// Inverts the lowest bit of a byte.
     package mutating func flip(at offset: Int64) {
         guard offset < count else { return }
         withPage(Block.index(of: offset)) { $0[Int(offset % Block.size)] ^= 1 }
     }
 
-    /// Zeroes a page, as a disk does that lost what was not yet written.
+    /// Sets a page to zeros, as a disk that lost an unflushed page.
     package mutating func lose(page index: Int64) {
         withPage(index) { $0.initializeMemory(as: UInt8.self, repeating: 0) }
     }
 
-    /// Cuts the file off.
+    /// Truncates the file.
     package mutating func truncate(to size: Int64) { punchHole(size..<Int64.max) }
 
     private mutating func withPage(_ index: Int64, _ body: (UnsafeMutableRawBufferPointer) -> Void) {
