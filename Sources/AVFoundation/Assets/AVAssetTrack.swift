@@ -1,32 +1,32 @@
 public import Foundation
 
-/// Identifies a track within its asset.
+/// The identifier of a track within its asset.
 public typealias CMPersistentTrackID = Int32
 
-/// What a track holds, by the four letters of QuickTime files.
+/// The kind of a track, as the four-character code of QuickTime files.
 public struct AVMediaType: RawRepresentable, Sendable, Hashable {
-    /// The four letters.
+    /// The four-character code.
     public let rawValue: String
-    /// A media type from its four letters.
+    /// Creates a media type from its four-character code.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Moving pictures.
+    /// Video.
     public static let video = AVMediaType(rawValue: "vide")
-    /// Sound.
+    /// Audio.
     public static let audio = AVMediaType(rawValue: "soun")
-    /// Text; never said here, see ``subtitle``.
+    /// Text. Never reported on Linux; see ``subtitle``.
     public static let text = AVMediaType(rawValue: "text")
     /// Subtitles of any kind.
     public static let subtitle = AVMediaType(rawValue: "sbtl")
-    /// Closed captions; never said here, see ``subtitle``.
+    /// Closed captions. Never reported on Linux; see ``subtitle``.
     public static let closedCaption = AVMediaType(rawValue: "clcp")
 }
 
-/// What a demuxer says of a track.
+/// The values of a track as the demuxer reports them.
 struct TrackValues: Sendable, Equatable {
     var trackID: CMPersistentTrackID
     var mediaType: AVMediaType
-    /// Pixels.
+    /// The width in pixels.
     var width: Double = 0
     var height: Double = 0
     var bitsPerSecond: Float = 0
@@ -35,19 +35,19 @@ struct TrackValues: Sendable, Equatable {
     var isEnabled = true
 }
 
-/// One of the things that an asset consists of: a moving picture, a sound, subtitles.
+/// One track of an asset: video, audio or subtitles.
 ///
-/// Got from an asset's `load(.tracks)` or ``AVAsset/loadTracks(withMediaType:)``. Its values are known by then: loading
-/// them neither waits nor fails. They are what the container says; 0 or nil where it does not.
+/// Returned by an asset's `load(.tracks)` or ``AVAsset/loadTracks(withMediaType:)``. Its values are known by then, so
+/// loading them neither waits nor fails. A value that the container does not contain is 0 or `nil`.
 ///
-/// `@unchecked`: a class that may have subclasses can't be checked; its stored properties never change, but for the weak
-/// reference, which is cleared atomically.
+/// `@unchecked`: the compiler can't check a class that may have subclasses. The stored properties never change, except
+/// the weak reference, which is cleared atomically.
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
-    /// The asset, as long as someone keeps it.
+    /// The asset; `nil` after it was released.
     open var asset: AVAsset? { storedAsset }
-    /// Tells it from the asset's other tracks; not 0.
+    /// The identifier of the track in its asset; not 0.
     open var trackID: CMPersistentTrackID { values.trackID }
-    /// What it holds.
+    /// The kind of the track.
     open var mediaType: AVMediaType { values.mediaType }
 
     private weak var storedAsset: AVAsset?
@@ -61,17 +61,18 @@ open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sen
 }
 
 extension AVPartialAsyncProperty where Root: AVAssetTrack {
-    /// The size of the picture in pixels; zero for what is no picture.
+    /// The size of the video in pixels; zero for other tracks.
     public static var naturalSize: AVAsyncProperty<Root, CGSize> {
         AVAsyncProperty(.track { CGSize(width: $0.width, height: $0.height) })
     }
-    /// Bits in a second, on average; where the container says it of all tracks but one, the last one's is what is left of the
-    /// file's. 0 if that can't be told.
+    /// The average bit rate, in bits per second; 0 if unknown.
+    ///
+    /// If the container gives the rates of all tracks but one, the last one has the rest of the file's rate.
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
-    /// Pictures in a second; 0 for what is no picture, or if the container does not say.
+    /// The frames per second; 0 for tracks without video, or if the container does not give it.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }
-    /// The language as the container writes it, in MP4 three letters of ISO 639-2; nil if it does not say.
+    /// The language as in the container, in MP4 three letters of ISO 639-2; `nil` if the container does not give it.
     public static var languageCode: AVAsyncProperty<Root, String?> { AVAsyncProperty(.track { $0.languageCode }) }
-    /// Whether it is played unless another is chosen.
+    /// Whether the track is played by default.
     public static var isEnabled: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.track { $0.isEnabled }) }
 }

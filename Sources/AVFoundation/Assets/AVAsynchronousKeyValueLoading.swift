@@ -1,13 +1,17 @@
-/// A value of an asset or a track that has to be loaded, whatever its type.
+import Foundation
+import Synchronization
+
+/// A value of any type that an asset or a track has to load.
 ///
-/// `@unchecked`, since a class that may have subclasses can't be checked; it stores nothing, and they are of this module.
+/// `@unchecked`: the compiler can't check a class that may have subclasses. This class stores nothing, and its
+/// subclasses are in this module.
 open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
     init() {}
 }
 
-/// A value of an asset or a track that has to be loaded.
+/// A value that an asset or a track has to load.
 ///
-/// `@unchecked`, restated from the superclass: the one stored property is a constant.
+/// `@unchecked`, restated from the superclass: the stored property is a constant.
 public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @unchecked Sendable {
     enum Source: Sendable {
         case asset(@Sendable (AssetValues.Values) -> Value)
@@ -20,21 +24,21 @@ public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @
 }
 
 extension AVPartialAsyncProperty where Root: AVAsset {
-    /// How long the media is.
+    /// The duration of the media.
     public static var duration: AVAsyncProperty<Root, CMTime> { AVAsyncProperty(.asset { $0.time }) }
-    /// Whether it can be played: true of whatever could be opened.
+    /// Whether the media can be played: true for all media that could be opened.
     public static var isPlayable: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.asset { _ in true }) }
-    /// What it consists of: moving pictures, sound, subtitles.
+    /// The tracks of the media.
     public static var tracks: AVAsyncProperty<Root, [AVAssetTrack]> { AVAsyncProperty(.asset { $0.tracks }) }
 }
 
-/// Something whose values are found out by opening media: an asset, or a track of one.
+/// An object whose values are loaded by opening media: an asset, or a track of one.
 public protocol AVAsynchronousKeyValueLoading: AnyObject {}
 
 extension AVAsynchronousKeyValueLoading {
-    /// Loads a value; opening the media does it, with loading requests like a player's, once for all values.
+    /// Loads a value. The media is opened once for all values, with loading requests like those of a player.
     ///
-    /// - Throws: why the media can't be opened.
+    /// - Throws: The error of opening the media.
     public func load<Value>(_ property: AVAsyncProperty<Self, Value>) async throws -> Value {
         switch property.source {
         case .asset(let value):
@@ -56,16 +60,18 @@ extension AVAsynchronousKeyValueLoading {
 }
 
 extension AVAsset: AVAsynchronousKeyValueLoading {
-    /// Loads the tracks of a media type; none if it has none.
+    /// Loads the tracks of a media type.
     ///
-    /// - Throws: why the media can't be opened.
+    /// - Returns: An empty array if there are none.
+    /// - Throws: The error of opening the media.
     public func loadTracks(withMediaType mediaType: AVMediaType) async throws -> [AVAssetTrack] {
         try await load(.tracks).filter { $0.mediaType == mediaType }
     }
 
-    /// Loads the track of an identifier; nil if there is none.
+    /// Loads the track with an identifier.
     ///
-    /// - Throws: why the media can't be opened.
+    /// - Returns: `nil` if there is none.
+    /// - Throws: The error of opening the media.
     public func loadTrack(withTrackID trackID: CMPersistentTrackID) async throws -> AVAssetTrack? {
         try await load(.tracks).first { $0.trackID == trackID }
     }
@@ -73,4 +79,57 @@ extension AVAsset: AVAsynchronousKeyValueLoading {
 
 extension AssetValues.Values {
     var time: CMTime { duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite }
+}
+
+/// The values of an asset, which libmpv finds by opening it once, without playing it.
+final class AssetValues: Sendable {
+    struct Values: Sendable {
+        /// The duration in seconds; `nil` if the media does not contain it.
+        var duration: Double?
+        var tracks: [AVAssetTrack] = []
+    }
+
+    private enum State {
+        case unknown
+        case loading(waiters: [@Sendable (Result<Values, any Error>) -> Void])
+        case known(Result<Values, any Error>)
+    }
+
+    private let state = Mutex(State.unknown)
+
+    /// The loaded values; `nil` before they are loaded.
+    var result: Result<Values, any Error>? {
+        state.withLock { if case .known(let result) = $0 { result } else { nil } }
+    }
+    var isLoading: Bool { state.withLock { if case .loading = $0 { true } else { false } } }
+
+    /// Calls back when the values are loaded or can't be: immediately if they are. The first call runs `open` to load
+    /// them.
+    func load(
+        by open: @escaping @Sendable () async -> Result<Values, any Error>,
+        _ body: @escaping @Sendable (Result<Values, any Error>) -> Void
+    ) {
+        let (known, isFirst) = state.withLock { state -> (Result<Values, any Error>?, Bool) in
+            switch state {
+            case .known(let result): return (result, false)
+            case .unknown:
+                state = .loading(waiters: [body])
+                return (nil, true)
+            case .loading(let waiters):
+                state = .loading(waiters: waiters + [body])
+                return (nil, false)
+            }
+        }
+        if let known { return body(known) }
+        guard isFirst else { return }
+        Task {
+            let result = await open()
+            let waiters = state.withLock { state in
+                defer { state = .known(result) }
+                if case .loading(let waiters) = state { return waiters }
+                return []
+            }
+            for waiter in waiters { waiter(result) }
+        }
+    }
 }

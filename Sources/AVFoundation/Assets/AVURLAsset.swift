@@ -1,32 +1,49 @@
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 public import Foundation
 
-/// A film or a song at a URL: the thing that a player item plays.
+/// Media that can be played: the base class of ``AVURLAsset``.
 ///
-/// Files and `http(s)` URLs are played by libmpv itself. A URL with any other scheme can be played only
-/// through a delegate of ``resourceLoader``, as with Apple's AVFoundation. The asset holds that delegate weakly.
+/// Only an ``AVURLAsset`` loads values here: duration, playability and tracks.
+open class AVAsset: NSObject {
+    /// Cancels the loading of all values of the asset for all observers. Here loading continues, and so do the loader's
+    /// requests, as with Apple's class.
+    open func cancelLoading() {}
+
+    /// For subclasses in this module.
+    override init() {
+        super.init()
+    }
+}
+
+/// Media at a URL, which a player item plays.
 ///
-/// Subclasses that are used from Swift must be `Sendable` (they restate `@unchecked Sendable` and say why).
+/// Files and `http(s)` URLs are played by libmpv itself. A URL with any other scheme is played only through a delegate
+/// of ``resourceLoader``, as with Apple's AVFoundation. The asset holds that delegate weakly.
 ///
-/// `@unchecked`: all stored properties are constants; ``resourceLoader`` guards its state with a lock.
+/// Subclasses that are used from Swift must be `Sendable`: they restate `@unchecked Sendable` with a reason.
+///
+/// `@unchecked`: all stored properties are constants. ``resourceLoader`` guards its state with a lock.
 open class AVURLAsset: AVAsset, @unchecked Sendable {
-    /// The URL, as it was given.
+    /// The URL, unchanged.
     public let url: URL
-    /// Asks the delegate for bytes of URLs that cannot be loaded otherwise.
+    /// Requests bytes from its delegate, for URLs that can't be loaded otherwise.
     public let resourceLoader: AVAssetResourceLoader
-    /// Tells this asset's HTTP session from others'.
+    /// The identifier of this asset's HTTP session.
     public let httpSessionIdentifier = UUID()
 
-    /// AVFoundation's own storage for the asset: none here.
+    /// AVFoundation's own storage for the asset; always `nil` here.
     open var assetCache: AVAssetCache? { nil }
 
     let userAgent: String?
     let prefersPreciseTiming: Bool
     let values = AssetValues()
 
-    /// An asset for the URL. Nothing is loaded until an item of it gets into a player.
+    /// Creates an asset for a URL. Nothing is loaded until a player gets an item of it.
     ///
-    /// - Parameter options: `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` is honoured for `http(s)`, and
-    ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` for seeks; the others are accepted and change nothing.
+    /// - Parameter options: Values for `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)` URLs, and
+    ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` to seeks. Other options have no effect.
     public init(url URL: URL, options: [String: Any]? = nil) {
         url = URL
         userAgent = options?[AVURLAssetHTTPUserAgentKey] as? String
@@ -36,17 +53,17 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         resourceLoader.core.setLoader(resourceLoader)
     }
 
-    /// Cancels what the loader's delegate still works on.
+    /// Cancels the requests that the loader's delegate is still serving.
     deinit {
         resourceLoader.core.cancelAll()
     }
 
-    /// The container formats that play, by their uniform type identifiers.
+    /// The playable container formats, as uniform type identifiers.
     open class func audiovisualTypes() -> [AVFileType] {
         [.mov, .mp4, .m4v, .m4a, .mp3, .wav, .aiff, .aifc, .caf, .ac3, .eac3, .au, .mobile3GPP, .mobile3GPP2]
     }
 
-    /// The container formats that play, by their media types.
+    /// The playable container formats, as media types.
     open class func audiovisualMIMETypes() -> [String] {
         [
             "video/mp4", "video/quicktime", "video/x-m4v", "video/3gpp", "video/3gpp2", "audio/mp4", "audio/x-m4a",
@@ -55,14 +72,14 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         ]
     }
 
-    /// Whether a resource of this media type can be played, its parameters (`; codecs=…`) left aside.
+    /// Whether a resource of this media type can be played. Parameters (`; codecs=…`) are ignored.
     open class func isPlayableExtendedMIMEType(_ extendedMIMEType: String) -> Bool {
         let type = extendedMIMEType.prefix { $0 != ";" }
         return audiovisualMIMETypes().contains(type.trimmingCharacters(in: .whitespaces).lowercased())
     }
 }
 
-/// AVFoundation's own storage for an asset; there is none on Linux.
+/// AVFoundation's own storage for an asset, which does not exist on Linux.
 open class AVAssetCache: NSObject {
     /// Whether the asset plays without a network.
     open var isPlayableOffline: Bool { false }
@@ -70,4 +87,74 @@ open class AVAssetCache: NSObject {
     override init() {
         super.init()
     }
+}
+
+// Linux only, like the log itself; see `AVAssetResourceLoader.requestLog`.
+
+extension AVURLAsset {
+    /// All loading requests of the asset, oldest first. Linux only.
+    package var requestLog: [AVAssetResourceLoader.LoggedRequest] { resourceLoader.requestLog }
+
+    /// All violations of the contract by the loader's delegate, oldest first. Linux only.
+    package var contractViolations: [AVAssetResourceLoader.ContractViolation] { resourceLoader.contractViolations }
+}
+
+/// Whether to read more of the file for exact duration and timing (`Bool`).
+public let AVURLAssetPreferPreciseDurationAndTimingKey = "AVURLAssetPreferPreciseDurationAndTimingKey"
+/// The references to other files that an asset may follow (`UInt`).
+public let AVURLAssetReferenceRestrictionsKey = "AVURLAssetReferenceRestrictionsKey"
+/// Cookies to send to `http(s)` URLs (`[HTTPCookie]`).
+public let AVURLAssetHTTPCookiesKey = "AVURLAssetHTTPCookiesKey"
+/// Whether the cellular network may be used (`Bool`).
+public let AVURLAssetAllowsCellularAccessKey = "AVURLAssetAllowsCellularAccessKey"
+/// Whether expensive networks may be used (`Bool`).
+public let AVURLAssetAllowsExpensiveNetworkAccessKey = "AVURLAssetAllowsExpensiveNetworkAccessKey"
+/// Whether constrained networks may be used (`Bool`).
+public let AVURLAssetAllowsConstrainedNetworkAccessKey = "AVURLAssetAllowsConstrainedNetworkAccessKey"
+/// The `User-Agent` of `http(s)` requests (`String`).
+public let AVURLAssetHTTPUserAgentKey = "AVURLAssetHTTPUserAgentKey"
+/// A media type that replaces the one of the server (`String`).
+public let AVURLAssetOverrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
+/// The initiator of the requests, for the system's privacy report (`Int`).
+public let AVURLAssetURLRequestAttributionKey = "AVURLAssetURLRequestAttributionKey"
+/// The identifier of the asset's session (`UUID`).
+public let AVURLAssetPrimarySessionIdentifierKey = "AVURLAssetPrimarySessionIdentifierKey"
+
+/// A container format, by its uniform type identifier on Apple's systems.
+public struct AVFileType: RawRepresentable, Sendable, Hashable {
+    /// The uniform type identifier, such as `public.mpeg-4`.
+    public let rawValue: String
+    /// Creates a format from its uniform type identifier.
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// Creates a format from its uniform type identifier.
+    public init(_ rawValue: String) { self.rawValue = rawValue }
+
+    /// `.mov`
+    public static let mov = AVFileType("com.apple.quicktime-movie")
+    /// `.mp4`
+    public static let mp4 = AVFileType("public.mpeg-4")
+    /// `.m4v`
+    public static let m4v = AVFileType("com.apple.m4v-video")
+    /// `.m4a`
+    public static let m4a = AVFileType("com.apple.m4a-audio")
+    /// `.mp3`
+    public static let mp3 = AVFileType("public.mp3")
+    /// `.wav`
+    public static let wav = AVFileType("com.microsoft.waveform-audio")
+    /// `.aif`, `.aiff`
+    public static let aiff = AVFileType("public.aiff-audio")
+    /// `.aifc`
+    public static let aifc = AVFileType("public.aifc-audio")
+    /// `.caf`
+    public static let caf = AVFileType("com.apple.coreaudio-format")
+    /// `.ac3`
+    public static let ac3 = AVFileType("public.ac3-audio")
+    /// `.eac3`
+    public static let eac3 = AVFileType("public.enhanced-ac3-audio")
+    /// `.au`, `.snd`
+    public static let au = AVFileType("public.au-audio")
+    /// `.3gp`
+    public static let mobile3GPP = AVFileType("public.3gpp")
+    /// `.3g2`
+    public static let mobile3GPP2 = AVFileType("public.3gpp2")
 }

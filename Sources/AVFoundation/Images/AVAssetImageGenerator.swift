@@ -1,30 +1,34 @@
 public import Foundation
 import Synchronization
 
-/// Hears of each image that was asked for: the time asked for, the image, when it begins to show, how it went, and why it
-/// failed.
+/// Receives each image: the requested time, the image, its actual time, the result, and the error if it failed.
 public typealias AVAssetImageGeneratorCompletionHandler =
     @Sendable (
         CMTime, CGImage?, CMTime, AVAssetImageGenerator.Result, (any Error)?
     ) -> Void
 
-/// Makes pictures of a film at given times, as for a preview or a contact sheet.
+/// Generates images of a video at given times, for example for a preview.
 ///
-/// The bytes come as a player's do: through the delegate of the asset's loader, or by libmpv itself. Images are made one
-/// after another, and media is open while any is asked for: ask for several at once. A change of a property concerns
-/// images that are asked for later. Handlers are called one at a time, on a queue of the generator's.
+/// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
+/// generated one after another, and the media stays open while requests are waiting. Request several at once. A changed
+/// property affects later requests only. Handlers are called one at a time, on a queue of the generator.
 ///
-/// Errors are `AVError`s, or what the asset's loader has failed of: `noImageAtTime`, also for a time past the end;
-/// `noSourceTrack` for media without pictures; `decodeFailed`; `operationNotSupportedForAsset` for media that can't be
-/// sought in; `failedToLoadMediaData` if an image takes more than two minutes; `operationCancelled`.
+/// Errors are `AVError`s, or the error of the asset's loader:
+///
+/// - `noImageAtTime`, also for a time past the end
+/// - `noSourceTrack` for media without video
+/// - `decodeFailed`
+/// - `operationNotSupportedForAsset` for media without seeking
+/// - `failedToLoadMediaData` if an image takes more than two minutes
+/// - `operationCancelled`
 open class AVAssetImageGenerator: NSObject {
-    /// How an image that was asked for came out.
+    /// The result of a requested image.
     public enum Result: Int, Sendable {
-        /// It is there.
+        /// The image was generated.
         case succeeded = 0
-        /// It could not be made.
+        /// The image could not be generated.
         case failed = 1
-        /// It was called off.
+        /// The request was cancelled.
         case cancelled = 2
     }
 
@@ -34,34 +38,36 @@ open class AVAssetImageGenerator: NSObject {
     private let settings = Mutex(ImageRequest.Settings())
     private let handlers = DispatchQueue(label: "AVAssetImageGenerator.handlers")
 
-    /// A generator for media; that it has pictures is found out when one is asked for.
+    /// Creates a generator for media. The first request checks that it contains video.
     public init(asset: AVAsset) {
         self.asset = asset
         requests = ImageRequestQueue(asset as? AVURLAsset)
         super.init()
     }
 
-    /// The size into which images have to fit, in pixels; a side of 0, as at first, has no bound. Images are never made
-    /// larger, and keep their shape.
+    /// The size into which images must fit, in pixels. A side of 0, the default, is not limited. Images are never
+    /// enlarged, and keep their aspect ratio.
     open var maximumSize: CGSize {
         get { settings.withLock { $0.maximumSize } }
         set { settings.withLock { $0.maximumSize = newValue } }
     }
 
-    /// How much earlier than the time asked for an image may begin; at first any. With zero for this and
-    /// ``requestedTimeToleranceAfter``, the image is the one shown at the time, which may take more decoding.
+    /// The time by which an image may precede the requested time; unlimited by default.
+    ///
+    /// If this and ``requestedTimeToleranceAfter`` are zero, the image is the one shown at the time. Finding it may
+    /// take more decoding.
     open var requestedTimeToleranceBefore: CMTime {
         get { settings.withLock { $0.toleranceBefore } }
         set { settings.withLock { $0.toleranceBefore = newValue } }
     }
 
-    /// How much later than the time asked for an image may begin; at first any.
+    /// The time by which an image may follow the requested time; unlimited by default.
     open var requestedTimeToleranceAfter: CMTime {
         get { settings.withLock { $0.toleranceAfter } }
         set { settings.withLock { $0.toleranceAfter = newValue } }
     }
 
-    /// Whether images are turned as the media says, in quarters; at first not.
+    /// Whether images are rotated as the media specifies, in steps of 90 degrees; false by default.
     open var appliesPreferredTrackTransform: Bool {
         get { settings.withLock { $0.isRotated } }
         set { settings.withLock { $0.isRotated = newValue } }
@@ -74,7 +80,7 @@ open class AVAssetImageGenerator: NSObject {
         set { settings.withLock { $0.timeLimit = newValue } }
     }
 
-    /// The image of a time, and when it begins to show. Cancelling the task calls it off.
+    /// Generates the image at a time, and returns it with its actual time. Cancelling the task cancels the request.
     open func image(at time: CMTime) async throws -> (image: CGImage, actualTime: CMTime) {
         let outcome = ImageOutcome()
         let request = request(time) { outcome.set($0) }
@@ -87,15 +93,15 @@ open class AVAssetImageGenerator: NSObject {
         return (generated.image, generated.time)
     }
 
-    /// Makes the image of a time, and blocks the thread until it is there. Deprecated by Apple, for that reason.
+    /// Generates the image at a time, and blocks the thread until it is done. Deprecated by Apple for that reason.
     ///
-    /// - Parameter actualTime: where to put when it begins to show.
+    /// - Parameter actualTime: Receives the actual time of the image.
     @available(*, deprecated, message: "Use image(at:) or generateCGImageAsynchronously(for:completionHandler:)")
     open func copyCGImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         try waitForImage(at: requestedTime, actualTime: actualTime)
     }
 
-    /// As ``copyCGImage(at:actualTime:)``, without its deprecation, for the module's own tests.
+    /// Equals ``copyCGImage(at:actualTime:)`` without its deprecation, for the module's own tests.
     final func waitForImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         let outcome = ImageOutcome()
         let isThere = DispatchSemaphore(value: 0)
@@ -111,7 +117,7 @@ open class AVAssetImageGenerator: NSObject {
         return generated.image
     }
 
-    /// Makes an image; the handler gets it, or why there is none, and when it begins to show.
+    /// Generates an image. The handler receives it with its actual time, or the error.
     open func generateCGImageAsynchronously(
         for requestedTime: CMTime,
         completionHandler handler: @escaping @Sendable (CGImage?, CMTime, (any Error)?) -> Void
@@ -126,7 +132,7 @@ open class AVAssetImageGenerator: NSObject {
         ])
     }
 
-    /// Makes an image for each time, which an `NSValue` holds; the handler hears of each of them.
+    /// Generates an image for each time in the `NSValue`s, and calls the handler for each.
     open func generateCGImagesAsynchronously(
         forTimes requestedTimes: [NSValue], completionHandler handler: @escaping AVAssetImageGeneratorCompletionHandler
     ) {
@@ -143,15 +149,130 @@ open class AVAssetImageGenerator: NSObject {
             })
     }
 
-    /// Calls off all images that have been asked for and are not there yet; their handlers hear of it.
+    /// Cancels all unfinished requests, and calls their handlers.
     open func cancelAllCGImageGeneration() { requests.cancelAll() }
 
     func request(_ time: CMTime, _ handler: @escaping ImageRequest.Handler) -> ImageRequest {
         ImageRequest(time, currentSettings, handler)
     }
 
-    /// A request whose handler is the app's, and may block.
+    /// Returns a request with a handler of the app, which may block.
     private func handled(_ time: CMTime, _ handler: @escaping ImageRequest.Handler) -> ImageRequest {
         request(time) { [handlers] result in handlers.async { handler(result) } }
+    }
+}
+
+extension AVAssetImageGenerator {
+    /// Returns the images at several times, in order. They are generated while they are read, at most one ahead.
+    ///
+    /// Cancelling the reading task, or releasing the sequence, cancels unfinished images.
+    public func images(for times: [CMTime]) -> Images {
+        Images(series: ImageSeries(requests, currentSettings, times))
+    }
+
+    /// Images that are generated while they are read; see ``AVAssetImageGenerator/images(for:)``.
+    public struct Images: AsyncSequence, AsyncIteratorProtocol, Sendable {
+        /// The result for one of the times.
+        public enum Element: Sendable {
+            /// The image and its actual time.
+            case success(requestedTime: CMTime, image: CGImage, actualTime: CMTime)
+            /// The error.
+            case failure(requestedTime: CMTime, error: any Error)
+
+            /// The requested time.
+            public var requestedTime: CMTime {
+                switch self {
+                case .success(let requestedTime, _, _), .failure(let requestedTime, _): requestedTime
+                }
+            }
+
+            /// The image.
+            ///
+            /// - Throws: The error if the image could not be generated.
+            public var image: CGImage {
+                get throws {
+                    switch self {
+                    case .success(_, let image, _): return image
+                    case .failure(_, let error): throw error
+                    }
+                }
+            }
+
+            /// The time at which the image starts to show.
+            ///
+            /// - Throws: The error if the image could not be generated.
+            public var actualTime: CMTime {
+                get throws {
+                    switch self {
+                    case .success(_, _, let actualTime): return actualTime
+                    case .failure(_, let error): throw error
+                    }
+                }
+            }
+        }
+
+        let series: ImageSeries
+
+        /// The sequence itself, because its images can be read only once.
+        public func makeAsyncIterator() -> Images { self }
+
+        /// The next image; `nil` after the last.
+        public mutating func next() async -> Element? { await series.next() }
+    }
+}
+
+/// Requests images one ahead of the one that is read.
+final class ImageSeries: Sendable {
+    private struct Pending {
+        var request: ImageRequest
+        var outcome: ImageOutcome
+    }
+
+    private struct State {
+        var times: ArraySlice<CMTime>
+        var pending: [Pending] = []
+        /// Whether a request was cancelled. If so, all later requests are.
+        var isCancelled = false
+    }
+
+    private let requests: ImageRequestQueue
+    private let settings: ImageRequest.Settings
+    private let state: Mutex<State>
+
+    init(_ requests: ImageRequestQueue, _ settings: ImageRequest.Settings, _ times: [CMTime]) {
+        self.requests = requests
+        self.settings = settings
+        state = Mutex(State(times: times[...]))
+    }
+
+    deinit {
+        requests.cancel(state.withLock { $0.pending.map(\.request) })
+    }
+
+    func next() async -> AVAssetImageGenerator.Images.Element? {
+        let (first, new, isCancelled) = state.withLock { state -> (Pending?, [ImageRequest], Bool) in
+            var new: [ImageRequest] = []
+            while state.pending.count < 2, let time = state.times.popFirst() {
+                let outcome = ImageOutcome()
+                let request = ImageRequest(time, settings) { outcome.set($0) }
+                state.pending.append(Pending(request: request, outcome: outcome))
+                new.append(request)
+            }
+            return (state.pending.isEmpty ? nil : state.pending.removeFirst(), new, state.isCancelled)
+        }
+        guard let first else { return nil }
+        if isCancelled { requests.cancel(new) }
+        do {
+            let generated = try await withTaskCancellationHandler {
+                requests.add(new)
+                return try await first.outcome.value()
+            } onCancel: { [requests] in
+                requests.cancel([first.request])
+            }
+            return .success(requestedTime: first.request.time, image: generated.image, actualTime: generated.time)
+        } catch {
+            if (error as? AVError)?.code == .operationCancelled { state.withLock { $0.isCancelled = true } }
+            return .failure(requestedTime: first.request.time, error: error)
+        }
     }
 }

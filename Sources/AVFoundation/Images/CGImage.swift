@@ -3,25 +3,25 @@
 
 public import Foundation
 
-/// A picture: its size and its pixels, in memory.
+/// An image in memory: its size and its pixels.
 ///
-/// Stand-in for CoreGraphics' `CGImage`, as far as it takes to read the pixels. It draws nothing and knows no colour
-/// spaces; the colours are those that a screen expects (sRGB, or BT.709 as it was decoded).
+/// Replaces CoreGraphics' `CGImage` for reading pixels. It can't be drawn and has no color space. The colors are those
+/// that a screen expects (sRGB, or BT.709 as decoded).
 public final class CGImage: Sendable {
-    /// Pixels in a row.
+    /// The number of pixels in a row.
     public let width: Int
-    /// Rows.
+    /// The number of rows.
     public let height: Int
-    /// Bytes from the beginning of a row to that of the next; at least ``width`` times 4.
+    /// The number of bytes from the start of a row to the start of the next; at least ``width`` times 4.
     public let bytesPerRow: Int
-    /// The pixels, the rows from the top.
+    /// The pixels, with the top row first.
     public let dataProvider: CGDataProvider?
 
-    /// Bits of one colour of a pixel: 8.
+    /// The number of bits of one color component: 8.
     public var bitsPerComponent: Int { 8 }
-    /// Bits of a pixel: 32.
+    /// The number of bits of a pixel: 32.
     public var bitsPerPixel: Int { 32 }
-    /// How the bytes of a pixel are to be taken: blue, green, red, and one that means nothing.
+    /// The layout of a pixel: blue, green, red, and an unused byte.
     public var bitmapInfo: CGBitmapInfo { [.byteOrder32Little, CGBitmapInfo(rawValue: 6)] }
 
     init(_ picture: Picture) {
@@ -32,24 +32,76 @@ public final class CGImage: Sendable {
     }
 }
 
-/// Gives the bytes of a picture.
+/// Provides the bytes of an image.
 public final class CGDataProvider: Sendable {
-    /// All of them.
+    /// All bytes.
     public let data: Data?
 
     init(_ data: Data) { self.data = data }
 }
 
-/// How the bytes of a pixel are to be taken, with CoreGraphics' numbers: the lowest five bits say where there is
-/// transparency; 6 stands for none, in a first byte that is passed over.
+/// The layout of a pixel, with CoreGraphics' numbers.
+///
+/// The lowest five bits give the position of the alpha component. The value 6 means an unused first byte without alpha.
 public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
     /// CoreGraphics' number.
     public let rawValue: UInt32
-    /// What CoreGraphics' number stands for.
+    /// Creates a layout from CoreGraphics' number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Pixels of 32 bits, the lowest byte first.
+    /// Pixels of 32 bits, with the lowest byte first.
     public static let byteOrder32Little = CGBitmapInfo(rawValue: 2 << 12)
-    /// The bits that say where there is transparency.
+    /// The bits for the position of the alpha component.
     public static let alphaInfoMask = CGBitmapInfo(rawValue: 0x1F)
+}
+
+extension Picture {
+    /// Returns the image, scaled down to fit in a box if it is larger.
+    ///
+    /// A side of the box that is not a number above 0 is not limited.
+    func scaled(toFit box: CGSize) -> Picture {
+        func ratio(_ bound: Double, _ side: Int) -> Double { bound >= 1 ? min(bound / Double(side), 1) : 1 }
+        func side(_ bound: Double, _ side: Int, _ scale: Double) -> Int {
+            let length = max((Double(side) * scale).rounded(), 1)
+            return Int(bound >= 1 ? min(length, bound.rounded(.down)) : length)
+        }
+        let scale = min(ratio(box.width, width), ratio(box.height, height))
+        guard scale < 1 else { return self }
+        return averaged(width: side(box.width, width, scale), height: side(box.height, height, scale)) ?? self
+    }
+
+    /// Each pixel is the average of the pixels that it replaces.
+    private func averaged(width newWidth: Int, height newHeight: Int) -> Picture? {
+        let newBytesPerRow = newWidth * Self.bytesPerPixel
+        var target = Data(count: newBytesPerRow * newHeight)
+        // The start of each column, and the end of the last one.
+        let columns: [Int] = (0...newWidth).map { $0 * width / newWidth }
+        target.withUnsafeMutableBytes { (target: UnsafeMutableRawBufferPointer) in
+            data.withUnsafeBytes { (source: UnsafeRawBufferPointer) in
+                for y in 0..<newHeight {
+                    let rows = (y * height / newHeight)..<max((y + 1) * height / newHeight, y * height / newHeight + 1)
+                    for x in 0..<newWidth {
+                        var blue = 0
+                        var green = 0
+                        var red = 0
+                        for row in rows {
+                            var pixel = row * bytesPerRow + columns[x] * Self.bytesPerPixel
+                            for _ in columns[x]..<columns[x + 1] {
+                                blue += Int(source[pixel])
+                                green += Int(source[pixel + 1])
+                                red += Int(source[pixel + 2])
+                                pixel += Self.bytesPerPixel
+                            }
+                        }
+                        let count = max(rows.count * (columns[x + 1] - columns[x]), 1)
+                        let place = y * newBytesPerRow + x * Self.bytesPerPixel
+                        target[place] = UInt8(clamping: blue / count)
+                        target[place + 1] = UInt8(clamping: green / count)
+                        target[place + 2] = UInt8(clamping: red / count)
+                    }
+                }
+            }
+        }
+        return Picture(width: newWidth, height: newHeight, bytesPerRow: newBytesPerRow, data: target)
+    }
 }

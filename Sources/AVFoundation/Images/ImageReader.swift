@@ -1,6 +1,6 @@
 import Foundation
 
-/// Media opened for pictures: one libmpv handle, paused, without sound. Used by one task at a time.
+/// Media opened for images: one libmpv handle, paused, without sound. Used by one task at a time.
 final class ImageReader {
     let playback: ItemPlayback
     let isRotated: Bool
@@ -8,9 +8,9 @@ final class ImageReader {
     private var events: AsyncStream<PlaybackEvent>.Iterator
     private var seeks: UInt64 = 0
 
-    /// Begins to open the asset.
+    /// Starts to open the asset.
     ///
-    /// - Throws: why that can't be tried.
+    /// - Throws: The error if libmpv can't be started.
     init(_ asset: AVURLAsset?, isRotated: Bool) throws {
         guard let asset, let source = AVPlayerItem.source(of: asset) else {
             throw AVError(.operationNotSupportedForAsset)
@@ -28,16 +28,16 @@ final class ImageReader {
         events = playback.events.makeAsyncIterator()
     }
 
-    /// Waits until it is open.
+    /// Waits until the media is open.
     ///
-    /// - Throws: why it can't be opened.
+    /// - Throws: The error of opening it.
     func open() async throws {
         _ = try await event { $0 == .ready ? true : nil }
     }
 
-    /// The picture of a time, and when it begins, in seconds.
+    /// Returns the image at a time, and its start in seconds.
     ///
-    /// - Throws: `AVError`, or what the asset's loader has failed of.
+    /// - Throws: `AVError`, or the error of the asset's loader.
     func picture(at time: Double, before: Double, after: Double) async throws -> (Picture, Double) {
         guard item.isSeekable else { throw AVError(.operationNotSupportedForAsset, detail: "it can't be sought in") }
         guard var search = ImageSearch(time: time, before: before, after: after, duration: item.duration) else {
@@ -48,7 +48,7 @@ final class ImageReader {
             switch search.evaluate(found) {
             case .go: continue
             case .take:
-                // The search takes none without.
+                // The search accepts no result without them.
                 guard let picture = found.picture, let seconds = found.seconds else { throw AVError(.unknown) }
                 return (picture, max(0, seconds))
             case .fail(let code):
@@ -60,7 +60,7 @@ final class ImageReader {
         }
     }
 
-    /// Closes the media; when this returns, nothing is left of it.
+    /// Closes the media. On return, all its resources are released.
     func close() async {
         playback.shutDown(cancelling: true)
         await item.playbacks.waitUntilNone()
@@ -80,14 +80,14 @@ final class ImageReader {
             guard case .seekFinished(id, let isCompleted) = event else { return nil }
             return isCompleted
         }
-        // What failed on the way may look like the end of the media.
+        // An error of the stream may look like the end of the media.
         if let failure = playback.stream?.failure { throw failure }
         guard hasArrived else { throw AVError(.operationNotSupportedForAsset, detail: "it can't be sought in") }
         playback.takePicture()
         return try await event { if case .picture(let found) = $0 { found } else { nil } }
     }
 
-    /// The next event that `body` makes something of.
+    /// Returns the next event for which `body` returns a value.
     private func event<Value>(_ body: (PlaybackEvent) -> Value?) async throws -> Value {
         while let event = await events.next(isolation: #isolation) {
             if event == .failed { throw item.error ?? AVError(.unknown) }
@@ -95,5 +95,107 @@ final class ImageReader {
             if let value = body(event) { return value }
         }
         throw item.error ?? AVError(.mediaServicesWereReset)
+    }
+}
+
+/// Finds the image at a time: decides which seeks to make, and whether their results fit.
+///
+/// Makes decisions only. A seek to a key frame is cheapest and suffices within the tolerances. An exact seek decodes
+/// from the key frame before the time, and shows the first image that starts at the time or later. The image shown at
+/// the time may then be the previous one. Without an index, an exact seek may end too late. It is then sent again with
+/// an earlier start for the demuxer. Times are in seconds.
+struct ImageSearch: Sendable, Equatable {
+    /// A seek to make.
+    enum Step: Sendable, Equatable {
+        case keyFrame
+        case exact(secondsEarlier: Double)
+        case previousPicture
+    }
+
+    /// The decision about the result of a step.
+    enum Decision: Sendable, Equatable {
+        case take
+        case go(Step)
+        case fail(AVError.Code)
+    }
+
+    /// The target of the seeks.
+    let target: Double
+    private let time: Double
+    private let earliest: Double
+    private let latest: Double
+    private(set) var step: Step
+    /// The start of the image after the wanted one, as an exact seek found it.
+    private var next: Double?
+    /// The time by which the last exact seek started early on purpose.
+    private var lastSecondsEarlier: Double?
+
+    /// libmpv accepts an image that starts slightly before the time.
+    private static let earlySlack = 0.0055
+    /// Containers round times to milliseconds.
+    private static let lateSlack = 0.001
+    private static let secondsEarlier = [0.0, 2, 10, 30]
+
+    /// - Parameters:
+    ///   - time: The time. There is no image at a value that is not a number.
+    ///   - before: The time by which the image may precede it; 0 for a negative value or no number.
+    ///   - after: The time by which the image may follow it.
+    ///   - duration: The duration of the media, if known.
+    /// - Returns: `nil` if there is no image at such times.
+    init?(time: Double, before: Double, after: Double, duration: Double?) {
+        guard time.isFinite else { return nil }
+        let end = duration.map { $0 > 0 ? $0 : .infinity } ?? .infinity
+        self.time = time
+        earliest = time - (before > 0 ? before : 0)
+        latest = time + (after > 0 ? after : 0)
+        guard latest >= 0, earliest < end else { return nil }
+        target = min(max(time, 0), end, 1e9)
+        step = before > 0 ? .keyFrame : .exact(secondsEarlier: 0)
+        if case .exact(let seconds) = step { lastSecondsEarlier = seconds }
+    }
+
+    /// Decides what to do with the result of the step.
+    mutating func evaluate(_ found: Snapshot) -> Decision {
+        guard found.picture != nil, !found.isAtEnd, let begin = found.seconds else {
+            return earlier(orFailWith: found.picture == nil ? .decodeFailed : .noImageAtTime)
+        }
+        switch step {
+        case .keyFrame:
+            return isWithinTolerances(begin) ? .take : go(.exact(secondsEarlier: 0))
+        case .exact:
+            if isWithinTolerances(begin) { return .take }
+            if begin < time {
+                // The last image. It is shown for as long as others.
+                let shown = (found.pictureDuration ?? 1) * 1.5
+                return time - begin < shown ? .take : .fail(.noImageAtTime)
+            }
+            next = begin
+            return go(.previousPicture)
+        case .previousPicture:
+            let isPrevious = next.map { begin < $0 - Self.lateSlack } ?? false
+            if isPrevious, begin <= latest + Self.lateSlack { return .take }
+            let decision = earlier(orFailWith: .noImageAtTime)
+            // The first image may start slightly after the media.
+            let isFirst = decision == .fail(.noImageAtTime) && begin - time < (found.pictureDuration ?? 0.1) * 1.5
+            return isFirst ? .take : decision
+        }
+    }
+
+    private func isWithinTolerances(_ begin: Double) -> Bool {
+        begin >= earliest - Self.earlySlack && begin <= latest + Self.lateSlack
+    }
+
+    private mutating func earlier(orFailWith code: AVError.Code) -> Decision {
+        // A seek that started at the start of the media can't start earlier.
+        guard lastSecondsEarlier.map({ $0 < target }) ?? true,
+            let seconds = Self.secondsEarlier.first(where: { $0 > lastSecondsEarlier ?? -1 })
+        else { return .fail(code) }
+        return go(.exact(secondsEarlier: seconds))
+    }
+
+    private mutating func go(_ step: Step) -> Decision {
+        self.step = step
+        if case .exact(let seconds) = step { lastSecondsEarlier = seconds }
+        return .go(step)
     }
 }

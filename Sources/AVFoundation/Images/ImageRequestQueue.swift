@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The images that a generator has been asked for, made one after another by one libmpv handle, which is closed when
-/// none is left.
+/// The requested images of a generator, generated one after another by one libmpv handle. The handle is closed when no
+/// request is left.
 ///
-/// It works on a queue of its own, so that a thread of Swift's pool can wait for an image.
+/// It runs on a queue of its own, so that a thread of Swift's pool may wait for an image.
 final class ImageRequestQueue: Sendable {
     let asset: AVURLAsset?
     private let state = Mutex(State())
@@ -13,9 +13,9 @@ final class ImageRequestQueue: Sendable {
 
     private struct State {
         var waiting: [ImageRequest] = []
-        /// The one that is being made; nil also once it was called off.
+        /// The request that is served; `nil` after it was cancelled.
         var current: ImageRequest?
-        /// What makes it.
+        /// The playback that serves it.
         var playback: ItemPlayback?
         var isWorking = false
         var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -29,7 +29,7 @@ final class ImageRequestQueue: Sendable {
         let (cancelled, begins) = state.withLock { state -> ([ImageRequest], Bool) in
             var cancelled: [ImageRequest] = []
             for request in requests {
-                // Asked once: it may be called off meanwhile, and who does so then looks for it among those that wait.
+                // Checked once. A later cancel finds the request in the queue.
                 if request.isCancelled.load(ordering: .sequentiallyConsistent) {
                     cancelled.append(request)
                 } else {
@@ -52,7 +52,7 @@ final class ImageRequestQueue: Sendable {
         end(with: AVError(.operationCancelled)) { _ in true }
     }
 
-    /// Waits until no image is being made and no handle is open.
+    /// Waits until no request is left and no handle is open.
     func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -63,7 +63,7 @@ final class ImageRequestQueue: Sendable {
         }
     }
 
-    /// Ends requests before they are done; what makes the one that is being made is closed.
+    /// Fails requests before they are served, and closes the playback of the one that is served.
     private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
         let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
             let waiting = state.waiting.filter(isMeant)
@@ -83,7 +83,7 @@ final class ImageRequestQueue: Sendable {
         while true {
             if let request = takeNext() {
                 let result = await image(for: request, by: &reader)
-                // Whatever has failed, the next image is not to suffer from it.
+                // After any error, the next image gets a new handle.
                 if case .failure = result { await close(&reader) }
                 let isWanted = state.withLock { state in
                     defer { state.current = nil }
@@ -157,12 +157,81 @@ final class ImageRequestQueue: Sendable {
     }
 }
 
-/// Runs jobs one after another on a queue that is not of Swift's pool.
+/// Runs jobs one after another on a queue outside Swift's pool.
 private final class ImageExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "AVAssetImageGenerator")
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+/// A request for an image, with the settings of the generator at that time.
+///
+/// ``ImageRequestQueue`` calls its handler once.
+final class ImageRequest: Sendable {
+    typealias Handler = @Sendable (Result<GeneratedImage, any Error>) -> Void
+
+    struct Settings: Sendable {
+        /// In pixels. A side of 0 is not limited.
+        var maximumSize = CGSize.zero
+        /// The times by which the image may precede and follow the requested time.
+        var toleranceBefore = CMTime.positiveInfinity
+        var toleranceAfter = CMTime.positiveInfinity
+        var isRotated = false
+        /// The time limit for an image, in seconds.
+        var timeLimit = 120.0
+    }
+
+    let time: CMTime
+    let settings: Settings
+    let handler: Handler
+    /// Set before the queue is informed, so that a request that is not in it yet never enters it.
+    let isCancelled = Atomic(false)
+
+    init(_ time: CMTime, _ settings: Settings, _ handler: @escaping Handler) {
+        self.time = time
+        self.settings = settings
+        self.handler = handler
+    }
+}
+
+struct GeneratedImage: Sendable {
+    var image: CGImage
+    /// The time at which the image starts to show.
+    var time: CMTime
+}
+
+/// The result of one request, for the task that waits for it.
+final class ImageOutcome: Sendable {
+    private struct State {
+        var result: Result<GeneratedImage, any Error>?
+        var waiter: CheckedContinuation<GeneratedImage, any Error>?
+    }
+
+    private let state = Mutex(State())
+
+    /// The result; `nil` before the request is served.
+    var result: Result<GeneratedImage, any Error>? { state.withLock { $0.result } }
+
+    func set(_ result: Result<GeneratedImage, any Error>) {
+        let waiter = state.withLock { state in
+            state.result = result
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume(with: result)
+    }
+
+    /// Waits for the result. One task may wait at a time.
+    func value() async throws -> GeneratedImage {
+        try await withCheckedThrowingContinuation { continuation in
+            let result = state.withLock { state in
+                if state.result == nil { state.waiter = continuation }
+                return state.result
+            }
+            if let result { continuation.resume(with: result) }
+        }
     }
 }

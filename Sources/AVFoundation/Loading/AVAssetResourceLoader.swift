@@ -1,10 +1,14 @@
 public import Dispatch
 public import Foundation
 
-/// Asks its delegate for the bytes of an asset whose URL the player cannot load by itself.
+#if !StaticLinking
+public import FoundationNetworking
+#endif
+
+/// Requests the bytes of an asset from its delegate, if the player can't load its URL itself.
 ///
-/// Belongs to one ``AVURLAsset``. The delegate is held weakly and called only on the queue given with it; from
-/// there it may respond from any thread.
+/// Belongs to one ``AVURLAsset``. The delegate is held weakly and called only on its queue. It may respond from any
+/// thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
 
@@ -13,28 +17,178 @@ open class AVAssetResourceLoader: NSObject {
         super.init()
     }
 
-    /// Sets who serves loading requests, and on which queue it is called.
+    /// Sets the delegate that serves loading requests, and its queue.
     ///
-    /// - Parameter delegateQueue: should be serial and not the main queue; nil takes a queue of the loader's own.
+    /// - Parameter delegateQueue: The queue, which should be serial and not the main queue. `nil` uses a queue of the
+    ///   loader.
     open func setDelegate(_ delegate: (any AVAssetResourceLoaderDelegate)?, queue delegateQueue: DispatchQueue?) {
         core.setDelegate(delegate, queue: delegateQueue)
     }
 
-    /// Who serves loading requests; nil once it is gone.
+    /// The delegate that serves loading requests; `nil` after it was released.
     open weak var delegate: (any AVAssetResourceLoaderDelegate)? { core.delegate }
 
-    /// The queue on which the delegate is asked.
+    /// The queue of the delegate.
     open var delegateQueue: DispatchQueue? { core.delegateQueue }
 
-    /// Whether keys are loaded before they are needed; kept, without effect here.
+    /// Whether keys are loaded before they are needed. Stored without effect here.
     open var preloadsEligibleContentKeys: Bool {
         get { core.preloadsEligibleContentKeys }
         set { core.preloadsEligibleContentKeys = newValue }
     }
 
-    /// Whether common media client data goes along as HTTP headers; kept, without effect here.
+    /// Whether common media client data is sent as HTTP headers. Stored without effect here.
     open var sendsCommonMediaClientDataAsHTTPHeaders: Bool {
         get { core.sendsCommonMediaClientDataAsHTTPHeaders }
         set { core.sendsCommonMediaClientDataAsHTTPHeaders = newValue }
+    }
+}
+
+/// Delivers bytes to a player that it can't load itself.
+///
+/// Apple's protocol has optional Objective-C methods. Here they are requirements with default implementations, which
+/// conforming types meet with the same source.
+public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
+    /// The player requests information, bytes, or both. Return true to finish the request later and hold it until then.
+    /// With false, loading fails. Another request may follow before this one is finished.
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+    ) -> Bool
+
+    /// A loaded resource expires soon and has to be loaded again. Never called here.
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
+    ) -> Bool
+
+    /// The player no longer needs a request, for example after a seek. Do not use the request any more.
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
+
+    /// A server requires credentials. Never called here.
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
+    ) -> Bool
+
+    /// The credentials are no longer needed. Never called here.
+    func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
+}
+
+extension AVAssetResourceLoaderDelegate {
+    /// Serves no request.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
+    ) -> Bool { false }
+
+    /// Renews nothing.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
+    ) -> Bool { false }
+
+    /// Ignores the cancel.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
+    ) {}
+
+    /// Responds to no challenge.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader,
+        shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
+    ) -> Bool { false }
+
+    /// Ignores the cancel.
+    public func resourceLoader(
+        _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge
+    ) {}
+}
+
+// The request log exists only here; Apple's AVFoundation has no such API. Use it in tests and tools on Linux, not in
+// code for Apple's platforms.
+
+extension AVAssetResourceLoader {
+    /// One loading request of the player and its outcome. Linux only.
+    package struct LoggedRequest: Sendable, Equatable {
+        /// The kind of request.
+        package enum Kind: String, Sendable, Equatable {
+            /// Type and length, with a probe of two bytes whose data is not used.
+            case contentInformation
+            /// Bytes of the resource.
+            case data
+        }
+
+        /// The number of the request within its asset, from 0, in the order of the requests.
+        package let id: Int
+        /// The kind of request.
+        package let kind: Kind
+        /// The first requested byte.
+        package let offset: Int64
+        /// The number of requested bytes; `nil` if the player did not know the length of the resource.
+        package let length: Int64?
+        /// Whether the request extends to the end of the resource, regardless of ``length``.
+        package let toEnd: Bool
+        /// The number of accepted bytes, without those after a cancel or beyond the length.
+        package internal(set) var bytes: Int64 = 0
+        /// Whether the player cancelled the request.
+        package internal(set) var isCancelled = false
+        /// Whether the delegate finished the request, with or without an error.
+        package internal(set) var isFinished = false
+        /// The delegate's error, if it failed.
+        package internal(set) var errorDescription: String?
+    }
+
+    /// A violation of Apple's contract by a delegate. Linux only; Apple's AVFoundation crashes, stalls or plays wrongly
+    /// instead.
+    package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
+        /// The violated rule.
+        package enum Kind: String, Sendable, Equatable, CaseIterable {
+            /// Data after the cancel was delivered.
+            case respondAfterCancel
+            /// Data after the request was finished.
+            case respondAfterFinish
+            /// A finish after the cancel was delivered.
+            case finishAfterCancel
+            /// A second finish.
+            case finishedTwice
+            /// A finish with fewer bytes than requested, which the player takes for the end of the resource.
+            case shortFinish
+            /// More bytes than requested. The excess is discarded.
+            case moreThanRequested
+            /// A content type that is not allowed.
+            case contentTypeNotAllowed
+            /// Data before the content information was filled in.
+            case dataBeforeInformation
+            /// A finished information request without information.
+            case finishedWithoutInformation
+            /// An accepted request that was released without a finish, so that the player would wait forever.
+            case releasedUnfinished
+        }
+
+        /// The violated rule.
+        package let kind: Kind
+        /// The ``LoggedRequest/id`` of the request.
+        package let requestID: Int
+        /// The current offset of the request at that time.
+        package let offset: Int64
+
+        /// One line for the message of a test.
+        package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
+    }
+
+    /// All loading requests of the asset, oldest first. Linux only. Any thread may read it.
+    package var requestLog: [LoggedRequest] { core.requestLog }
+
+    /// All violations of the contract by the delegate, oldest first. Linux only. Any thread may read it.
+    package var contractViolations: [ContractViolation] { core.violations }
+
+    /// The content types that later requests allow; `nil` for all. Linux only, for tests. Apple's AVFoundation chooses
+    /// them.
+    package var allowedContentTypes: [String]? {
+        get { core.allowedContentTypes }
+        set { core.allowedContentTypes = newValue }
     }
 }

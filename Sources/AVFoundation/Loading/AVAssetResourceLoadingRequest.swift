@@ -6,21 +6,21 @@ public import FoundationNetworking
 
 /// One request of the player for information about a resource, for bytes of it, or for both.
 ///
-/// Only a resource loader makes them. Two are equal only if they are the same object, so a request can be a
-/// dictionary's key. Whoever takes one on must finish it once, unless it is cancelled before.
+/// Only a resource loader creates requests. Two are equal only if they are the same object, so a request can be a
+/// dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.
 open class AVAssetResourceLoadingRequest: NSObject {
-    /// The URL of the resource. Its headers say nothing.
+    /// The URL of the resource. Its headers have no meaning.
     public let request: URLRequest
-    /// Who asks.
+    /// The initiator of the request.
     public let requestor = AVAssetResourceLoadingRequestor()
-    /// Where to fill in type and length; nil when only bytes are wanted.
+    /// The type and length to fill in; `nil` if only bytes are requested.
     public let contentInformationRequest: AVAssetResourceLoadingContentInformationRequest?
-    /// Where to hand over bytes; nil when only information is wanted.
+    /// The receiver of bytes; `nil` if only information is requested.
     public let dataRequest: AVAssetResourceLoadingDataRequest?
-    /// A server's response; kept, without effect here.
+    /// A response of the server. Stored without effect here.
     @NSCopying open var response: URLResponse?
-    /// Another URL to load from. The stand-in does not follow it and the load fails, as it does with Apple's
-    /// for anything but HTTP.
+    /// Another URL to load from. It is not followed here, and loading fails, as with Apple's class for schemes other
+    /// than HTTP.
     open var redirect: URLRequest?
 
     let record: LoadingRequestRecord
@@ -42,22 +42,125 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Whether the delegate has finished the request.
     open var isFinished: Bool { record.phase == .finished }
 
-    /// Whether the player has called the request off; true just before the delegate is told.
+    /// Whether the player has cancelled the request. True just before the delegate is informed.
     open var isCancelled: Bool { record.phase == .cancelled }
 
-    /// Says that everything was handed over. With less than was asked for, the player takes the resource to end
+    /// Finishes the request after all bytes. With fewer bytes than requested, the player assumes that the resource ends
     /// there.
     open func finishLoading() {
-        // No redirect is followed here; the error says where it would have led.
+        // Redirects are not followed here. The error contains the target.
         let error = redirect.map { redirect in
             URLError(.unsupportedURL, userInfo: redirect.url.map { [NSURLErrorFailingURLErrorKey: $0] } ?? [:])
         }
         record.finish(with: error, isRedirect: redirect != nil, information: contentInformationRequest?.information)
     }
 
-    /// Says that loading failed; with nil, like ``finishLoading()``.
+    /// Fails the request; with `nil`, equals ``finishLoading()``.
     open func finishLoading(with error: (any Error)?) {
         guard let error else { return finishLoading() }
         record.finish(with: error, information: nil)
     }
 }
+
+/// The type and length of a resource, which a delegate fills in.
+///
+/// Fill it in before the first bytes. Like Apple's class, it has no lock, so use it from one thread at a time.
+open class AVAssetResourceLoadingContentInformationRequest: NSObject {
+    private let record: LoadingRequestRecord
+
+    init(record: LoadingRequestRecord) {
+        self.record = record
+        allowedContentTypes = record.allowedContentTypes
+        super.init()
+    }
+
+    /// The uniform type identifier of the resource, such as `public.mp3`; one of ``allowedContentTypes`` if given.
+    open var contentType: String? {
+        didSet { record.informationFilledIn() }
+    }
+
+    /// The playable types; `nil` for no limit.
+    public let allowedContentTypes: [String]?
+
+    /// The length of the resource in bytes. 0 or less means unknown.
+    ///
+    /// Apple's AVFoundation fails such an item (−11829, −11849). Here it plays, so that a source without a length can
+    /// be tried.
+    open var contentLength: Int64 = 0 {
+        didSet { record.informationFilledIn() }
+    }
+
+    /// Whether any range can be requested. Otherwise, there is one request for the whole resource, and no seeking.
+    open var isByteRangeAccessSupported = false {
+        didSet { record.informationFilledIn() }
+    }
+
+    /// The time at which the loaded resource expires. Stored without effect here.
+    open var renewalDate: Date?
+
+    /// Whether every byte is available immediately, as from a file. Stored without effect here.
+    open var isEntireLengthAvailableOnDemand = false
+
+    var information: ContentInformation {
+        ContentInformation(
+            contentType: contentType, contentLength: contentLength > 0 ? contentLength : nil,
+            isByteRangeAccessSupported: isByteRangeAccessSupported)
+    }
+}
+
+/// The type and length of a resource, as the delegate filled them in.
+struct ContentInformation: Sendable, Equatable {
+    /// A uniform type identifier.
+    var contentType: String?
+    /// The length in bytes; `nil` if unknown.
+    var contentLength: Int64?
+    /// Whether a request may start at any offset.
+    var isByteRangeAccessSupported: Bool
+}
+
+/// Receives bytes of a resource from a delegate, in order, as they become available.
+open class AVAssetResourceLoadingDataRequest: NSObject {
+    private let record: LoadingRequestRecord
+
+    init(record: LoadingRequestRecord) {
+        self.record = record
+        super.init()
+    }
+
+    /// The first requested byte.
+    open var requestedOffset: Int64 { record.requestedOffset }
+
+    /// The number of requested bytes; `Int.max` if the player does not know the length of the resource.
+    ///
+    /// A sum with ``requestedOffset`` may overflow. Ignore it if ``requestsAllDataToEndOfResource`` is true.
+    open var requestedLength: Int { record.requestedLength.map { Int(clamping: $0) } ?? .max }
+
+    /// Whether all bytes from ``requestedOffset`` are requested, until the end, an error or a cancel.
+    open var requestsAllDataToEndOfResource: Bool { record.toEnd }
+
+    /// The offset of the next byte to deliver; ``requestedOffset`` at first.
+    ///
+    /// Apple does not document its value before the first byte, and some adapters expect 0; see
+    /// ``ResourceLoaderDriver``.
+    open var currentOffset: Int64 { record.currentOffset }
+
+    /// Delivers the next bytes. May be called several times, from any thread, one call at a time.
+    ///
+    /// The data may be held for a long time, so do not modify its storage afterwards.
+    open func respond(with data: Data) {
+        record.respond(with: data)
+    }
+}
+
+/// The initiator of a loading request.
+open class AVAssetResourceLoadingRequestor: NSObject {
+    /// Whether reports of expired sessions are given; always false here.
+    open var providesExpiredSessionReports: Bool { false }
+
+    override init() {
+        super.init()
+    }
+}
+
+/// A request to renew loaded data. Never created here.
+open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}

@@ -3,31 +3,31 @@
 
 public import Foundation
 
-/// Why media cannot be played, with AVFoundation's codes.
+/// The reason why media can't be played, with AVFoundation's codes.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
-    /// The reasons that the stand-in gives, with Apple's numbers.
+    /// The reasons that are used here, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable, CaseIterable {
-        /// Something else.
+        /// Another reason.
         case unknown = -11800
-        /// The player's machinery is gone.
+        /// The player's services have ended.
         case mediaServicesWereReset = -11819
-        /// The bytes do not follow their format.
+        /// The bytes don't follow their format.
         case fileFailedToParse = -11829
-        /// No format that plays.
+        /// The format can't be played.
         case fileFormatNotRecognized = -11828
         /// The bytes contradict each other.
         case contentIsUnavailable = -11863
-        /// There is no picture at that time.
+        /// There is no image at that time.
         case noImageAtTime = -11832
-        /// No track of the kind that is needed.
+        /// There is no track of the required kind.
         case noSourceTrack = -11869
-        /// The pictures can't be decoded.
+        /// The video can't be decoded.
         case decodeFailed = -11821
-        /// Not with this media.
+        /// The media does not support the operation.
         case operationNotSupportedForAsset = -11838
-        /// The bytes did not come.
+        /// The bytes were not received in time.
         case failedToLoadMediaData = -11849
-        /// Called off.
+        /// The operation was cancelled.
         case operationCancelled = -11878
     }
 
@@ -35,7 +35,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     public let code: Code
     private let detail: String?
 
-    /// An error for a reason.
+    /// Creates an error for a reason.
     public init(_ code: Code) {
         self.init(code, detail: nil)
     }
@@ -49,7 +49,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     public static var errorDomain: String { AVFoundationErrorDomain }
     /// Apple's number.
     public var errorCode: Int { code.rawValue }
-    /// The sentence, where Foundation looks for a description of a `CustomNSError`.
+    /// The sentence, under the key at which Foundation looks for the description of a `CustomNSError`.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }
     /// One sentence, with libmpv's message if there is one.
     public var errorDescription: String? {
@@ -58,11 +58,11 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
             case .unknown: "the media could not be played"
             case .mediaServicesWereReset: "the player was closed"
             case .fileFailedToParse: "the media may be damaged"
-            case .fileFormatNotRecognized: "the media's format is not recognised"
+            case .fileFormatNotRecognized: "the media's format is not recognized"
             case .contentIsUnavailable: "the media is not available"
-            case .noImageAtTime: "the media has no picture at that time"
+            case .noImageAtTime: "the media has no image at that time"
             case .noSourceTrack: "the media has no track of that kind"
-            case .decodeFailed: "the media's pictures can't be decoded"
+            case .decodeFailed: "the media's video can't be decoded"
             case .operationNotSupportedForAsset: "that can't be done with this media"
             case .failedToLoadMediaData: "the media's bytes did not come in time"
             case .operationCancelled: "the operation was cancelled"

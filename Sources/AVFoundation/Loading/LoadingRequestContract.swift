@@ -1,42 +1,46 @@
-/// The rules for what a resource loader's delegate may do with one loading request, and whether it kept to them.
+import Foundation
+
+/// The rules for a resource loader's delegate about one loading request, and the violations of them.
 ///
-/// Pure; a ``LoadingRequestRecord`` locks it and acts on its decisions. Offsets are bytes of the resource.
+/// Makes decisions only. A ``LoadingRequestRecord`` locks it and performs its actions. Offsets are bytes of the
+/// resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
-        /// Made, not yet handed to the delegate. Exits: open, cancelled, finished (nobody took it).
+        /// Created, but not passed to the delegate. Exits: open, cancelled, finished (not accepted).
         case made
-        /// The delegate works on it. Exits: finished, cancelled, abandoned.
+        /// The delegate serves it. Exits: finished, cancelled, abandoned.
         case open
         /// The delegate finished it. No exit.
         case finished
-        /// The player called it off and has told, or is telling, the delegate. No exit.
+        /// The player cancelled it and informs the delegate. No exit.
         case cancelled
-        /// The player moved on without a word, as a queue player does: what comes is dropped. Exit: cancelled.
+        /// The player abandoned it without a cancel, as a queue player does. Later bytes are discarded. Exit:
+        /// cancelled.
         case abandoned
     }
 
-    /// Bytes handed over, evaluated.
+    /// The result of checking delivered bytes.
     struct Delivery: Sendable, Equatable {
-        /// How many of the bytes, from the first, count.
+        /// The number of accepted bytes, from the first.
         var accepted: Int
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
-    /// The end that the delegate gave the request, evaluated.
+    /// The result of checking a finish.
     struct Finish: Sendable, Equatable {
-        /// Whether this ended the request; false if it had ended before.
+        /// Whether this finished the request; false if it was finished before.
         var isFirst: Bool
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
     let offset: Int64
-    /// How many bytes are wanted; nil when the length of the resource is not known.
+    /// The number of requested bytes; `nil` if the length of the resource is unknown.
     let length: Int64?
     let asksForInformation: Bool
     private(set) var phase = Phase.made
-    /// Bytes handed over that counted.
+    /// The number of accepted bytes.
     private(set) var delivered: Int64 = 0
 
     init(offset: Int64, length: Int64?, asksForInformation: Bool) {
@@ -45,23 +49,23 @@ struct LoadingRequestContract: Sendable, Equatable {
         self.asksForInformation = asksForInformation
     }
 
-    /// Where the next byte that the delegate hands over belongs.
+    /// The offset of the next byte that the delegate delivers.
     var currentOffset: Int64 {
         let (sum, overflow) = offset.addingReportingOverflow(delivered)
         return overflow ? .max : sum
     }
 
-    /// Whether the delegate still owes an end.
+    /// Whether the delegate still has to finish the request.
     var owesFinish: Bool { phase == .open }
 
-    /// The request goes to the delegate; false if it was called off before.
+    /// Passes the request to the delegate; returns false if it was cancelled before.
     mutating func start() -> Bool {
         guard phase == .made else { return false }
         phase = .open
         return true
     }
 
-    /// The delegate hands over bytes.
+    /// Checks bytes from the delegate.
     mutating func respond(count: Int, isInformationKnown: Bool) -> Delivery {
         switch phase {
         case .cancelled: return Delivery(accepted: 0, violations: [.respondAfterCancel])
@@ -79,9 +83,9 @@ struct LoadingRequestContract: Sendable, Equatable {
         return delivery
     }
 
-    /// The delegate says that this is all, or that it failed.
+    /// Checks a finish of the delegate, with or without an error.
     ///
-    /// A request for information may be finished without a byte: its two bytes are a probe.
+    /// A request for information may be finished without a byte, because its two bytes are a probe.
     mutating func finish(
         failing: Bool, isRedirect: Bool = false, contentType: String?, allowedContentTypes: [String]?,
         isInformationKnown: Bool
@@ -110,22 +114,32 @@ struct LoadingRequestContract: Sendable, Equatable {
         return finish
     }
 
-    /// The player no longer wants the bytes; false if there is nothing to call off.
+    /// Cancels the request; returns false if there is nothing to cancel.
     mutating func cancel() -> Bool {
         guard phase == .made || phase == .open || phase == .abandoned else { return false }
         phase = .cancelled
         return true
     }
 
-    /// The player moves on without cancelling.
+    /// Abandons the request without a cancel.
     mutating func abandon() {
         if phase == .open || phase == .made { phase = .abandoned }
     }
 
-    /// The last reference to the request is gone; true if that leaves the player waiting for ever.
+    /// Handles the release of the last reference; returns true if the player would wait forever.
     mutating func release() -> Bool {
         guard phase == .open else { return false }
         phase = .finished
         return true
     }
+}
+
+/// An event of a loading request, for its creator.
+enum LoadingRequestEvent: Sendable {
+    /// The next bytes, on the delegate's thread.
+    case data(Data)
+    /// The end, with the content information if it was requested.
+    case finished(ContentInformation?)
+    /// The error after which no bytes follow. Not sent after a cancel.
+    case failed(any Error)
 }

@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The player's end of one loading request: makes it, calls it off, and hears of it.
+/// The player's side of one loading request: creates it, cancels it, and receives its events.
 ///
-/// The delegate's end is ``AVAssetResourceLoadingRequest``, which this does not keep alive: that is the delegate's
-/// duty. Decisions are ``LoadingRequestContract``'s; the log is the loader's.
+/// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain it, because that is the
+/// delegate's duty. ``LoadingRequestContract`` makes the decisions, and the loader has the log.
 final class LoadingRequestRecord: Sendable {
     let core: ResourceLoaderCore
     let url: URL
@@ -20,13 +20,13 @@ final class LoadingRequestRecord: Sendable {
 
     private struct State {
         var contract: LoadingRequestContract
-        /// Its place in the log; set when it is handed to the delegate.
+        /// The number in the log, set when the request is passed to the delegate.
         var logID: Int?
-        /// Boxed: the request belongs to the delegate's side; here it is only passed on to it.
+        /// Boxed, because the request belongs to the delegate's side. It is only passed on here.
         var request = WeakRequest()
     }
 
-    /// A request that is logged and handed over by ``start()``. `receive` is called without any lock held.
+    /// Creates a request, which ``start()`` logs and passes to the delegate. `receive` is called without a lock.
     init(
         core: ResourceLoaderCore, url: URL, kind: AVAssetResourceLoader.LoggedRequest.Kind, offset: Int64,
         length: Int64?, toEnd: Bool, receive: @escaping @Sendable (LoadingRequestEvent) -> Void
@@ -54,20 +54,20 @@ final class LoadingRequestRecord: Sendable {
 
     // MARK: The player's side
 
-    /// Logs the request and asks the delegate, on its queue.
+    /// Logs the request and passes it to the delegate, on the delegate's queue.
     func start() {
         let id = core.log(self)
         state.withLock { $0.logID = id }
         core.delegateQueueOrOwn.async { self.handOver() }
     }
 
-    /// Calls the request off, on the delegate's queue: ``AVAssetResourceLoadingRequest/isCancelled`` turns true,
-    /// then the delegate is told.
+    /// Cancels the request on the delegate's queue: sets ``AVAssetResourceLoadingRequest/isCancelled``, then informs
+    /// the delegate.
     func cancel() {
         core.delegateQueueOrOwn.async { self.announceCancel() }
     }
 
-    /// Moves on without a word: what still comes is dropped.
+    /// Abandons the request without informing the delegate. Later bytes are discarded.
     func abandon() {
         state.withLock { $0.contract.abandon() }
     }
@@ -82,9 +82,9 @@ final class LoadingRequestRecord: Sendable {
         let isTakenOn = core.askDelegate { loader, delegate in
             delegate.resourceLoader(loader, shouldWaitForLoadingOfRequestedResource: request)
         }
-        // A delegate may finish the request before it returns; only an open one that nobody took on has failed.
+        // A delegate may finish the request before it returns. Only an open request that was not accepted fails here.
         guard isTakenOn != true, state.withLock({ $0.contract.release() }) else { return }
-        // Foundation on Linux has no words of its own for them; these are Apple's.
+        // Foundation on Linux has no text for these errors. The text is Apple's.
         let error =
             isTakenOn == nil
             ? URLError(.unsupportedURL, userInfo: [NSLocalizedDescriptionKey: "unsupported URL"])
@@ -151,7 +151,7 @@ final class LoadingRequestRecord: Sendable {
         }
     }
 
-    /// The last reference to the delegate's end went.
+    /// Handles the release of the delegate's last reference.
     func released() {
         let (isLost, offset) = state.withLock { ($0.contract.release(), $0.contract.currentOffset) }
         guard isLost else { return }
@@ -170,9 +170,9 @@ final class LoadingRequestRecord: Sendable {
     }
 }
 
-/// A weak reference to a delegate's request, for the player's side to pass back to the delegate.
+/// A weak reference to a delegate's request, for passing it back to the delegate.
 ///
-/// `@unchecked`: never read but under the record's lock, and the request is then used on the delegate's queue only.
+/// `@unchecked`: it is read only under the record's lock, and the request is then used only on the delegate's queue.
 private struct WeakRequest: @unchecked Sendable {
     weak var value: AVAssetResourceLoadingRequest?
 }

@@ -2,7 +2,8 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A loader's state, shared by the player's threads and the delegate's queue: delegate, queue, settings, and the log of what was asked.
+/// The state of a loader, shared by the player's threads and the delegate's queue: delegate, queue, settings and
+/// request log.
 final class ResourceLoaderCore: Sendable {
     typealias LoggedRequest = AVAssetResourceLoader.LoggedRequest
     typealias ContractViolation = AVAssetResourceLoader.ContractViolation
@@ -58,7 +59,7 @@ final class ResourceLoaderCore: Sendable {
         set { state.withLock { $0.startsAtZero = newValue } }
     }
 
-    /// How much the player's streams ask for and keep.
+    /// The amounts that the player's streams request and hold.
     var policy: LoadingPolicy {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
@@ -66,17 +67,19 @@ final class ResourceLoaderCore: Sendable {
 
     // MARK: The delegate
 
-    /// Runs `body` with the delegate, on the calling thread, which must be the delegate's queue. Nil without one.
+    /// Runs `body` with the delegate on the calling thread, which must be the delegate's queue; returns `nil` without a
+    /// delegate.
     func askDelegate(
         _ body: (AVAssetResourceLoader, any AVAssetResourceLoaderDelegate) -> Bool
     ) -> Bool? {
         guard let delegate else { return nil }
-        // The asset's own loader if it lives; a delegate that outlives its asset sees another face of the same.
+        // The asset's own loader if it exists. A delegate that outlives its asset receives another loader with the same
+        // core.
         let loader = state.withLock { $0.loader }.value ?? AVAssetResourceLoader(core: self)
         return body(loader, delegate)
     }
 
-    /// The asset's loader, which the delegate is shown.
+    /// Sets the asset's loader, which is passed to the delegate.
     func setLoader(_ loader: AVAssetResourceLoader) {
         let boxed = WeakLoader(value: loader)
         state.withLock { $0.loader = boxed }
@@ -88,7 +91,7 @@ final class ResourceLoaderCore: Sendable {
         state.withLock { $0.isInformationKnown = true }
     }
 
-    /// Calls off everything that a delegate still works on: the asset is gone.
+    /// Cancels all requests that the delegate is serving, after the asset was released.
     func cancelAll() {
         let records = state.withLock { state in
             state.records.sorted { $0.key < $1.key }.compactMap(\.value.value)
@@ -101,7 +104,7 @@ final class ResourceLoaderCore: Sendable {
     var requestLog: [LoggedRequest] { state.withLock { $0.log } }
     var violations: [ContractViolation] { state.withLock { $0.violations } }
 
-    /// Adds a request to the log and says which one it is.
+    /// Adds a request to the log and returns its number.
     func log(_ record: LoadingRequestRecord) -> Int {
         state.withLock { state in
             let id = state.log.count
@@ -133,15 +136,70 @@ private struct WeakRecord: Sendable {
 
 /// A weak reference to a delegate.
 ///
-/// `@unchecked`: the delegate is called on its own queue only, as Apple's contract has it, and elsewhere merely
-/// compared with nil or handed back to the app.
+/// `@unchecked`: the delegate is called only on its own queue, as Apple's contract requires. Elsewhere, it is only
+/// compared with `nil` or returned to the app.
 private struct WeakDelegate: @unchecked Sendable {
     weak var value: (any AVAssetResourceLoaderDelegate)?
 }
 
-/// A weak reference to the loader that a delegate is shown.
+/// A weak reference to the loader that is passed to the delegate.
 ///
-/// `@unchecked`: everything that a loader has is guarded by this core's lock.
+/// `@unchecked`: this core's lock guards the whole state of a loader.
 private struct WeakLoader: @unchecked Sendable {
     weak var value: AVAssetResourceLoader?
+}
+
+/// The amounts that a player requests at once and holds, in bytes. `LoadingPattern` uses them for its decisions.
+struct LoadingPolicy: Sendable, Equatable {
+    /// Cancels a request when this many bytes lie ahead of the player.
+    var cancelAbove: Int64 = 1 << 20
+    /// Sends a request when fewer bytes lie ahead.
+    var requestBelow: Int64 = 256 << 10
+    /// Cancels a request with this many seconds ahead, and sends one at a quarter of it.
+    ///
+    /// Used once the bit rate of the media is known, within 512 KiB and 8 MiB. `nil` uses the limits in bytes above.
+    var secondsAhead: Double? = 30
+    /// The number of bytes to hold behind the player, for the short seeks of demuxers.
+    var keepBehind: Int64 = 256 << 10
+    /// Whether a seek sends the new request before cancelling the previous one. Both orders occur with Apple's player.
+    var requestsBeforeCancelling = false
+    /// The number of bytes of a queue's next item to load while another item plays.
+    var prebufferLength: Int64 = 256 << 10
+    /// Whether several requests are open at once, as with a ``ConcurrentPattern``.
+    var isConcurrent = false
+    /// The reaction to a request that ends before the given length.
+    var shortFinish = ShortFinish.endsResource
+    /// The length of one bounded request, if several are open.
+    var readLength: Int64 = 64 << 10
+    /// The number of bytes by which the cancel of a useless request is delayed, if several are open.
+    var cancelsLateBy: Int64 = 2 << 20
+    /// Fails an item whose request has received nothing for this many seconds; `nil` waits forever.
+    var requestTimeout: Double?
+    /// Whether a player without data posts a notification.
+    var announcesStalls = true
+    /// Whether a content type that is not allowed is also an error of a redirected request.
+    var checksTypeOfRedirects = false
+    /// Whether the player waits forever after it received the two bytes of an information request.
+    var chokesOnProbe = false
+
+    /// The reaction of a player to a request that ends before the given length.
+    enum ShortFinish: Sendable, Equatable {
+        /// The resource ends there, as documented.
+        case endsResource
+        /// The rest is requested again.
+        case asksAgain
+    }
+
+    /// A player that uses the freedom of the documentation in the way that is worst for a delegate. The timeout is the
+    /// one that was reported for Apple's player.
+    static let hostile: LoadingPolicy = {
+        var policy = LoadingPolicy()
+        policy.isConcurrent = true
+        policy.cancelAbove = 512 << 10
+        policy.requestTimeout = 20
+        policy.announcesStalls = false
+        policy.checksTypeOfRedirects = true
+        policy.chokesOnProbe = true
+        return policy
+    }()
 }

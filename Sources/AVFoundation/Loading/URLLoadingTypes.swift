@@ -1,37 +1,37 @@
 #if StaticLinking
 public import Foundation
 
-// What a resource loader's delegate touches of Foundation's URL loading, where that is not there: FoundationNetworking can't
-// be linked statically.
+// The types of Foundation's URL loading that a resource loader's delegate uses. FoundationNetworking can't be linked
+// statically.
 
-/// A URL that is asked for.
+/// A request for a URL.
 public struct URLRequest: Hashable, Sendable {
-    /// What is asked for.
+    /// The requested URL.
     public var url: URL?
 
-    /// A request for a URL.
+    /// Creates a request for a URL.
     public init(url: URL) { self.url = url }
 }
 
-/// What was said of a URL by who has it.
+/// The response of a server.
 open class URLResponse: NSObject, NSCopying {
-    /// What was asked for.
+    /// The requested URL.
     public let url: URL?
 
     init(_ url: URL) { self.url = url }
 
-    /// The same object: it does not change.
+    /// Returns the same object, because it never changes.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 }
 
-/// A response by HTTP.
+/// A response over HTTP.
 public final class HTTPURLResponse: URLResponse {
     /// The status code.
     public let statusCode: Int
-    /// The header fields, by their names as they were given.
+    /// The header fields, with their names as given.
     public let allHeaderFields: [AnyHashable: Any]
 
-    /// A response of these; never nil.
+    /// Creates a response; never `nil`.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         allHeaderFields = headerFields ?? [:]
@@ -39,10 +39,10 @@ public final class HTTPURLResponse: URLResponse {
     }
 }
 
-/// A server's question for credentials. The stand-in never asks.
+/// A server's request for credentials. Never used here.
 open class URLAuthenticationChallenge: NSObject {}
 #else
-// Like Apple's, this module brings Foundation along; on Linux the URL loading types live in a module of their own, which an
-// adapter written for both must not have to name.
+// Like Apple's, this module exports Foundation. On Linux, the URL loading types are in a module of their own. Adapters
+// for both platforms need not import it.
 @_exported public import FoundationNetworking
 #endif

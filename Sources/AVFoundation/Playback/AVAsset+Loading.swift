@@ -1,29 +1,29 @@
 public import Foundation
 
-/// Whether a value of an asset is known.
+/// The loading state of an asset's value.
 public enum AVKeyValueStatus: Int, Sendable {
-    /// Nobody has asked for it.
+    /// The value was not requested.
     case unknown = 0
-    /// It is being found out.
+    /// The value is being loaded.
     case loading = 1
-    /// It is known.
+    /// The value is loaded.
     case loaded = 2
-    /// It can't be found out.
+    /// The value can't be loaded.
     case failed = 3
-    /// Loading was cancelled; never said here.
+    /// Loading was cancelled. Never reported here.
     case cancelled = 4
 }
 
-/// The keys of values are `duration`, `playable` and `tracks`: there is no metadata.
+/// The keys of values are `duration`, `playable` and `tracks`. There are no metadata.
 extension AVURLAsset {
-    /// Loads values and calls back, on any thread, when they are known or can't be.
+    /// Loads values and calls back on any thread when they are loaded or can't be.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
         loadValues { _ in completionHandler?() }
     }
 
-    /// Whether a value is known.
+    /// Returns the loading state of a value.
     ///
-    /// - Parameter error: where to put why it can't be.
+    /// - Parameter error: Receives the error if it can't be loaded.
     public func statusOfValue(forKey key: String, error: UnsafeMutablePointer<NSError?>?) -> AVKeyValueStatus {
         switch values.result {
         case nil: return values.isLoading ? .loading : .unknown
@@ -34,16 +34,16 @@ extension AVURLAsset {
         }
     }
 
-    /// How long the media is; loads it and blocks the thread if that is not known. Deprecated by Apple, for that reason.
+    /// The duration; loads it and blocks the thread if it is unknown. Deprecated by Apple for that reason.
     @available(*, deprecated, message: "Use load(.duration) instead")
     public var duration: CMTime { waitForValues()?.time ?? .invalid }
 
-    /// Its tracks; none if it can't be opened. Loads them and blocks the thread if they are not known. Deprecated by
-    /// Apple, for that reason.
+    /// The tracks; empty if the media can't be opened. Loads them and blocks the thread if they are unknown. Deprecated
+    /// by Apple for that reason.
     @available(*, deprecated, message: "Use load(.tracks) instead")
     public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
 
-    /// The tracks of a media type; see ``tracks``. Deprecated by Apple: it may block.
+    /// The tracks of a media type; see ``tracks``. Deprecated by Apple because it may block.
     @available(*, deprecated, message: "Use loadTracks(withMediaType:) instead")
     public func tracks(withMediaType mediaType: AVMediaType) -> [AVAssetTrack] {
         (waitForValues()?.tracks ?? []).filter { $0.mediaType == mediaType }
@@ -57,9 +57,9 @@ extension AVURLAsset {
         return values
     }
 
-    /// What opening the media tells.
+    /// Returns the values of the opened media.
     ///
-    /// - Throws: why it can't be opened.
+    /// - Throws: The error of opening it.
     func loadedValues() async throws -> AssetValues.Values {
         try await withCheckedThrowingContinuation { continuation in
             loadValues { continuation.resume(with: $0) }

@@ -1,7 +1,7 @@
 import Foundation
 
 extension AVPlayer {
-    /// Lets go of the former item and begins to load the new one.
+    /// Releases the previous item and starts to load the new one.
     func setCurrent(_ item: AVPlayerItem?) {
         let former = currentItem
         playback?.shutDown()
@@ -40,7 +40,7 @@ extension AVPlayer {
         self.playback = playback
         playback.setVolume(volume, isMuted: isMuted)
         playback.setRate(wantedRate)
-        // Neither the player nor the item is kept alive by listening; the events end with the playback.
+        // This task retains neither the player nor the item. The events end with the playback.
         Task { @MainActor [weak self, weak item, events = playback.events] in
             for await event in events {
                 guard let self, let item, self.playback === playback else { continue }
@@ -69,7 +69,7 @@ extension AVPlayer {
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
-                // Bytes may have come since; whoever hears of the rate is to find what made it 0.
+                // Bytes may have been received since, but observers of the rate have to find the reason for 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.announcesStalls ?? true else { return }
@@ -81,14 +81,14 @@ extension AVPlayer {
             hasEndedBeforeSeek = false
             if !completed { itemEnded(item) }
         case .ended:
-            // An end that was reached before a seek away from it is none, if the seek arrives.
+            // An end before a finished seek away from it does not count.
             if seeks.isEmpty { itemEnded(item) } else { hasEndedBeforeSeek = true }
         case .pausedInWindow(let isPaused):
             wantedInWindow(isPaused ? 0 : defaultRate)
         case .failed, .closed:
             itemFailed(item)
         case .picture:
-            break  // A player asks for none.
+            break  // A player requests no images.
         }
     }
 
@@ -102,7 +102,7 @@ extension AVPlayer {
     }
 
     private func itemEnded(_ item: AVPlayerItem) {
-        // First what the player does, then the news: who hears it finds the player as it will be.
+        // The player's state changes before the notification is posted.
         switch actionAtItemEnd {
         case .advance: advanceAfterEnd()
         case .pause: changeRate(to: 0, reason: nil)
@@ -119,17 +119,17 @@ extension AVPlayer {
 
     // MARK: Seeking
 
-    /// Goes to a time, exactly, whatever tolerance was asked for: that is within every tolerance.
+    /// Seeks to a time. The seek is exact regardless of the requested tolerance.
     public func seek(to time: CMTime) {
         seek(to: time) { _ in }
     }
 
-    /// Goes to a time; see ``seek(to:completionHandler:)``.
+    /// Seeks to a time; see ``seek(to:completionHandler:)``.
     public func seek(to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime) {
         seek(to: time) { _ in }
     }
 
-    /// Goes to a time; see ``seek(to:completionHandler:)``.
+    /// Seeks to a time; see ``seek(to:completionHandler:)``.
     public func seek(
         to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime,
         completionHandler: @escaping @Sendable (Bool) -> Void
@@ -137,12 +137,13 @@ extension AVPlayer {
         seek(to: time, completionHandler: completionHandler)
     }
 
-    /// Goes to a time.
+    /// Seeks to a time.
     ///
-    /// A seek before the item is ready waits until it is. A seek takes the place of one that is under way.
+    /// A seek before the item is ready waits until it is. A seek replaces an unfinished previous one.
     ///
-    /// - Parameter completionHandler: called once, on the main actor: with true when playback goes on from there,
-    ///   with false when another seek took its place, the item changed or failed, or the time is not a number.
+    /// - Parameter completionHandler: Called once on the main actor. Its argument is true when playback continues at
+    ///   the time. It is false if another seek replaced this one, the item changed or failed, or the time is not a
+    ///   number.
     public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
         guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
         lastSeek += 1
@@ -156,7 +157,7 @@ extension AVPlayer {
         }
     }
 
-    /// Goes to a time; true when playback goes on from there. See ``seek(to:completionHandler:)``.
+    /// Seeks to a time; returns true when playback continues there. See ``seek(to:completionHandler:)``.
     @discardableResult
     public func seek(to time: CMTime) async -> Bool {
         await withCheckedContinuation { continuation in
@@ -164,7 +165,7 @@ extension AVPlayer {
         }
     }
 
-    /// Goes to a time; true when playback goes on from there. See ``seek(to:completionHandler:)``.
+    /// Seeks to a time; returns true when playback continues there. See ``seek(to:completionHandler:)``.
     @discardableResult
     public func seek(to time: CMTime, toleranceBefore: CMTime, toleranceAfter: CMTime) async -> Bool {
         await seek(to: time)

@@ -1,80 +1,87 @@
+public import Dispatch
 public import Foundation
 
 /// Plays one item at a time.
 ///
-/// Here libmpv decodes and puts out; a desktop gets a window, a machine without screen or sound plays silently. See
-/// ``headless`` for tests. Everything is on the main actor, which no header that we could read proves of Apple's class:
-/// where Apple's SDK lets a method be called from anywhere, this is stricter, so what compiles here compiles there.
+/// libmpv decodes and outputs. A desktop shows a window; a machine without screen or sound plays silently. See
+/// ``headless`` for tests.
 ///
-/// Replacing the item, or letting the player go, cancels no loading request, as with Apple's: the requests of an
-/// asset end with the asset.
+/// The whole class is on the main actor. If Apple's SDK allows calls of a method from any thread, this class is
+/// stricter, so code that compiles here compiles there.
+///
+/// Replacing the item, or releasing the player, cancels no loading requests, as with Apple's: the requests of an asset
+/// end with the asset.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
     /// Whether a player can play.
     public enum Status: Int, Sendable {
-        /// It has not tried yet.
+        /// The player has not tried to play yet.
         case unknown = 0
-        /// It can play items.
+        /// The player can play items.
         case readyToPlay = 1
-        /// It cannot play any more.
+        /// The player can't play any more.
         case failed = 2
     }
 
-    /// Whether a player plays, or why not.
+    /// Whether a player plays, waits or is paused.
     public enum TimeControlStatus: Int, Sendable {
         /// The rate is 0.
         case paused = 0
-        /// It would play, but waits for media, a seek or an item.
+        /// Playback is requested, but waits for media, a seek or an item.
         case waitingToPlayAtSpecifiedRate = 1
-        /// It plays.
+        /// The player is playing.
         case playing = 2
     }
 
-    /// Why a player waits.
+    /// The reason why a player waits.
     public struct WaitingReason: RawRepresentable, Hashable, Sendable {
         /// Apple's name for the reason.
         public let rawValue: String
-        /// A reason of a name.
+        /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
-        /// For media, so as not to stall soon after.
+        /// The player waits for media, to avoid a stall soon after.
         public static let toMinimizeStalls = WaitingReason(rawValue: "AVPlayerWaitingToMinimizeStallsReason")
-        /// For an item.
+        /// The player waits for an item.
         public static let noItemToPlay = WaitingReason(rawValue: "AVPlayerWaitingWithNoItemToPlayReason")
     }
 
-    /// Says how a player goes on when its item ends.
+    /// The action of a player at the end of its item.
     public enum ActionAtItemEnd: Int, Sendable {
-        /// Goes to the next item of a queue.
+        /// Advances to the next item of a queue.
         case advance = 0
-        /// Stops there, with rate 0.
+        /// Stops at the end, with rate 0.
         case pause = 1
-        /// Nothing; the rate stays.
+        /// Does nothing; the rate stays unchanged.
         case none = 2
     }
 
-    /// The item that is played, or would be.
+    /// The current item.
     public internal(set) var currentItem: AVPlayerItem?
-    /// How to go on at the end of an item: `.pause`, for a queue player `.advance`.
+    /// The action at the end of an item. The default is `.pause`, and `.advance` for a queue player.
     open var actionAtItemEnd: ActionAtItemEnd {
         get { ownActionAtItemEnd ?? usualActionAtItemEnd }
         set { ownActionAtItemEnd = newValue }
     }
-    /// The rate that ``play()`` starts with.
+    /// The rate of ``play()``.
     open var defaultRate: Float = 1
-    /// Whether to wait for media rather than to stall; see ``timeControlStatus``. With false, an item that runs dry
-    /// sets the rate to 0, and nothing but ``play()`` starts it again.
+    /// Whether to wait for media to avoid stalls; see ``timeControlStatus``.
+    ///
+    /// If false, an item without further data sets the rate to 0, and only ``play()`` starts it again.
     open var automaticallyWaitsToMinimizeStalling = true
-    /// How loud, from 0 to 1.
+    /// The volume, from 0 to 1.
     open var volume: Float = 1 { didSet { applyVolume() } }
-    /// Whether there is no sound, whatever the volume.
+    /// Whether the sound is muted.
     open var isMuted = false { didSet { applyVolume() } }
-    /// How to play without picture and sound; nil plays with both. Linux only. Heeded when an item gets into the
-    /// player, so set it before that; ``defaultHeadless`` holds for players that are made with an item.
+    /// The mode of playback without video and sound; `nil` plays with both. Linux only.
+    ///
+    /// Applied when the player gets an item, so set it before. ``defaultHeadless`` applies to players that are created
+    /// with an item.
     package var headless: HeadlessMode? {
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
     }
-    /// The value of ``headless`` in a new player: that of the environment variable `AVPLAYER_HEADLESS` (a speed, or
-    /// `untimed`), else nil. Linux only.
+    /// The value of ``headless`` in a new player. Linux only.
+    ///
+    /// The default is the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`), or `nil` without it.
     package static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
     private var ownHeadless: HeadlessMode??
@@ -82,27 +89,27 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // Final: Swift 6.3 names its getter differently in a subclass where the class is `@preconcurrency`.
+    // Final, because Swift 6.3 names its getter differently in a subclass of a `@preconcurrency` class.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
-    /// Whether the end was reached after a seek was asked for and before it was under way.
+    /// Whether the end was reached between the request and the start of a seek.
     var hasEndedBeforeSeek = false
-    /// A seek that was asked for before the item was ready.
+    /// A seek that was requested before the item was ready.
     var seekWhenReady: (seconds: Double, id: UInt64)?
     var timeObservers: [TimeObserver] = []
 
-    /// A player without an item.
+    /// Creates a player without an item.
     nonisolated public override init() {
         super.init()
     }
 
-    /// A player of the item, which begins to load. The rate is 0.
+    /// Creates a player for the item and starts to load it. The rate is 0.
     public init(playerItem item: AVPlayerItem?) {
         super.init()
         setCurrent(item)
     }
 
-    /// A player of a new item for the URL.
+    /// Creates a player for a new item with the URL.
     public convenience init(url URL: URL) {
         self.init(playerItem: AVPlayerItem(url: URL))
     }
@@ -113,18 +120,18 @@ public import Foundation
 
     /// Whether the player can play.
     open var status: Status { currentItem == nil ? .unknown : .readyToPlay }
-    /// Why it cannot; never said here, items fail instead.
+    /// The error of the player; always `nil` here, because items fail instead.
     open var error: (any Error)? { nil }
 
-    /// How fast to play: 0 is paused, 1 as recorded. Negative rates play forwards here.
+    /// The playback rate: 0 is paused, 1 is normal. Negative rates play forward here.
     open var rate: Float {
         get { wantedRate }
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Sets the rate, for an app or, without a reason, because of what has become of the item.
+    /// Sets the rate, for an app, or without a reason because of the item's state.
     ///
-    /// - Parameter isStarved: Whether the item has run dry.
+    /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
         guard newValue.isFinite else { return }
         let former = (wantedRate, timeControlStatus)
@@ -136,7 +143,8 @@ public import Foundation
         tellOfTimeControl(since: former.1)
     }
 
-    /// The person at the window has chosen: as if the app had set the rate, but libmpv knows already.
+    /// Sets the rate after a user's action in the window. Equals a change by the app, except that libmpv has already
+    /// applied it.
     func wantedInWindow(_ rate: Float) {
         let former = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
@@ -149,53 +157,54 @@ public import Foundation
     /// Plays at the default rate.
     open func play() { rate = defaultRate }
 
-    /// Plays now at a rate, without waiting for media.
+    /// Plays at a rate immediately, without waiting for media.
     open func playImmediately(atRate rate: Float) { self.rate = rate }
 
-    /// Stops where it is.
+    /// Pauses playback.
     open func pause() { rate = 0 }
 
-    /// Whether it plays, or why not.
+    /// Whether the player plays, waits or is paused.
     open var timeControlStatus: TimeControlStatus {
         if wantedRate == 0 { return .paused }
         return isRunning ? .playing : .waitingToPlayAtSpecifiedRate
     }
 
-    /// Why it waits; nil unless it does.
+    /// The reason why the player waits; `nil` if it does not.
     open var reasonForWaitingToPlay: WaitingReason? {
         guard timeControlStatus == .waitingToPlayAtSpecifiedRate else { return nil }
         return currentItem == nil ? .noItemToPlay : .toMinimizeStalls
     }
 
-    /// Where the current item plays; 0 without one.
+    /// The current time of the item; 0 without one.
     open func currentTime() -> CMTime { currentItem?.currentTime() ?? .zero }
 
-    /// Plays something else, or nothing. No request of the former item is cancelled.
+    /// Replaces the current item, or removes it. No loading request of the previous item is cancelled.
     open func replaceCurrentItem(with item: AVPlayerItem?) {
         guard item !== currentItem else { return }
         setCurrent(item)
     }
 
-    /// Why a rate has changed.
+    /// The reason why a rate has changed.
     public struct RateDidChangeReason: RawRepresentable, Hashable, Sendable {
         /// Apple's name for the reason.
         public let rawValue: String
-        /// A reason of a name.
+        /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
-        /// The app has set it.
+        /// The app has set the rate.
         public static let setRateCalled = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateCalled")
-        /// The rate that the app had set could not be held; never said here.
+        /// The rate of the app was not possible. Never reported here.
         public static let setRateFailed = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateFailed")
     }
 
-    /// Where ``rateDidChangeNotification`` keeps a ``RateDidChangeReason``. None when an item has run dry or ended.
+    /// The key of the ``RateDidChangeReason`` in ``rateDidChangeNotification``. It is missing if an item has ended or
+    /// has no more data.
     nonisolated public static let rateDidChangeReasonKey = "AVPlayerRateDidChangeReason"
-    /// The current item has changed. Linux only: what key-value observing of it is with Apple's.
+    /// Posted when the current item has changed. Linux only, instead of key-value observing.
     nonisolated public static let currentItemDidChangeNotification = NSNotification.Name(
         "AVPlayerCurrentItemDidChangeNotification")
-    /// The rate has changed.
+    /// Posted when the rate has changed.
     nonisolated public static let rateDidChangeNotification = NSNotification.Name("AVPlayerRateDidChangeNotification")
-    /// ``timeControlStatus`` has changed. Linux only: what key-value observing of it is with Apple's.
+    /// Posted when ``timeControlStatus`` has changed. Linux only, instead of key-value observing.
     nonisolated public static let timeControlStatusDidChangeNotification = NSNotification.Name(
         "AVPlayerTimeControlStatusDidChangeNotification")
 
@@ -207,16 +216,93 @@ public import Foundation
         if timeControlStatus != former { post(Self.timeControlStatusDidChangeNotification) }
     }
 
-    /// How to go on at the end of an item unless the app says otherwise.
+    /// The default action at the end of an item.
     var usualActionAtItemEnd: ActionAtItemEnd { .pause }
 
-    /// The item can be played now. For subclasses in this module.
+    /// Called when the item becomes ready. For subclasses in this module.
     func itemBecameReady() {}
 
-    /// The item has ended and the player is to advance. For subclasses in this module; a plain player pauses.
+    /// Advances after the end of the item. For subclasses in this module; a plain player pauses.
     func advanceAfterEnd() { changeRate(to: 0, reason: nil) }
 
     private func applyVolume() {
         playback?.setVolume(volume, isMuted: isMuted)
     }
 }
+
+extension AVPlayer {
+    /// A mode of playback without video and sound, for tests, servers and `--headless`. Linux only.
+    package struct HeadlessMode: Sendable, Equatable {
+        /// The factor of the player's ``AVPlayer/rate``, from 0.01 to 100; `nil` plays as fast as it decodes, at any
+        /// rate.
+        package var speed: Double?
+
+        /// Creates a headless mode; a `nil` speed plays as fast as it decodes.
+        package init(speed: Double? = 1) {
+            self.speed = speed
+        }
+
+        /// Plays as fast as it decodes.
+        package static let untimed = HeadlessMode(speed: nil)
+
+        /// Returns the mode of the environment variable `AVPLAYER_HEADLESS`; `nil` if it is not set or empty.
+        ///
+        /// The value is a speed. Other text means 1.
+        static func fromEnvironment(_ environment: [String: String]) -> HeadlessMode? {
+            guard let text = environment["AVPLAYER_HEADLESS"], !text.isEmpty else { return nil }
+            return text == "untimed" ? .untimed : HeadlessMode(speed: Double(text) ?? 1)
+        }
+    }
+}
+
+extension AVPlayer {
+    /// Calls the block when playback passes a multiple of the interval, and after seeks.
+    ///
+    /// - Parameter interval: The interval, which should be above 0. Otherwise, every change of time is reported.
+    /// - Parameter queue: The queue of the block; `nil` for the main queue.
+    /// - Returns: An object for ``removeTimeObserver(_:)``, which you must hold.
+    public func addPeriodicTimeObserver(
+        forInterval interval: CMTime, queue: DispatchQueue?, using block: @escaping @Sendable (CMTime) -> Void
+    ) -> Any {
+        let token = TimeObserverToken()
+        let seconds = interval.isNumeric && interval.seconds > 0 ? interval.seconds : 1e-6
+        timeObservers.append(
+            TimeObserver(token: token, interval: seconds, queue: queue ?? .main, block: block))
+        return token
+    }
+
+    /// Removes an observer of ``addPeriodicTimeObserver(forInterval:queue:using:)``.
+    public func removeTimeObserver(_ observer: Any) {
+        guard let token = observer as? TimeObserverToken else { return }
+        timeObservers.removeAll { $0.token === token }
+    }
+
+    func timePassed(to seconds: Double) {
+        let time = CMTime(seconds: seconds, preferredTimescale: 1_000_000)
+        for index in timeObservers.indices where timeObservers[index].isDue(at: seconds) {
+            let block = timeObservers[index].block
+            timeObservers[index].queue.async { block(time) }
+        }
+    }
+}
+
+/// A periodic time observer, and whether it is due.
+struct TimeObserver {
+    fileprivate let token: TimeObserverToken
+    let interval: Double
+    let queue: DispatchQueue
+    let block: @Sendable (CMTime) -> Void
+    /// The last reported multiple of the interval, in intervals.
+    var lastTold: Int64?
+
+    /// Whether a new multiple of the interval has been reached, or the time has moved back.
+    mutating func isDue(at seconds: Double) -> Bool {
+        let step = Int64(exactly: (seconds / interval).rounded(.down)) ?? 0
+        guard step != lastTold else { return false }
+        lastTold = step
+        return true
+    }
+}
+
+/// Identifies an observer, for its removal.
+private final class TimeObserverToken: Sendable {}

@@ -1,29 +1,32 @@
+// The names are Apple's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 public import Foundation
 
-/// One play of an asset: its status, its position, its end.
+/// The playback of an asset: its status, position and end.
 ///
-/// Loading begins when the item gets into a player. An item that has failed stays failed; make a new one.
+/// Loading starts when a player gets the item. A failed item stays failed; create a new one.
 ///
-/// Isolation as in the iOS 18 SDK: on the main actor, but for what is `nonisolated` here.
+/// Isolation is as in the iOS 18 SDK: on the main actor, except `nonisolated` members.
 @preconcurrency @MainActor open class AVPlayerItem: NSObject, NSCopying {
     /// Whether an item can be played.
     public enum Status: Int, Sendable {
-        /// Not loaded yet.
+        /// The item is not loaded yet.
         case unknown = 0
-        /// Loaded far enough to play.
+        /// The item can be played.
         case readyToPlay = 1
-        /// Cannot be played, for good; ``AVPlayerItem/error`` says why.
+        /// The item can't be played any more; see ``AVPlayerItem/error``.
         case failed = 2
     }
 
-    /// The media that is played.
+    /// The media.
     open var asset: AVAsset { storedAsset }
 
-    /// Unsafe only to the compiler: a constant, read on the main actor alone, through ``asset``. It is not isolated
-    /// because the initialisers for `Sendable` assets set it from anywhere.
+    /// A constant that is read only on the main actor, through ``asset``. It is not isolated because the initializers
+    /// for `Sendable` assets set it from any thread.
     nonisolated(unsafe) private let storedAsset: AVAsset
 
-    /// The names of the asset's values to load before the item is ready; the stand-in loads none of them.
+    /// The names of the asset's values to load before the item is ready. None of them is loaded here.
     nonisolated public let automaticallyLoadedAssetKeys: [String]
 
     nonisolated let state = PlayerItemState()
@@ -31,22 +34,22 @@ public import Foundation
     nonisolated let urlAsset: AVURLAsset?
     weak var player: AVPlayer?
 
-    /// An item that plays a new asset for the URL.
+    /// Creates an item for a new asset with the URL.
     nonisolated public convenience init(url URL: URL) {
         self.init(asset: AVURLAsset(url: URL))
     }
 
-    /// An item that plays the asset.
+    /// Creates an item for the asset.
     public convenience init(asset: AVAsset) {
         self.init(asset: asset, automaticallyLoadedAssetKeys: ["duration"])
     }
 
-    /// An item that plays the asset; chosen for a `Sendable` asset, so that no main actor is needed.
+    /// Creates an item for a `Sendable` asset, outside the main actor.
     nonisolated public convenience init(asset: any AVAsset & Sendable) {
         self.init(asset: asset, automaticallyLoadedAssetKeys: ["duration"])
     }
 
-    /// An item that plays the asset, after loading values of it.
+    /// Creates an item for the asset, after loading values of it.
     public init(asset: AVAsset, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -55,7 +58,7 @@ public import Foundation
         super.init()
     }
 
-    /// An item that plays the asset, after loading values of it; chosen for a `Sendable` asset.
+    /// Creates an item for a `Sendable` asset, after loading values of it.
     nonisolated public init(asset: any AVAsset & Sendable, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -64,7 +67,7 @@ public import Foundation
         super.init()
     }
 
-    /// Another item that plays the same asset from its beginning.
+    /// Returns another item for the same asset, at its start.
     nonisolated open func copy(with zone: NSZone? = nil) -> Any {
         guard let urlAsset else { return self }
         return AVPlayerItem(asset: urlAsset, automaticallyLoadedAssetKeys: automaticallyLoadedAssetKeys)
@@ -73,49 +76,148 @@ public import Foundation
     /// Whether the item can be played.
     nonisolated open var status: Status { state.status }
 
-    /// Why it cannot be played; nil unless ``status`` is failed.
+    /// The error of a failed item; otherwise `nil`.
     nonisolated open var error: (any Error)? { state.error }
 
-    /// How long it is; indefinite while that is not known.
+    /// The duration; indefinite while unknown.
     nonisolated open var duration: CMTime {
         state.duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite
     }
 
-    /// Where it plays.
+    /// The current time.
     nonisolated open func currentTime() -> CMTime {
         CMTime(seconds: state.time, preferredTimescale: 1_000_000)
     }
 
-    /// Whether it will probably play on without a stall.
+    /// Whether playback will probably continue without a stall.
     nonisolated open var isPlaybackLikelyToKeepUp: Bool { status == .readyToPlay && !state.isStarved }
 
-    /// Whether no more can be loaded ahead; never said here.
+    /// Whether no more can be loaded ahead. Always false here.
     nonisolated open var isPlaybackBufferFull: Bool { false }
 
-    /// Whether playback has used up what was loaded.
+    /// Whether playback has used all loaded media.
     nonisolated open var isPlaybackBufferEmpty: Bool { status == .readyToPlay && state.isStarved }
 
-    /// Whether a live stream may load while paused; kept, without effect here.
+    /// Whether a live stream may load while paused. Stored without effect here.
     nonisolated open var canUseNetworkResourcesForLiveStreamingWhilePaused: Bool {
         get { state.usesNetworkWhilePaused }
         set { state.usesNetworkWhilePaused = newValue }
     }
 
-    /// How many seconds to load ahead; 0 leaves it to the player. Heeded when the item gets into a player.
+    /// The number of seconds to load ahead; 0 lets the player choose. Applied when a player gets the item.
     nonisolated open var preferredForwardBufferDuration: TimeInterval {
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
     }
 }
 
-// Not in the class: see `AVPlayer.seeks`.
+// An extension because of the problem that `AVPlayer.seeks` describes.
 extension AVPlayerItem {
-    /// Goes to a time; the handler hears whether it got there. See ``AVPlayer/seek(to:completionHandler:)``.
+    /// Seeks to a time. The handler receives whether the seek finished. See ``AVPlayer/seek(to:completionHandler:)``.
     public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
         guard let player, player.currentItem === self else {
             completionHandler?(false)
             return
         }
         player.seek(to: time) { completionHandler?($0) }
+    }
+}
+
+// An extension because of the problem that `AVPlayer.seeks` describes.
+extension AVPlayerItem {
+    /// The loaded time ranges, each a `CMTimeRange`.
+    ///
+    /// Contains at most one here: from the current time to the end of libmpv's read-ahead, which is a few seconds.
+    /// Empty without a player, until the item is ready, and during a seek. `.AVPlayerItemLoadedTimeRangesDidChange`
+    /// reports changes.
+    public var loadedTimeRanges: [NSValue] {
+        guard status == .readyToPlay, let loadedUntil = state.loadedUntil else { return [] }
+        let (start, end) = (state.time, min(loadedUntil, state.duration ?? loadedUntil))
+        return end > start ? [Self.range(from: start, to: end)] : []
+    }
+
+    /// The time ranges to which the item can seek, each a `CMTimeRange`.
+    ///
+    /// Contains at most one here: the whole duration, if its bytes can be read in any order. Empty until the item is
+    /// ready.
+    public var seekableTimeRanges: [NSValue] {
+        guard status == .readyToPlay, state.isSeekable, let duration = state.duration, duration > 0 else { return [] }
+        return [Self.range(from: 0, to: duration)]
+    }
+
+    private static func range(from start: Double, to end: Double) -> NSValue {
+        NSValue(
+            timeRange: CMTimeRange(
+                start: CMTime(seconds: start, preferredTimescale: 1_000_000),
+                end: CMTime(seconds: end, preferredTimescale: 1_000_000)))
+    }
+}
+
+extension AVPlayerItem {
+    /// Returns the source of an asset's bytes for libmpv: its own client, or the delegate of the asset's loader.
+    ///
+    /// As with Apple's, the delegate serves only URLs that can't be loaded otherwise.
+    nonisolated static func source(of asset: AVAsset) -> ItemPlayback.Source? {
+        guard let asset = asset as? AVURLAsset else { return nil }
+        if asset.url.isFileURL { return .url(asset.url.path) }
+        switch asset.url.scheme?.lowercased() {
+        case "http", "https":
+            return .url(asset.url.absoluteString)
+        default:
+            let stream = MediaStream(
+                core: asset.resourceLoader.core, url: asset.url, policy: asset.resourceLoader.core.policy)
+            return .stream(stream, name: asset.url.lastPathComponent)
+        }
+    }
+
+    /// Loads the start of the item, before it becomes the current one of a queue.
+    func prebuffer() {
+        if case .stream(let stream, _) = source { stream.prebuffer() }
+    }
+}
+
+extension NSNotification.Name {
+    /// Posted when the item has played to its end.
+    public static let AVPlayerItemDidPlayToEndTime = NSNotification.Name("AVPlayerItemDidPlayToEndTimeNotification")
+    /// Posted when the item can't be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
+    /// error.
+    ///
+    /// Also posted when an item fails before it is ready, instead of key-value observing.
+    public static let AVPlayerItemFailedToPlayToEndTime = NSNotification.Name(
+        "AVPlayerItemFailedToPlayToEndTimeNotification")
+    /// Posted when a playing item has no more data.
+    public static let AVPlayerItemPlaybackStalled = NSNotification.Name("AVPlayerItemPlaybackStalledNotification")
+    /// Posted when the time of the item has changed by a seek.
+    public static let AVPlayerItemTimeJumped = NSNotification.Name("AVPlayerItemTimeJumpedNotification")
+    /// A new entry of the access log. Never posted here.
+    public static let AVPlayerItemNewAccessLogEntry = NSNotification.Name("AVPlayerItemNewAccessLogEntryNotification")
+    /// A new entry of the error log. Never posted here.
+    public static let AVPlayerItemNewErrorLogEntry = NSNotification.Name("AVPlayerItemNewErrorLogEntryNotification")
+    /// Posted when ``AVPlayerItem/loadedTimeRanges`` have changed. Linux only, instead of key-value observing.
+    public static let AVPlayerItemLoadedTimeRangesDidChange = NSNotification.Name(
+        "AVPlayerItemLoadedTimeRangesDidChangeNotification")
+    /// Posted when the status of the item has changed. Linux only, instead of key-value observing.
+    public static let AVPlayerItemStatusDidChange = NSNotification.Name("AVPlayerItemStatusDidChangeNotification")
+}
+
+/// The key of the error in the notification of a failure.
+public let AVPlayerItemFailedToPlayToEndTimeErrorKey = "AVPlayerItemFailedToPlayToEndTimeErrorKey"
+
+extension AVPlayerItem {
+    /// Equals `.AVPlayerItemDidPlayToEndTime`.
+    nonisolated public static let didPlayToEndTimeNotification = NSNotification.Name.AVPlayerItemDidPlayToEndTime
+    /// Equals `.AVPlayerItemFailedToPlayToEndTime`.
+    nonisolated public static let failedToPlayToEndTimeNotification =
+        NSNotification.Name.AVPlayerItemFailedToPlayToEndTime
+    /// Equals `.AVPlayerItemPlaybackStalled`.
+    nonisolated public static let playbackStalledNotification = NSNotification.Name.AVPlayerItemPlaybackStalled
+    /// Equals `.AVPlayerItemTimeJumped`.
+    nonisolated public static let timeJumpedNotification = NSNotification.Name.AVPlayerItemTimeJumped
+
+    /// Posts a notification on the main thread.
+    func post(_ name: NSNotification.Name, error: (any Error)? = nil) {
+        NotificationCenter.default.post(
+            name: name, object: self,
+            userInfo: error.map { [AVPlayerItemFailedToPlayToEndTimeErrorKey: $0] })
     }
 }

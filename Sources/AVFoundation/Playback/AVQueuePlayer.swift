@@ -1,22 +1,22 @@
 /// Plays items one after another.
 ///
-/// The item after the current one is loaded a little ahead of its turn. An item that was played, or skipped, leaves
-/// the queue, and its loading requests are not cancelled, as with Apple's: whoever serves them has to notice.
+/// The next item is loaded shortly before its turn. A played or skipped item leaves the queue. As with Apple's, its
+/// loading requests are not cancelled; the delegate has to detect that.
 @preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
-    /// A queue without items.
+    /// Creates an empty queue.
     nonisolated public override init() {
         super.init()
     }
 
-    /// A queue of the item, if there is one.
+    /// Creates a queue with the item, if there is one.
     public override init(playerItem item: AVPlayerItem?) {
         super.init(playerItem: item)
     }
 
-    /// A queue of the items, of which the first begins to load. An item that is there twice is left out the second
-    /// time, where Apple's raises an exception.
+    /// Creates a queue with the items and starts to load the first. An item is ignored the second time, for which
+    /// Apple's class raises an exception.
     public init(items: [AVPlayerItem]) {
         var distinct: [AVPlayerItem] = []
         for item in items where !distinct.contains(where: { $0 === item }) { distinct.append(item) }
@@ -24,23 +24,23 @@
         super.init(playerItem: distinct.first)
     }
 
-    /// The current item and those that wait, in order.
+    /// The current item and the waiting ones, in order.
     open func items() -> [AVPlayerItem] { (currentItem.map { [$0] } ?? []) + waiting }
 
-    /// Goes to the next item; without one, there is nothing to play any more.
+    /// Advances to the next item, or removes the last one.
     open func advanceToNextItem() {
         setCurrent(waiting.isEmpty ? nil : waiting.removeFirst())
     }
 
-    /// Whether the item can be put into the queue: it is not in a queue yet, and `afterItem`, if given, is in this.
+    /// Whether the item can be inserted: it is in no queue, and `afterItem`, if given, is in this one.
     open func canInsert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) -> Bool {
         guard item.player == nil, !items().contains(where: { $0 === item }) else { return false }
         guard let afterItem else { return true }
         return items().contains { $0 === afterItem }
     }
 
-    /// Puts the item behind another, or at the end. Does nothing where ``canInsert(_:after:)`` says no; Apple's
-    /// raises an exception there.
+    /// Inserts the item after another one, or at the end. Does nothing if ``canInsert(_:after:)`` returns false;
+    /// Apple's class raises an exception.
     open func insert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) {
         guard canInsert(item, after: afterItem) else { return }
         if currentItem == nil { return setCurrent(item) }
@@ -53,13 +53,13 @@
         prebufferNext()
     }
 
-    /// Takes the item out of the queue; if it is the current one, goes to the next.
+    /// Removes the item from the queue. If it is the current one, advances to the next.
     open func remove(_ item: AVPlayerItem) {
         if item === currentItem { return advanceToNextItem() }
         waiting.removeAll { $0 === item }
     }
 
-    /// Empties the queue; nothing is played any more.
+    /// Removes all items.
     open func removeAllItems() {
         waiting = []
         setCurrent(nil)

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 extension ItemPlayback {
-    /// Reads libmpv's events until the playback is shut down, then destroys the handle. Runs on its own thread.
+    /// Handles libmpv's events until the playback is shut down, then destroys the handle. Runs on its own thread.
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
             let isSeeking = state.withLock { $0.seeks.pending != nil }
@@ -30,7 +30,7 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties are told only after this event, and a ready item knows its duration.
+            // Observed properties follow this event, but a ready item must know its duration.
             if let seconds = handle.number("duration") {
                 learned(duration: seconds)
             } else if isPlaylist(handle) {
@@ -44,7 +44,7 @@ extension ItemPlayback {
             replied(to: id, error: error)
         case .seek:
             loaded(until: nil)
-            // It may be the person's at the window, back from the end.
+            // The user may have seeked back from the end in the window.
             state.withLock { state in
                 state.seeks.reachedDemuxer()
                 state.isAtEnd = false
@@ -52,7 +52,7 @@ extension ItemPlayback {
         case .playbackRestart:
             restarted(handle)
         case .number("duration", let value?):
-            // What libmpv tells of a stream without an end is how far it has read.
+            // For a live stream, libmpv reports the end of its read-ahead as the duration.
             if !state.withLock({ $0.isLive }) { learned(duration: value) }
         case .number("time-pos", let value?):
             timeChanged(to: value, of: handle)
@@ -61,14 +61,14 @@ extension ItemPlayback {
         case .flag("core-idle", let isIdle):
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
-            // What was told before a seek may be read after it.
+            // A report from before a seek may be read after it.
             if handle.flag("eof-reached") ?? true { reachedEnd(of: handle) }
         case .flag("pause", _):
             pauseChanged(handle)
         case .propertySet:
             state.withLock { $0.unansweredSets -= 1 }
             pauseChanged(handle)
-            // Begun to play where there is nothing more: libmpv does not tell of that.
+            // libmpv does not report the end if playback starts there.
             if state.withLock({ $0.isPlaying && $0.isLoaded }), handle.flag("eof-reached") == true {
                 reachedEnd(of: handle)
             }
@@ -84,9 +84,9 @@ extension ItemPlayback {
     }
 
     private func reason(of error: Int32, message: String?) -> AVError {
-        // Without sound, nothing to play is no picture.
+        // Without sound, nothing to play means that there is no video.
         if options.pictures != nil, error == MPV_ERROR_NOTHING_TO_PLAY.rawValue { return AVError(.noSourceTrack) }
-        // libmpv's own words for this code say no more than the code.
+        // libmpv's text for this code adds nothing.
         return AVError(.fileFormatNotRecognized, detail: error == MPV_ERROR_UNKNOWN_FORMAT.rawValue ? nil : message)
     }
 
@@ -101,14 +101,14 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Playback runs, or stands: for a seek, at the end, or because media has not come in time.
+    /// Handles a change between running and not running: for a seek, at the end, or without media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =
             !isRunning && !isHalted && handle.flag("eof-reached") != true
             && (stream?.isReadWaiting ?? (handle.flag("paused-for-cache") == true))
         let isPlaying = state.withLock { state in
-            // What stopped for want of media lacks it until it plays on, though a piece may come in between.
+            // An item without media counts as starved until it plays again, even if a piece is received in between.
             if state.isPlaying || isRunning { item.isStarved = isStarved }
             return state.isPlaying
         }
@@ -125,19 +125,21 @@ extension ItemPlayback {
         }
     }
 
-    /// libmpv has queued the seek, but its demuxer may be blocked in a read of bytes that are not there yet and that
-    /// nobody wants any more: libmpv neither cancels that read nor seeks until it returns.
+    /// Ends a blocked read for a seek.
+    ///
+    /// libmpv has queued the seek, but its demuxer may be blocked in a read of missing bytes. It neither cancels that
+    /// read nor seeks until the read returns.
     private func interruptRead() {
         if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
     }
 
-    /// Playback goes on from where a seek went.
+    /// Handles the continuation of playback after a seek.
     private func restarted(_ handle: MPVHandle) {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in
             if isAtEnd, state.hasInterrupted, let id = state.seeks.pending, state.repeats < 10 {
-                // The read that was made to return was the seek's own, within what the demuxer had buffered; now
-                // that nothing is blocked, the same seek comes through.
+                // The interrupted read belonged to the seek itself, within the demuxer's buffer. The same seek succeeds
+                // now that nothing is blocked.
                 state.repeats += 1
                 state.hasInterrupted = false
                 stream?.expectSeek()
@@ -150,12 +152,12 @@ extension ItemPlayback {
         if let seconds = position(of: handle) ?? state.withLock({ $0.seekTarget }) { timePassed(to: seconds) }
         loaded(until: handle.number("demuxer-cache-time"))
         send.yield(.seekFinished(id: id, completed: true))
-        // A seek to the end, or beyond: its `eof-reached` came while the seek was under way.
+        // A seek to the end or beyond: its `eof-reached` was reported during the seek.
         if isAtEnd { reachedEnd(of: handle) }
     }
 
-    /// The demuxer has nothing more: the end of the media, unless the stream broke off or a seek is under way. While
-    /// paused, that is no end yet.
+    /// Handles the end of the demuxer's data: the end of the media, unless the stream failed or a seek is unfinished.
+    /// While paused, it is not an end yet.
     private func reachedEnd(of handle: MPVHandle) {
         if let failure = stream?.failure { return fail(with: failure) }
         let isEnd = state.withLock { state in
@@ -166,7 +168,7 @@ extension ItemPlayback {
         guard isEnd else { return }
         if let seconds = position(of: handle) { timePassed(to: seconds) }
         if item.time < 0.1, item.duration ?? 0 > 1 {
-            // Nothing was played, as with an mp4 whose index lies beyond a stretch that can't be skipped.
+            // Nothing was played, as with an MP4 whose index lies behind a part that can't be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
         if isBeforeEnd(handle) {
@@ -175,8 +177,8 @@ extension ItemPlayback {
         send.yield(.ended)
     }
 
-    /// What this player has set is answered for before the change is told; what else changes is the person's, who
-    /// pressed a key or the controller of the window.
+    /// Handles a changed pause property. Changes that this player has set are acknowledged first, so any other change
+    /// is the user's in the window.
     private func pauseChanged(_ handle: MPVHandle) {
         guard let isPaused = handle.flag("pause") else { return }
         let isTheirs = state.withLock { state in
@@ -187,14 +189,16 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Whether what has ended are the bytes and not the media: fewer came than were told of, or the index of the file
-    /// promises more. The duration of a file without an index is an estimate and proves nothing.
+    /// Whether the bytes end before the media: fewer were received than the length, or the index of the file promises
+    /// more.
+    ///
+    /// The duration of a file without an index is an estimate and proves nothing.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
         if stream?.endsEarly == true { return true }
         guard let duration = item.duration else { return false }
         guard let stream else {
-            // libavformat passes over the segments that it is refused. What a playlist says of their durations may be off
-            // by half; where a discontinuity has begun the time anew, it proves nothing.
+            // libavformat skips rejected segments. The durations in a playlist may differ by half. After a
+            // discontinuity that restarts the time, they prove nothing.
             return isPlaylist(handle) && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
         let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
@@ -227,14 +231,15 @@ extension ItemPlayback {
         return seconds
     }
 
-    /// libmpv's clock begins a little below 0, by what the sound device has yet to play.
+    /// libmpv's clock starts slightly below 0, by the latency of the sound device.
     private func timePassed(to seconds: Double) {
         item.time = max(0, seconds)
         send.yield(.time(max(0, seconds)))
     }
 
-    /// Sends a seek again if its demuxer is stuck: a read that began just before the seek got to the demuxer may
-    /// have blocked anew, after the one that was made to return.
+    /// Sends a seek again if its demuxer is stuck.
+    ///
+    /// A read that started just before the seek reached the demuxer may have blocked after the interrupted one.
     private func nudgeSeek() {
         guard let stream, stream.isReadStuck else { return }
         state.withLock { state in
@@ -253,4 +258,25 @@ extension ItemPlayback.State {
     func sendSeek(_ id: UInt64, _ handle: MPVHandle) {
         handle.command(lastSeek, id: id)
     }
+}
+
+/// An event of a playback for its player. Events are in order.
+enum PlaybackEvent: Sendable, Equatable {
+    case ready
+    case time(Double)
+    case ended
+    case failed
+    /// The loaded range has changed.
+    case loaded
+    /// Playback runs, or waits for media or a seek.
+    case running(Bool)
+    /// Media was not received in time.
+    case stalled
+    case seekFinished(id: UInt64, completed: Bool)
+    /// The requested image.
+    case picture(Snapshot)
+    /// The user paused or resumed playback in the window.
+    case pausedInWindow(Bool)
+    /// The user closed the window.
+    case closed
 }

@@ -2,10 +2,10 @@ import CMPV
 import Foundation
 import Synchronization
 
-/// One item being played by one libmpv handle: a thread of its own reads libmpv's events.
+/// The playback of one item by one libmpv handle. A thread of its own handles libmpv's events.
 ///
-/// Commands come from any thread and do not wait. Events go out through ``events``, which ends when the handle is
-/// gone. Nobody else keeps the handle: ``shutDown()`` is all that a player has to call.
+/// Commands may be sent from any thread and do not wait. ``events`` ends when the handle is destroyed. Only this object
+/// holds the handle, so a player only has to call ``shutDown()``.
 final class ItemPlayback: Sendable {
     let events: AsyncStream<PlaybackEvent>
     let item: PlayerItemState
@@ -16,8 +16,8 @@ final class ItemPlayback: Sendable {
     let state: Mutex<State>
 
     struct State: Sendable {
-        /// Nil once the handle is being destroyed. Every call but the wait for events is made under the lock, so
-        /// that none can meet a destroyed handle.
+        /// `nil` once the handle is being destroyed. All calls except the wait for events are made under the lock, so
+        /// none can use a destroyed handle.
         var handle: MPVHandle?
         var seeks = SeekTracker()
         var isShutDown = false
@@ -27,26 +27,26 @@ final class ItemPlayback: Sendable {
         var isLive = false
         /// Whether the rate is not 0.
         var isPlaying = false
-        /// Properties that were set and have not been answered for.
+        /// The number of property changes without a reply.
         var unansweredSets = 0
         var isAtEnd = false
-        /// Whether the time has gone back by itself.
+        /// Whether the time has moved back without a seek.
         var hasRestartedTime = false
-        /// The command of the seek under way.
+        /// The command of the current seek.
         var lastSeek: [String] = []
-        /// The target of the last seek, in seconds; `nil` if the last seek was a command without one.
+        /// The target of the last seek, in seconds. `nil` if the last seek was a command without one.
         var seekTarget: Double?
-        /// How often the seek under way was sent again.
+        /// The number of times that the current seek was sent again.
         var repeats = 0
-        /// Whether a read was made to return for the seek under way: what it read then looks like the end.
+        /// Whether a read was interrupted for the current seek. Its result looks like the end.
         var hasInterrupted = false
     }
 
     var stream: MediaStream? { reader?.stream }
 
-    // The stream's lock is taken within the playback's here and there, and never the other way round.
+    // The stream's lock may be taken while the playback's is held, never the other way round.
 
-    /// Starts loading, paused. Nil if libmpv cannot be started, which the item then says.
+    /// Starts loading, paused. `nil` if libmpv can't be started, which fails the item.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
         guard let handle = MPVHandle(options: options.initial) else {
             _ = item.failed(AVError(.mediaServicesWereReset, detail: MPVHandle.failure))
@@ -79,21 +79,22 @@ final class ItemPlayback: Sendable {
 
     /// The media to play.
     enum Source: Sendable {
-        /// Something that libmpv opens itself.
+        /// A URL that libmpv opens itself.
         case url(String)
-        /// A stream, and the name that libmpv is to know it by: its extension helps to tell the format.
+        /// A stream and its name for libmpv. The extension helps to recognize the format.
         case stream(MediaStream, name: String)
     }
 
     // MARK: Commands
 
-    /// - Parameter isStarved: Whether it is 0 because there is nothing to play: then that is so until it plays again.
+    /// - Parameter isStarved: Whether the rate is 0 because there is no data. The item then counts as starved until it
+    ///   plays again.
     func setRate(_ rate: Float, isStarved: Bool = false) {
         let isPlaying = rate != 0
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
-        // Known and sent as one: between the two, a change that was told would be taken for the person's.
+        // Recorded and sent together. A change reported in between would be taken for the user's.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
-            // Played again where it has ended, it ends again: nobody is left waiting for a player that has nothing to play.
+            // Playing again at the end reports the end again, so no caller waits for a player without data.
             if isPlaying, !state.isPlaying { state.isAtEnd = false }
             state.isPlaying = isPlaying
             if isStarved { item.isStarved = true }
@@ -101,17 +102,17 @@ final class ItemPlayback: Sendable {
     }
 
     func setVolume(_ volume: Float, isMuted: Bool) {
-        // libmpv's volume is the cube root of the gain, in per cent.
+        // libmpv's volume is the cube root of the gain, in percent.
         let gain = String(100 * cbrt(Double(min(max(volume, 0), 1))))
         set([("volume", gain), ("mute", isMuted ? "yes" : "no")])
     }
 
-    /// Seeks to a number of seconds. A `seekFinished` event with the id follows, for every seek.
+    /// Seeks to a time in seconds. A `seekFinished` event with the ID follows every seek.
     func seek(to seconds: Double, id: UInt64) {
         seek(["seek", String(max(0, seconds)), "absolute+exact"], target: max(0, seconds), id: id)
     }
 
-    /// Seeks by a command of libmpv's.
+    /// Seeks with a command of libmpv.
     func seek(_ command: [String], target: Double? = nil, id: UInt64) {
         let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
             guard let handle = state.handle, !state.isShutDown, state.isSeekable else { return (nil, true) }
@@ -129,14 +130,14 @@ final class ItemPlayback: Sendable {
         if outcome.refused { send.yield(.seekFinished(id: id, completed: false)) }
     }
 
-    /// Asks for what it shows; a `picture` event follows.
+    /// Requests the shown image; a `picture` event follows.
     func takePicture() {
         call { $0.command(["screenshot-raw", "video"], id: MPVEvent.pictureReply) }
     }
 
-    /// Ends playback: reads fail, the thread leaves, the handle is destroyed there. Returns at once.
+    /// Ends playback: reads fail, and the thread destroys the handle and ends. Returns immediately.
     ///
-    /// - Parameter cancelling: whether open loading requests are called off, which a player does not do that moves on.
+    /// - Parameter cancelling: Whether open loading requests are cancelled. A player does not do that when it moves on.
     func shutDown(cancelling: Bool = false) {
         let handle = state.withLock { state in
             defer { state.isShutDown = true }
@@ -160,5 +161,66 @@ final class ItemPlayback: Sendable {
             guard let handle = state.handle, evenWhenShutDown || !state.isShutDown else { return }
             body(handle)
         }
+    }
+}
+
+/// Tracks the current seek of a player, and its end. Makes decisions only.
+///
+/// libmpv replies to a seek command when it is queued. It reports the seek of the demuxer, and then the restart of
+/// playback. A later seek replaces an earlier one, which then did not finish.
+struct SeekTracker: Sendable, Equatable {
+    private enum Stage: Sendable, Equatable {
+        case sent
+        case noted
+        case atDemuxer
+    }
+
+    private var current: (id: UInt64, stage: Stage)?
+
+    static func == (left: SeekTracker, right: SeekTracker) -> Bool {
+        left.current?.id == right.current?.id && left.current?.stage == right.current?.stage
+    }
+
+    /// The current seek.
+    var pending: UInt64? { current?.id }
+    /// Whether the current seek has not reached the demuxer yet.
+    var isBeforeDemuxer: Bool { current.map { $0.stage != .atDemuxer } ?? false }
+
+    /// Records a new seek; returns the one that it replaces.
+    mutating func sent(_ id: UInt64) -> UInt64? {
+        defer { current = (id, .sent) }
+        return current?.id
+    }
+
+    /// Records that libmpv has queued a seek; returns true if it is the current one.
+    mutating func noted(_ id: UInt64) -> Bool {
+        guard current?.id == id else { return false }
+        current?.stage = .noted
+        return true
+    }
+
+    /// Records that libmpv rejected a seek; returns true if it was the current one, which ends.
+    mutating func refused(_ id: UInt64) -> Bool {
+        guard current?.id == id else { return false }
+        current = nil
+        return true
+    }
+
+    /// Records that the demuxer seeks.
+    mutating func reachedDemuxer() {
+        if current?.stage == .noted { current?.stage = .atDemuxer }
+    }
+
+    /// Records that playback continues; returns the finished seek.
+    mutating func restarted() -> UInt64? {
+        guard let id = current?.id, current?.stage == .atDemuxer else { return nil }
+        current = nil
+        return id
+    }
+
+    /// Cancels the current seek and returns it.
+    mutating func cancel() -> UInt64? {
+        defer { current = nil }
+        return current?.id
     }
 }

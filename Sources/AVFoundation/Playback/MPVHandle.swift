@@ -1,21 +1,21 @@
 import CMPV
 
-/// A libmpv client handle, as far as it is used here: options, commands that do not wait, events, and its end.
+/// A libmpv client handle, with the operations that are used here: options, commands that do not wait, and events.
 ///
-/// Copies name the same handle. libmpv allows calls from several threads at once, but ``nextEvent(timeout:)`` from
-/// one only, and none after ``destroy()``; ``ItemPlayback`` sees to both.
+/// Copies refer to the same handle. libmpv allows calls from several threads at once. Exceptions are
+/// ``nextEvent(timeout:)``, which one thread may call, and calls after ``destroy()``. ``ItemPlayback`` ensures both.
 ///
-/// `@unchecked`: the pointer is libmpv's, and libmpv guards what it points to.
+/// `@unchecked`: the pointer belongs to libmpv, which guards the object.
 struct MPVHandle: @unchecked Sendable {
     private let pointer: OpaquePointer
 
-    /// Why there is no handle.
+    /// The reason why there is no handle.
     static var failure: String { cmpv_loading_error().map { String(cString: $0) } ?? "libmpv could not be started" }
 
-    /// A started handle; nil if libmpv can't be loaded or has no memory, or the process has set a locale whose numbers it
-    /// can't read.
+    /// Creates and starts a handle.
     ///
-    /// Options that this libmpv doesn't know are passed over.
+    /// `nil` if libmpv can't be loaded, has no memory, or rejects the number format of the process's locale. Options
+    /// that this libmpv does not know are ignored.
     init?(options: [(name: String, value: String)]) {
         guard let pointer = cmpv_create() else { return nil }
         for option in options { cmpv_set_option_string(pointer, option.name, option.value) }
@@ -26,24 +26,24 @@ struct MPVHandle: @unchecked Sendable {
         self.pointer = pointer
     }
 
-    /// Makes `scheme://…` read from a stream; the caller keeps the reader alive until after ``destroy()``.
+    /// Makes `scheme://…` read from a stream. The caller must retain the reader until after ``destroy()``.
     func addStream(scheme: String, _ reader: StreamReader) {
         cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(reader).toOpaque(), openMediaStream)
     }
 
-    /// Asks for an event at every change of these properties.
+    /// Requests an event for every change of these properties.
     func observe(_ names: [String]) {
         for name in names { cmpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
     }
 
-    /// Sends a command; its reply event carries the id.
+    /// Sends a command. Its reply event contains the ID.
     func command(_ words: [String], id: UInt64) {
         withArguments(words) { arguments in
             _ = cmpv_command_async(pointer, id, arguments)
         }
     }
 
-    /// Sets a property, without waiting for it; whether an event will say that it is done.
+    /// Sets a property without waiting; returns whether an event will follow.
     func set(_ name: String, _ value: String) -> Bool {
         value.withCString { text in
             var text: UnsafePointer<CChar>? = text
@@ -51,31 +51,31 @@ struct MPVHandle: @unchecked Sendable {
         }
     }
 
-    /// The next event, after waiting for at most `timeout` seconds (negative: for ever).
+    /// Returns the next event, or waits for at most `timeout` seconds. A negative timeout waits forever.
     func nextEvent(timeout: Double) -> MPVEvent {
         MPVEvent(cmpv_wait_event(pointer, timeout))
     }
 
-    /// A property that is yes or no, read at once; nil where it has no value.
+    /// Reads a Boolean property; `nil` if it has no value.
     func flag(_ name: String) -> Bool? {
         var value: Int32 = 0
         return cmpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
     }
 
-    /// A property that is a number, read at once; nil where it has no value.
+    /// Reads a numeric property; `nil` if it has no value.
     func number(_ name: String) -> Double? {
         var value = 0.0
         return cmpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
     }
 
-    /// A property as text, read at once; nil where it has no value.
+    /// Reads a property as text; `nil` if it has no value.
     func text(_ name: String) -> String? {
         guard let text = cmpv_get_property_string(pointer, name) else { return nil }
         defer { cmpv_free(text) }
         return String(cString: text)
     }
 
-    /// Makes a wait for events return.
+    /// Ends a wait for events.
     func wakeUp() { cmpv_wakeup(pointer) }
 
     /// Ends the player and waits for its threads.
@@ -97,7 +97,105 @@ struct MPVHandle: @unchecked Sendable {
     }
 }
 
-/// The format in which a property is observed: flags for the yes-or-no ones, numbers for the rest.
+/// Returns the format of an observed property: a flag or a number.
 private func formatOfProperty(_ name: String) -> mpv_format {
     ["core-idle", "eof-reached", "pause"].contains(name) ? MPV_FORMAT_FLAG : MPV_FORMAT_DOUBLE
+}
+
+extension MPVHandle {
+    /// The tracks that the demuxer has found. Cover art does not count, because Apple's AVFoundation treats it as
+    /// metadata.
+    func tracks() -> [TrackValues] {
+        let count = Int(number("track-list/count") ?? 0)
+        var tracks: [TrackValues] = (0..<max(0, count)).compactMap { index in
+            let entry = "track-list/\(index)/"
+            guard let type = text(entry + "type").flatMap(Self.mediaType), flag(entry + "albumart") != true else {
+                return nil
+            }
+            return TrackValues(
+                trackID: CMPersistentTrackID(index + 1), mediaType: type,
+                width: number(entry + "demux-w") ?? 0, height: number(entry + "demux-h") ?? 0,
+                bitsPerSecond: Float(number(entry + "demux-bitrate") ?? 0),
+                framesPerSecond: Float(number(entry + "demux-fps") ?? 0),
+                languageCode: text(entry + "lang"), isEnabled: flag(entry + "default") ?? true)
+        }
+        // libmpv knows only the rates of sound. A single video track has the rest of the file's rate.
+        let unknown = tracks.indices.filter { tracks[$0].mediaType != .subtitle && tracks[$0].bitsPerSecond == 0 }
+        if unknown.count == 1, let index = unknown.first, let bytes = number("file-size"),
+            let seconds = number("duration"),
+            seconds > 0
+        {
+            tracks[index].bitsPerSecond = max(0, Float(bytes * 8 / seconds) - tracks.map(\.bitsPerSecond).reduce(0, +))
+        }
+        return tracks
+    }
+
+    private static func mediaType(_ name: String) -> AVMediaType? {
+        switch name {
+        case "video": .video
+        case "audio": .audio
+        case "sub": .subtitle
+        default: nil
+        }
+    }
+}
+
+/// An event of libmpv, copied from its memory.
+enum MPVEvent: Sendable, Equatable {
+    case none
+    case shutDown
+    case fileLoaded
+    /// The file was closed: at its end, or with libmpv's error code and message.
+    case fileEnded(error: Int32, message: String?)
+    case seek
+    case playbackRestart
+    case reply(id: UInt64, error: Int32)
+    /// The requested image; `nil` if there is none.
+    case picture(Picture?)
+    /// A property has its new value.
+    case propertySet
+    case number(name: String, value: Double?)
+    case flag(name: String, value: Bool)
+    case other
+
+    /// The reply ID of a command that requests an image.
+    static let pictureReply = UInt64.max
+
+    init(_ event: UnsafeMutablePointer<mpv_event>?) {
+        guard let event = event?.pointee else {
+            self = .none
+            return
+        }
+        switch event.event_id {
+        case MPV_EVENT_NONE: self = .none
+        case MPV_EVENT_SHUTDOWN: self = .shutDown
+        case MPV_EVENT_FILE_LOADED: self = .fileLoaded
+        case MPV_EVENT_SEEK: self = .seek
+        case MPV_EVENT_PLAYBACK_RESTART: self = .playbackRestart
+        case MPV_EVENT_SET_PROPERTY_REPLY: self = .propertySet
+        case MPV_EVENT_COMMAND_REPLY where event.reply_userdata == Self.pictureReply:
+            let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee
+            self = .picture(event.error >= 0 ? reply.flatMap { Picture($0.result) } : nil)
+        case MPV_EVENT_COMMAND_REPLY: self = .reply(id: event.reply_userdata, error: event.error)
+        case MPV_EVENT_END_FILE:
+            let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee
+            let error = end?.reason == MPV_END_FILE_REASON_ERROR ? end?.error ?? -1 : 0
+            self = .fileEnded(error: error, message: cmpv_error_string(error).map { String(cString: $0) })
+        case MPV_EVENT_PROPERTY_CHANGE:
+            self = Self.property(event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee)
+        default: self = .other
+        }
+    }
+
+    private static func property(_ property: mpv_event_property?) -> MPVEvent {
+        guard let property, let name = property.name.map({ String(cString: $0) }) else { return .other }
+        switch property.format {
+        case MPV_FORMAT_DOUBLE:
+            return .number(name: name, value: property.data?.assumingMemoryBound(to: Double.self).pointee)
+        case MPV_FORMAT_FLAG:
+            return .flag(name: name, value: property.data?.assumingMemoryBound(to: Int32.self).pointee == 1)
+        default:
+            return .number(name: name, value: nil)
+        }
+    }
 }

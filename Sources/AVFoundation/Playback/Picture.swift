@@ -1,7 +1,7 @@
 import CMPV
 import Foundation
 
-/// A decoded picture: rows from the top, in each pixel a byte of blue, green, red and one without meaning.
+/// A decoded image: rows from the top, with a byte each of blue, green, red and an unused byte in each pixel.
 struct Picture: Sendable, Equatable {
     let width: Int
     let height: Int
@@ -10,7 +10,7 @@ struct Picture: Sendable, Equatable {
 
     static let bytesPerPixel = 4
 
-    /// - Returns: nil if the data is too short for its size.
+    /// - Returns: `nil` if the data is too short for the size.
     init?(width: Int, height: Int, bytesPerRow: Int, data: Data) {
         let (row, overflowsRow) = width.multipliedReportingOverflow(by: Self.bytesPerPixel)
         let (count, overflows) = bytesPerRow.multipliedReportingOverflow(by: height)
@@ -48,15 +48,15 @@ struct Picture: Sendable, Equatable {
     }
 }
 
-/// What a paused player shows, and where it stands.
+/// The image that a paused player shows, and its position.
 struct Snapshot: Sendable, Equatable {
-    /// Nil if nothing could be decoded yet. At the end it is the one from before the last seek.
+    /// The image; `nil` if none could be decoded yet. At the end, it is the one from before the last seek.
     var picture: Picture?
-    /// When it begins to show, in seconds of the media; nil if that is not known.
+    /// The start of the image in seconds of media time; `nil` if unknown.
     var seconds: Double?
     /// Whether the last seek found nothing more to show.
     var isAtEnd: Bool
-    /// How long pictures show on average, in seconds; nil if the container does not say.
+    /// The average duration of an image in seconds; `nil` if the container does not give it.
     var pictureDuration: Double?
 
     init(picture: Picture?, seconds: Double?, isAtEnd: Bool, pictureDuration: Double? = nil) {

@@ -1,36 +1,36 @@
 import Foundation
 
-/// Options for playing an item: the libmpv options that follow from headless mode, rate and volume.
+/// The options for playing an item: the libmpv options for headless mode, rate and volume.
 struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
-    /// The outputs that the machine has, where it is not headless.
+    /// The outputs of the machine, used unless headless.
     var outputs = MachineOutputs()
     var isCustomStream: Bool
-    /// Whether libmpv opens a file of this machine.
+    /// Whether libmpv opens a local file.
     var isFile = false
     var userAgent: String?
-    /// Whether it is opened to find out its tracks.
+    /// Whether the media is opened to find its tracks.
     var findsTracks = false
-    /// What to open it for, if it is opened for single pictures.
+    /// The options for opening media for single images; otherwise `nil`.
     var pictures: Pictures?
-    /// Whether a seek is to be found by reading up to it rather than by estimate, where a format has no index.
+    /// Whether a seek reads up to the target instead of estimating it, for formats without an index.
     var isPrecise = false
-    /// Seconds that the demuxer reads ahead; 0 lets the stand-in choose.
+    /// The number of seconds that the demuxer reads ahead; 0 uses the default.
     var forwardBufferDuration: Double = 0
 
     struct Pictures: Sendable, Equatable {
-        /// Whether they are turned as the media says.
+        /// Whether images are rotated as the media specifies.
         var isRotated: Bool
     }
 
-    /// Options to set before the handle starts, in order.
+    /// The options to set before the handle starts, in order.
     ///
-    /// The demuxer reads a few seconds ahead and no more, so that the loading requests look like a streaming
-    /// player's and not like a download: libmpv's own cache is off for custom URLs, whose read-ahead is the
-    /// stream's buffer, and bounded to 16 MiB for `http(s)`.
+    /// The demuxer reads only a few seconds ahead, so that the loading requests resemble those of a streaming player.
+    /// The cache of libmpv is disabled for custom URLs, whose read-ahead is the stream's buffer. For `http(s)`, it is
+    /// limited to 16 MiB.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
-            // A server that waits for its origin is waited for.
+            // A server may have to wait for its origin.
             ("network-timeout", "0"),
             ("config", "no"), ("terminal", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("idle", "yes"),
             ("pause", "yes"),
@@ -42,7 +42,8 @@ struct PlaybackOptions: Sendable, Equatable {
         ]
         options += MediaFormats.options(
             mayReachNetwork: !isCustomStream && !isFile,
-            // As with Apple's, a seek in an mp3 goes to where its bytes should be; else libmpv reads all between.
+            // As with Apple's, a seek in an MP3 goes to the estimated position. Otherwise, libmpv reads all bytes in
+            // between.
             demuxer: isPrecise ? [] : ["fflags=+fastseek"])
         if let pictures {
             options += [("aid", "no"), ("sid", "no"), ("osd-level", "0")]
@@ -52,7 +53,7 @@ struct PlaybackOptions: Sendable, Equatable {
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
             options += [("input-default-bindings", "no"), ("osc", "no")]
-            // The sound buffer counts by the speed: 0.2 s would be 20 s of media at a speed of 100.
+            // The sound buffer counts in media time: 0.2 s would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
@@ -60,7 +61,7 @@ struct PlaybackOptions: Sendable, Equatable {
             options += [
                 ("vo", outputs.hasScreen ? "gpu,x11,null" : "null"),
                 ("ao", outputs.hasSound ? "pipewire,pulse,alsa,null" : "null"),
-                // Keys, mouse and controller of the window are libmpv's usual ones.
+                // The window has libmpv's default keys, mouse actions and controller.
                 ("input-default-bindings", "yes"), ("input-vo-keyboard", "yes"), ("osc", "yes"),
             ]
         }
@@ -72,21 +73,22 @@ struct PlaybackOptions: Sendable, Equatable {
         return forwardBufferDuration > 0 ? min(forwardBufferDuration, 3600) : 2
     }
 
-    /// How fast libmpv is to play for a player's rate.
+    /// Returns libmpv's speed for a player's rate.
     func speed(rate: Float) -> Double {
         min(max(Double(abs(rate)) * (headless?.speed ?? 1), 0.01), 100)
     }
 }
 
-/// Whether a machine can show and be heard. Without, libmpv would look for devices and write of its failure.
+/// The outputs of a machine: screen and sound. Without this check, libmpv would search for devices and log its failure.
 struct MachineOutputs: Sendable, Equatable {
     var hasScreen = true
     var hasSound = true
 
     init() {}
 
-    /// The outputs that environment variables and existing files point to: an X11 or Wayland session; a PulseAudio or
-    /// PipeWire server, or a sound card.
+    /// Finds the outputs by environment variables and files.
+    ///
+    /// A screen needs an X11 or Wayland session. Sound needs a PulseAudio or PipeWire server, or a sound card.
     init(environment: [String: String], fileExists: (String) -> Bool) {
         func isSet(_ name: String) -> Bool { environment[name].map { !$0.isEmpty } ?? false }
         hasScreen = isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")
@@ -95,8 +97,45 @@ struct MachineOutputs: Sendable, Equatable {
         hasSound = isSet("PULSE_SERVER") || (servers + ["/dev/snd/timer"]).contains(where: fileExists)
     }
 
-    /// This machine's.
+    /// The outputs of this machine.
     static let ofThisMachine = MachineOutputs(
         environment: ProcessInfo.processInfo.environment,
         fileExists: { FileManager.default.fileExists(atPath: $0) })
+}
+
+/// The formats that libmpv may detect, and the resources that it may open because of them.
+///
+/// libmpv detects playlists, edit lists and scripts of many kinds, and then opens the files or URLs that they name.
+/// Media from an unknown source could use that. Here, libmpv detects only media containers, and libavformat opens no
+/// further files. HLS is allowed only over HTTP, and only with HTTP references.
+private enum MediaFormats {
+    /// libavformat's demuxers that read one file and refer to no other.
+    static let containers = [
+        "mov", "mp3", "aac", "wav", "w64", "aiff", "caf", "flac", "ogg", "matroska", "mpegts", "mpeg", "avi", "ac3",
+        "eac3", "au", "amr",
+    ]
+
+    /// - Parameters:
+    ///   - mayReachNetwork: Whether libmpv loads an `http(s)` URL itself.
+    ///   - demuxer: Additional options for libavformat's demuxers.
+    static func options(mayReachNetwork: Bool, demuxer: [String]) -> [(name: String, value: String)] {
+        let formats = containers + (mayReachNetwork ? ["hls"] : [])
+        // `data` opens nothing. An empty list would mean libavformat's default.
+        let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
+        // Otherwise, it waits for the headers of the next segment before it reads an available one. It would also end a
+        // live stream without new segments after 3 to 100 reloads, depending on its version.
+        let segments =
+            mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
+        let lists = [
+            "protocol_whitelist=[\(protocols.joined(separator: ","))]",
+            "format_whitelist=[\(formats.joined(separator: ","))]",
+        ]
+        return [
+            // libmpv's own demuxers are those of playlists, edit lists, cue sheets and archives, and one for Matroska.
+            ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
+            // The segments of HLS are references, too.
+            ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),
+            ("load-unsafe-playlists", "no"), ("autoload-files", "no"), ("cover-art-auto", "no"),
+        ]
+    }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The state of an item, readable from any thread: its status, duration and position. Written by the playback's thread.
+/// The state of an item, readable from any thread: its status, duration and position. The playback's thread writes it.
 final class PlayerItemState: Sendable {
     private struct Values {
         var status = AVPlayerItem.Status.unknown
@@ -17,30 +17,30 @@ final class PlayerItemState: Sendable {
         var usesNetworkWhilePaused = false
     }
 
-    /// The libmpv handles that play the item: one at most, and a moment's overlap when it changes players.
+    /// The libmpv handles that play the item: at most one, and briefly two when it changes players.
     let playbacks = OpenHandleCounter()
     private let values = Mutex(Values())
 
     var status: AVPlayerItem.Status { values.withLock { $0.status } }
     var error: (any Error)? { values.withLock { $0.error } }
-    /// Seconds; nil while not known.
+    /// The duration in seconds; `nil` while unknown.
     var duration: Double? { values.withLock { $0.duration } }
-    /// Seconds from the beginning.
+    /// The current time in seconds.
     var time: Double {
         get { values.withLock { $0.time } }
         set { values.withLock { $0.time = newValue } }
     }
-    /// Seconds from the beginning up to where the demuxer has read; nil while not known.
+    /// The end of the demuxer's read-ahead in seconds; `nil` while unknown.
     var loadedUntil: Double? {
         get { values.withLock { $0.loadedUntil } }
         set { values.withLock { $0.loadedUntil = newValue } }
     }
-    /// Whether playback can go elsewhere.
+    /// Whether playback can seek.
     var isSeekable: Bool {
         get { values.withLock { $0.isSeekable } }
         set { values.withLock { $0.isSeekable = newValue } }
     }
-    /// The tracks, if the playback was to find out.
+    /// The tracks, if the playback was opened to find them.
     var tracks: [TrackValues] {
         get { values.withLock { $0.tracks } }
         set { values.withLock { $0.tracks = newValue } }
@@ -63,7 +63,7 @@ final class PlayerItemState: Sendable {
         values.withLock { $0.duration = duration }
     }
 
-    /// The item can be played; false if it has failed, which is for good.
+    /// Marks the item as ready; returns false if it has failed, which is final.
     func becameReady() -> Bool {
         values.withLock { values in
             guard values.status == .unknown else { return false }
@@ -72,13 +72,49 @@ final class PlayerItemState: Sendable {
         }
     }
 
-    /// The item cannot be played any more; false if it had failed already.
+    /// Marks the item as failed; returns false if it had failed before.
     func failed(_ error: any Error) -> Bool {
         values.withLock { values in
             guard values.status != .failed else { return false }
             values.status = .failed
             values.error = error
             return true
+        }
+    }
+}
+
+/// Counts the libmpv handles that play an item, so that a test can check that all are closed.
+final class OpenHandleCounter: Sendable {
+    private struct State {
+        var count = 0
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    /// The number of open handles.
+    var count: Int { state.withLock { $0.count } }
+
+    func opened() { state.withLock { $0.count += 1 } }
+
+    func closed() {
+        let waiters = state.withLock { state in
+            state.count -= 1
+            guard state.count == 0 else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until no handle is open.
+    func waitUntilNone() async {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.count > 0 { state.waiters.append(continuation) }
+                return state.count == 0
+            }
+            if isDone { continuation.resume() }
         }
     }
 }

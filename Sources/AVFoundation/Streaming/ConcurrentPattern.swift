@@ -1,26 +1,26 @@
 import Foundation
 
-/// The requests of a player that is hard to serve: everything that Apple's documentation allows and players of video
-/// have been seen to do, at once.
+/// The requests of a player that is hard to serve. It combines everything that Apple's documentation allows and that
+/// video players do.
 ///
-/// Several requests are open at different offsets: bounded ones for what is read now and for what comes next, one for the
-/// tail, one from further on to the end. Information is asked for again with each jump. A request that is of no use any
-/// more is called off only megabytes later, or never. Without byte ranges there is one request, as there has to be.
+/// Several requests are open at different offsets. Bounded ones are for the current and the next read and for the tail,
+/// and one extends from further ahead to the end. Each seek requests the information again. A useless request is cancelled
+/// several megabytes later, or never. Without byte ranges, there is only one request.
 struct ConcurrentPattern: RequestPattern {
-    /// One request and what it has brought.
+    /// One request and its received bytes.
     private struct Stretch {
         let token: Int
-        /// Nil: to the end of a resource whose length is not known.
+        /// The end; `nil` for the end of a resource with unknown length.
         let end: Int64?
         let isTail: Bool
         let isToEnd: Bool
         var buffer = StreamBuffer()
         var isOpen = true
         var hasBrought = false
-        /// Called off once this many bytes in all have come, from whichever request.
+        /// The total number of received bytes, over all requests, at which to cancel it.
         var cancelAt: Int64?
 
-        /// Whether it holds the byte, or will bring it soon.
+        /// Whether it contains the byte, or will receive it soon.
         func brings(_ offset: Int64, within reach: Int64) -> Bool {
             if buffer.contains(offset) { return true }
             guard isOpen, offset >= buffer.end, offset - buffer.end <= reach else { return false }
@@ -40,7 +40,7 @@ struct ConcurrentPattern: RequestPattern {
     private var receivedInAll: Int64 = 0
     private var hasAskedAround = false
     private var wantsPrebuffer = false
-    /// A delegate has handed over the two bytes of the probe, and the player that is played here chokes on them.
+    /// Whether the delegate has delivered the two bytes of the probe, after which the simulated player waits forever.
     private var isChoked = false
     private var isReaderWaiting = false
     private var isReadInterrupted = false
@@ -150,7 +150,7 @@ struct ConcurrentPattern: RequestPattern {
         let stretch = stretches[index]
         let isShort = stretch.end.map { stretch.buffer.end < $0 } ?? true
         guard isShort, stretch.cancelAt == nil else { return wake() }
-        // Asked again, a delegate that brings nothing at all has nothing more.
+        // If a repeated request receives no bytes, the resource has ended.
         if policy.shortFinish == .endsResource || !stretch.hasBrought || endOfResource == nil {
             endOfResource = stretch.buffer.end
         }
@@ -161,7 +161,7 @@ struct ConcurrentPattern: RequestPattern {
         if informationTokens.remove(token) == nil {
             guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
             stretches[index].isOpen = false
-            // What was of no use any more may fail.
+            // A useless request may fail.
             guard stretches[index].cancelAt == nil else { return [] }
         }
         hasFailed = true
@@ -170,7 +170,7 @@ struct ConcurrentPattern: RequestPattern {
 
     // MARK: Decisions
 
-    /// Asks for what is read now and for what will be, with several requests.
+    /// Sends several requests, for the current and later reads.
     private mutating func askAround() -> [Action] {
         guard isSeekable else { return stretches.contains(where: \.isOpen) ? [] : [ask(0..<Int64.max)] }
         for index in stretches.indices where stretches[index].isOpen && stretches[index].cancelAt == nil {
@@ -188,7 +188,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Asks for the first gap a little ahead.
+    /// Requests the first missing range a little ahead.
     private mutating func readAhead() -> [Action] {
         guard isSeekable, let length = endOfResource else { return [] }
         var next = position
@@ -211,7 +211,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Lets go of bytes behind the position, and of whole stretches that are over and far away.
+    /// Releases bytes behind the position, and finished requests that are far away.
     private mutating func letGo() {
         let behind = position - policy.keepBehind
         for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {

@@ -1,8 +1,12 @@
 import Foundation
 
-/// AVPlayer's pattern as observed from outside: information first, with a probe of two bytes that nothing uses; then
-/// everything from the position to the end; a cancel once enough lies ahead; a new request where the buffer ends once it
-/// drains; and after a seek out of the buffer a cancel and a new request from the target.
+/// The requests of AVPlayer as observed from outside.
+///
+/// 1. It requests the information, with a probe of two unused bytes.
+/// 2. It requests everything from the position to the end.
+/// 3. It cancels the request once enough bytes lie ahead, and sends a new one from the end of the buffer when that is
+///    nearly used.
+/// 4. After a seek out of the buffer, it cancels the request and sends a new one from the target.
 struct LoadingPattern: RequestPattern {
     private enum Information: Equatable {
         case unasked
@@ -13,9 +17,9 @@ struct LoadingPattern: RequestPattern {
     private struct Request: Equatable {
         var token: Int
         var next: Int64
-        /// Where a bounded request ends; nil when it runs to the end of the resource.
+        /// The end of a bounded request; `nil` for the end of the resource.
         var end: Int64?
-        /// Called off, but the delegate may not know yet: what still comes is as good as any.
+        /// Whether it is cancelled. The delegate may not know yet, and its bytes are still accepted.
         var isCancelled = false
         var hasBrought = false
     }
@@ -30,7 +34,7 @@ struct LoadingPattern: RequestPattern {
     private var request: Request?
     private var lastToken = 0
     private var isReaderWaiting = false
-    /// The read that waits is to return without anything.
+    /// Whether the waiting read has to return without bytes.
     private var isReadInterrupted = false
     private var hasSoughtSinceExpected = true
     private var wantsPrebuffer = false
@@ -46,7 +50,7 @@ struct LoadingPattern: RequestPattern {
     var isReadStuck: Bool { isReaderWaiting && isOpen && !hasSoughtSinceExpected }
     private var isSeekable: Bool { contentInformation?.isByteRangeAccessSupported ?? false }
     private var hasLiveRequest: Bool { request.map { !$0.isCancelled } ?? false }
-    /// Bytes held from the position on; all that are held when the position is elsewhere.
+    /// The number of held bytes from the position on; all held bytes if the position is elsewhere.
     private var ahead: Int64 {
         position >= buffer.start && position <= buffer.end ? buffer.end - position : buffer.count
     }
@@ -86,7 +90,7 @@ struct LoadingPattern: RequestPattern {
         return actions
     }
 
-    /// The media takes so many bytes for a second of playing: how much is kept ahead follows from it.
+    /// Sets the bit rate of the media, from which the read-ahead follows.
     mutating func learned(bytesPerSecond: Double, secondsAhead preferred: Double?) {
         guard let seconds = policy.secondsAhead, bytesPerSecond.isFinite, bytesPerSecond > 0 else { return }
         let bytes = bytesPerSecond * min(max(preferred ?? seconds, 1), 3600)
@@ -132,8 +136,8 @@ struct LoadingPattern: RequestPattern {
     mutating func received(_ data: Data, token: Int) -> [Action] {
         guard var current = request, current.token == token else { return [] }
         guard !current.isCancelled || ahead < 2 * policy.cancelAbove else {
-            // More than is kept, from a delegate that has not heard of the cancel: what it says from now on, its end
-            // too, is of bytes that are not held.
+            // The buffer is full, but the delegate does not know of the cancel yet. Its later events concern bytes that
+            // are not held.
             request = nil
             return []
         }
@@ -142,7 +146,7 @@ struct LoadingPattern: RequestPattern {
         current.next += Int64(data.count)
         current.hasBrought = true
         request = current
-        // Without ranges a stream is read from its beginning again: what lies before the position is passed over.
+        // Without ranges, a stream is read from its start again, and bytes before the position are skipped.
         if !isSeekable, position > buffer.end { buffer.reset(at: buffer.end) }
         if isSeekable, ahead >= policy.cancelAbove, !current.isCancelled, isOpen {
             request?.isCancelled = true
@@ -162,7 +166,7 @@ struct LoadingPattern: RequestPattern {
         }
         guard let current = request, current.token == token else { return [] }
         request = nil
-        // A request that ends early, or that had no end, tells where the resource ends; not one that was called off.
+        // A request that ends early, or without a given end, shows the end of the resource, unless it was cancelled.
         let isShort = current.end.map { current.next < $0 } ?? true
         let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasBrought
         if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }
@@ -186,11 +190,11 @@ struct LoadingPattern: RequestPattern {
     private mutating func topUp(_ actions: inout [Action]) {
         guard isSeekable, !hasLiveRequest, !hasFailed, ahead < policy.requestBelow else { return }
         if let endOfResource, buffer.end >= endOfResource { return }
-        // The demuxer need not be at the end of the buffer yet; it will come there.
+        // The demuxer need not be at the end of the buffer yet; it will reach it.
         ask(at: buffer.end, length: nil, &actions)
     }
 
-    /// Sees to it that bytes at `offset` will come.
+    /// Ensures that bytes at `offset` will be received.
     private mutating func request(at offset: Int64, _ actions: inout [Action]) {
         if let current = request, !current.isCancelled {
             let continues = current.next == offset && current.end.map { offset < $0 } ?? true

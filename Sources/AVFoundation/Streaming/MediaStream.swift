@@ -2,12 +2,12 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The bytes of one player item as its demuxer reads them: blocking reads on one side, loading requests on the other.
+/// The bytes of one player item: blocking reads of the demuxer on one side, loading requests on the other.
 ///
-/// Decisions are a ``RequestPattern``'s. Reads come from libmpv's threads, one at a time; bytes from the delegate's
-/// queue; seeks and closing from anywhere.
+/// A ``RequestPattern`` makes the decisions. Reads are called by libmpv's threads, one at a time. Bytes are received on
+/// the delegate's queue. Seeks and closing may be called from any thread.
 final class MediaStream: Sendable {
-    /// The error that ended the stream, if one did.
+    /// The error that ended the stream, if any.
     var failure: (any Error)? { state.withLock { $0.failure } }
 
     private let core: ResourceLoaderCore
@@ -18,7 +18,7 @@ final class MediaStream: Sendable {
     private struct State {
         var pattern: any RequestPattern
         var records: [Int: LoadingRequestRecord] = [:]
-        /// Who reads.
+        /// The current reader.
         var reader: StreamReader?
         var failure: (any Error)?
     }
@@ -39,7 +39,7 @@ final class MediaStream: Sendable {
     }
 
     var contentInformation: ContentInformation? { state.withLock { $0.pattern.contentInformation } }
-    /// Whether the bytes have ended before the length that was told.
+    /// Whether the bytes have ended before the given length.
     var endsEarly: Bool {
         state.withLock { state in
             guard let told = state.pattern.contentInformation?.contentLength else { return false }
@@ -53,7 +53,7 @@ final class MediaStream: Sendable {
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
-                // Asked where closing takes its turn, too: who closes now finds it open.
+                // Checked under the lock that closing takes, so that a close cannot be missed.
                 guard !reader.isClosed else { return [] }
                 state.reader = reader
                 let actions = state.pattern.open()
@@ -76,10 +76,10 @@ final class MediaStream: Sendable {
 
     // MARK: The player's side
 
-    /// The player is about to send libmpv a seek.
+    /// Records that the player is about to send a seek to libmpv.
     func expectSeek() { state.withLock { $0.pattern.expectSeek() } }
 
-    /// Makes a read return that waits for bytes nobody wants any more, since the player seeks. True if there was one.
+    /// Ends a read of bytes that the player no longer needs because of a seek; returns true if there was one.
     func interrupt() -> Bool {
         let (isReleased, steps) = state.withLock { state in
             let (isReleased, actions) = state.pattern.interrupt()
@@ -89,14 +89,14 @@ final class MediaStream: Sendable {
         return isReleased
     }
 
-    /// Whether a read waits although a seek should have ended it.
+    /// Whether a read still waits although a seek should have ended it.
     var isReadStuck: Bool { state.withLock { $0.pattern.isReadStuck } }
 
     /// Whether the demuxer waits for bytes.
     var isReadWaiting: Bool { state.withLock { $0.pattern.isReadWaiting } }
 
-    /// The media plays for so many seconds: how much is kept ahead follows from its bit rate. `secondsAhead` is what
-    /// the app prefers, nil if it leaves that to the player.
+    /// Sets the duration of the media, whose bit rate determines the read-ahead. `secondsAhead` is the app's
+    /// preference; `nil` lets the player choose.
     func learned(duration: Double, secondsAhead: Double?) {
         state.withLock { state in
             guard let length = state.pattern.endOfResource, duration > 0 else { return }
@@ -104,10 +104,10 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Loads the beginning before anyone reads it.
+    /// Loads the start before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Drops what still comes, if it is for this reader or for none; calls off what is open only if `cancelling`.
+    /// Discards later bytes if they are for this reader or for none. Cancels open requests only if `cancelling`.
     func close(_ reader: StreamReader, cancelling: Bool) {
         let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
             guard state.reader == nil || state.reader === reader else { return ([], []) }
@@ -195,7 +195,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Fails a request that brings nothing for so many seconds, as a player does.
+    /// Fails a request that receives no bytes before the timeout, as a player does.
     private func watch(_ record: LoadingRequestRecord, token: Int, delivered: Int64, timeout: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self, weak record] in
             guard let self, let record, record.phase == .made || record.phase == .open else { return }

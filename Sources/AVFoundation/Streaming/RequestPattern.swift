@@ -1,48 +1,48 @@
 import Foundation
 
-/// Which loading requests a player makes, and when it calls them off, given what its demuxer reads.
+/// Decides on a player's loading requests and their cancels, based on the reads of its demuxer.
 ///
-/// Pure: no lock, clock or I/O. ``MediaStream`` is the shell of whichever it is given. A seek is acted on when the
-/// demuxer reads there, since demuxers jump about without reading.
+/// Makes decisions only: it has no lock, clock or I/O. ``MediaStream`` performs the actions. A seek takes effect with
+/// the first read after it, because demuxers also seek without reading.
 protocol RequestPattern: Sendable {
     typealias Action = LoadingAction
     typealias ReadResult = LoadingReadResult
 
-    /// What the delegate has said of the resource.
+    /// The delegate's information about the resource.
     var contentInformation: ContentInformation? { get }
-    /// Where the resource ends, once that is known.
+    /// The end of the resource, once known.
     var endOfResource: Int64? { get }
     var hasFailed: Bool { get }
     /// Whether the demuxer waits for bytes.
     var isReadWaiting: Bool { get }
-    /// Whether a read waits although a seek should have ended it: the seek has not come to the stream.
+    /// Whether a read still waits although a seek should have ended it, because the seek has not reached the stream.
     var isReadStuck: Bool { get }
 
-    /// A demuxer is about to open the stream.
+    /// Prepares for a demuxer that opens the stream.
     mutating func open() -> [Action]
-    /// Whether the information is there: `.bytes` with none once it is.
+    /// Whether the information is available: `.bytes` without bytes if it is.
     mutating func opening() -> ReadResult
-    /// The demuxer is gone; what still comes is of no use. Nothing is called off, as with Apple's.
+    /// Handles the end of the demuxer. Later bytes are not needed. As with Apple's, no request is cancelled.
     mutating func close() -> [Action]
-    /// Loads the beginning before anyone reads it.
+    /// Loads the start before the first read.
     mutating func prebuffer() -> [Action]
-    /// The media takes so many bytes for a second of playing.
+    /// Sets the bit rate of the media.
     mutating func learned(bytesPerSecond: Double, secondsAhead: Double?)
-    /// The demuxer seeks.
+    /// Handles a seek of the demuxer.
     mutating func seek(to offset: Int64)
-    /// The demuxer wants up to `limit` bytes at its position.
+    /// Handles a read of up to `limit` bytes at the demuxer's position.
     mutating func read(limit: Int) -> (ReadResult, [Action])
-    /// The player is about to seek.
+    /// Records that the player is about to seek.
     mutating func expectSeek()
-    /// Makes a read that waits return, unless the seek has come to the stream already: then the read is the new
-    /// place's own. True if a read was made to return.
+    /// Ends a waiting read, unless the seek has reached the stream and the read is for its target. Returns true if a
+    /// read was ended.
     mutating func interrupt() -> (Bool, [Action])
     mutating func received(_ data: Data, token: Int) -> [Action]
     mutating func finished(token: Int, information: ContentInformation?) -> [Action]
     mutating func failed(token: Int) -> [Action]
 }
 
-/// A step for the shell of a ``RequestPattern``.
+/// An action for ``MediaStream``.
 enum LoadingAction: Sendable, Equatable {
     case askInformation(token: Int)
     case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
@@ -50,13 +50,76 @@ enum LoadingAction: Sendable, Equatable {
     case wakeReader
 }
 
-/// What a demuxer gets for a read.
+/// The result of a demuxer's read.
 enum LoadingReadResult: Sendable, Equatable {
     case bytes(Data)
-    /// Nothing yet: ask again after a ``LoadingAction/wakeReader``.
+    /// No bytes yet: read again after a ``LoadingAction/wakeReader``.
     case wait
     case endOfResource
-    /// A seek is under way: what is read now is of no use.
+    /// A seek is in progress, so the bytes are not needed.
     case interrupted
     case failed
+}
+
+/// The bytes that a delegate has delivered and the player has not used yet: one range of the resource.
+///
+/// Holds the pieces as delivered, without copying. Offsets are bytes of the resource, half-open.
+struct StreamBuffer: Sendable {
+    private(set) var start: Int64 = 0
+    private(set) var end: Int64 = 0
+    private var pieces: [Piece] = []
+    /// The index in `pieces` of the first one that is held. Earlier ones are removed now and then.
+    private var first = 0
+
+    private struct Piece: Sendable {
+        var offset: Int64
+        var data: Data
+        var end: Int64 { offset + Int64(data.count) }
+    }
+
+    /// The number of held bytes.
+    var count: Int64 { end - start }
+
+    func contains(_ offset: Int64) -> Bool { offset >= start && offset < end }
+
+    /// Removes all bytes and starts again at `offset`.
+    mutating func reset(at offset: Int64) {
+        self = StreamBuffer()
+        start = offset
+        end = offset
+    }
+
+    /// Appends bytes at the end.
+    mutating func append(_ data: Data) {
+        guard !data.isEmpty else { return }
+        pieces.append(Piece(offset: end, data: data))
+        end += Int64(data.count)
+    }
+
+    /// Returns up to `limit` bytes at `offset` from one piece; `nil` if the first of them is not held.
+    func bytes(at offset: Int64, limit: Int) -> Data? {
+        guard contains(offset), limit > 0 else { return nil }
+        var low = first
+        var high = pieces.count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if pieces[middle].offset <= offset { low = middle } else { high = middle - 1 }
+        }
+        let piece = pieces[low]
+        return piece.data.dropFirst(Int(offset - piece.offset)).prefix(limit)
+    }
+
+    /// Releases whole pieces that end at or before `offset`.
+    mutating func drop(before offset: Int64) {
+        while first < pieces.count, pieces[first].end <= offset {
+            start = pieces[first].end
+            pieces[first].data = Data()
+            first += 1
+        }
+        if first == pieces.count { start = end }
+        if first > 64, first * 2 > pieces.count {
+            pieces.removeFirst(first)
+            first = 0
+        }
+    }
 }

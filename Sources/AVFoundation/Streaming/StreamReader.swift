@@ -1,8 +1,10 @@
+import CMPV
 import Dispatch
 import Synchronization
 
-/// One playback's end of a ``MediaStream``: an item that is played again has another one, and the former's threads may be a
-/// little behind.
+/// The reading side of a ``MediaStream`` for one playback.
+///
+/// An item that is played again has a new one. Threads of the previous playback may still use the previous one.
 final class StreamReader: Sendable {
     let stream: MediaStream
     private let arrival = DispatchSemaphore(value: 0)
@@ -10,36 +12,81 @@ final class StreamReader: Sendable {
 
     init(_ stream: MediaStream) { self.stream = stream }
 
-    /// Whether nothing is read any more.
+    /// Whether it is closed.
     var isClosed: Bool { closed.load(ordering: .sequentiallyConsistent) }
 
     // MARK: The demuxer's side
 
-    /// Opens the stream at byte 0, waiting until the delegate has said what it is. False if it failed, or was closed before.
+    /// Opens the stream at byte 0 and waits for the delegate's information; returns false if that failed or it was
+    /// closed before.
     func open() -> Bool { stream.open(for: self) }
 
-    /// Reads at the position, waiting until there is something to read.
+    /// Reads at the position, and waits until bytes are available.
     ///
-    /// - Returns: how many bytes; 0 at the end of the resource or when a seek interrupts; nil when it failed.
+    /// - Returns: The number of bytes, 0 at the end of the resource or for a seek, or `nil` on failure.
     func read(into target: UnsafeMutableRawBufferPointer) -> Int? { stream.read(for: self, into: target) }
 
     func seek(to offset: Int64) { stream.seek(to: offset, for: self) }
 
     // MARK: The player's side
 
-    /// Makes every read fail, also one that has yet to begin, and drops what still comes; calls off what is open only if
+    /// Makes every read fail, including later ones, and discards later bytes. Cancels open requests only if
     /// `cancelling`.
     func close(cancelling: Bool) {
         closed.store(true, ordering: .sequentiallyConsistent)
         stream.close(self, cancelling: cancelling)
-        // Also where another has the stream by now.
+        // Also if another reader uses the stream by now.
         wake()
     }
 
     // MARK: The stream's side
 
-    /// Waits until something may have come.
+    /// Waits until bytes may be available.
     func wait() { arrival.wait() }
 
     func wake() { arrival.signal() }
+}
+
+// The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`),
+// so they are plain functions: an actor-isolated closure would crash there.
+
+/// The `mpv_stream_cb_open_ro_fn`. `userData` is an unretained ``StreamReader``, which the playback retains until its
+/// handle is destroyed.
+func openMediaStream(
+    _ userData: UnsafeMutableRawPointer?, _ url: UnsafeMutablePointer<CChar>?,
+    _ info: UnsafeMutablePointer<mpv_stream_cb_info>?
+) -> Int32 {
+    guard let userData, let info else { return MPV_ERROR_LOADING_FAILED.rawValue }
+    let reader = Unmanaged<StreamReader>.fromOpaque(userData).takeUnretainedValue()
+    guard reader.open() else { return MPV_ERROR_LOADING_FAILED.rawValue }
+    info.pointee.cookie = userData
+    info.pointee.read_fn = readMediaStream
+    info.pointee.close_fn = { _ in }
+    if reader.stream.contentInformation?.isByteRangeAccessSupported ?? false {
+        info.pointee.seek_fn = seekMediaStream
+        info.pointee.size_fn = sizeOfMediaStream
+    }
+    return 0
+}
+
+private func reader(_ cookie: UnsafeMutableRawPointer?) -> StreamReader? {
+    cookie.map { Unmanaged<StreamReader>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private func readMediaStream(
+    _ cookie: UnsafeMutableRawPointer?, _ buffer: UnsafeMutablePointer<CChar>?, _ count: UInt64
+) -> Int64 {
+    guard let reader = reader(cookie), let buffer else { return -1 }
+    let target = UnsafeMutableRawBufferPointer(start: buffer, count: Int(clamping: count))
+    return reader.read(into: target).map(Int64.init) ?? -1
+}
+
+private func seekMediaStream(_ cookie: UnsafeMutableRawPointer?, _ offset: Int64) -> Int64 {
+    guard let reader = reader(cookie), offset >= 0 else { return Int64(MPV_ERROR_GENERIC.rawValue) }
+    reader.seek(to: offset)
+    return offset
+}
+
+private func sizeOfMediaStream(_ cookie: UnsafeMutableRawPointer?) -> Int64 {
+    reader(cookie)?.stream.length ?? Int64(MPV_ERROR_UNSUPPORTED.rawValue)
 }

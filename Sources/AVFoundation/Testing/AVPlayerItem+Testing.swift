@@ -1,59 +1,78 @@
 extension AVPlayerItem {
-    /// Waits until no libmpv handle plays the item any more. Linux only, for tests: returns at once if none ever did.
+    /// Waits until no libmpv handle plays the item; returns immediately if none ever did. Linux only, for tests.
     nonisolated package func waitUntilReleased() async {
         await state.playbacks.waitUntilNone()
     }
 
-    /// How many libmpv handles play the item: 0 or 1. Linux only, for tests.
+    /// The number of libmpv handles that play the item: 0 or 1. Linux only, for tests.
     nonisolated package var openPlaybacks: Int { state.playbacks.count }
 }
 
 extension AVAssetResourceLoader {
-    /// Whether a player's new request after a seek is sent before the cancel of the former: both orders happen with
-    /// Apple's. Heeded by items made from now on. Linux only, for tests.
+    /// Whether a new request after a seek is sent before the cancel of the previous one. Both orders occur with Apple's
+    /// player. Applies to later items. Linux only, for tests.
     package var requestsBeforeCancelling: Bool {
         get { core.policy.requestsBeforeCancelling }
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// How many bytes a player's stream holds ahead before it calls its request off, and below how many it asks
-    /// again. Heeded by items made from now on. Linux only, for tests.
+    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another.
+    /// Applies to later items. Linux only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
         core.policy.secondsAhead = nil
     }
 
-    /// How a player asks for the asset's bytes. Heeded by items made from now on. Linux only, for tests.
+    /// The way in which a player requests the asset's bytes. Applies to later items. Linux only, for tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
-        /// One request at a time, called off in time: AVPlayer's with a song.
+        /// One request at a time, cancelled in time, as AVPlayer does for audio.
         case friendly
-        /// Several at once, called off late, time-outs, no word of a stall: whatever the documentation leaves open.
+        /// Several requests at once, late cancels, timeouts, and no stall notification: the least convenient behavior
+        /// that the documentation allows.
         case hostile
     }
 
-    /// How a player asks. Sets everything else that is set here back to what belongs to the pattern.
+    /// The request pattern. Setting it resets the settings below to the values of the pattern.
     package var playerPattern: PlayerPattern {
         get { core.policy.isConcurrent ? .hostile : .friendly }
         set { core.policy = newValue == .hostile ? .hostile : LoadingPolicy() }
     }
 
-    /// After how many seconds without a byte a request fails its item; nil: never.
+    /// The number of seconds without a byte after which a request fails its item; `nil` for no limit.
     package var requestTimeout: Double? {
         get { core.policy.requestTimeout }
         set { core.policy.requestTimeout = newValue }
     }
 
-    /// Whether the rest is asked for again after a request that ended short of the length, instead of taking the resource
-    /// to end there, as is documented.
+    /// Whether the rest is requested again after a request that ended early. As documented, the resource would end
+    /// there.
     package var asksAgainAfterShortFinish: Bool {
         get { core.policy.shortFinish == .asksAgain }
         set { core.policy.shortFinish = newValue ? .asksAgain : .endsResource }
     }
 
-    /// Whether the probe's two bytes, handed over, make the player wait for ever.
+    /// Whether the player waits forever after it received the two bytes of the probe.
     package var chokesOnProbe: Bool {
         get { core.policy.chokesOnProbe }
         set { core.policy.chokesOnProbe = newValue }
+    }
+}
+
+extension AVAssetImageGenerator {
+    /// Waits until no image is being generated and no libmpv handle is open. Linux only, for tests.
+    package func waitUntilIdle() async { await requests.waitUntilIdle() }
+
+    /// The time limit for an image, in seconds. Linux only, for tests.
+    package var secondsForAnImage: Double {
+        get { timeLimit }
+        set { timeLimit = newValue }
+    }
+
+    /// Equals `copyCGImage(at:actualTime:)`, which can't be called without a warning. Linux only, for tests.
+    package func blockingImage(
+        at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?
+    ) throws -> CGImage {
+        try waitForImage(at: requestedTime, actualTime: actualTime)
     }
 }

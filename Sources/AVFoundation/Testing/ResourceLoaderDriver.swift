@@ -1,43 +1,43 @@
 import Foundation
 import Synchronization
 
-/// Asks a resource loader's delegate by hand, in any order, as a test wants it: no libmpv, no player.
+/// Sends requests to a resource loader's delegate in any order for tests, without libmpv or a player.
 ///
-/// Linux only, and only for tests: `import AVFoundation`. The requests go to the delegate's queue and
-/// into ``AVAssetResourceLoader/requestLog`` like a player's.
+/// Linux only, and only for tests. The requests go to the delegate's queue and into
+/// ``AVAssetResourceLoader/requestLog`` like a player's.
 package final class ResourceLoaderDriver: Sendable {
     private let core: ResourceLoaderCore
     private let url: URL
 
-    /// A driver of the asset's loader.
+    /// Creates a driver of the asset's loader.
     package init(_ asset: AVURLAsset) {
         core = asset.resourceLoader.core
         url = asset.url
     }
 
-    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. Holds for requests made
-    /// from now on. Default false.
+    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. Applies to later requests.
+    /// The default is false.
     package var currentOffsetStartsAtZero: Bool {
         get { core.currentOffsetStartsAtZero }
         set { core.currentOffsetStartsAtZero = newValue }
     }
 
-    /// Asks for type and length, with the probe of bytes 0–1.
+    /// Requests type and length, with the probe of bytes 0–1.
     package func requestContentInformation() -> Request {
         Request(core: core, url: url, kind: .contentInformation, offset: 0, length: 2, toEnd: false)
     }
 
-    /// Asks for a range of bytes; with `length` nil, for everything to the end.
+    /// Requests a range of bytes, or everything to the end if `length` is `nil`.
     ///
-    /// - Parameter knownLength: of the resource, from which `requestedLength` follows with `length` nil; without it,
-    ///   `requestedLength` is `Int.max`.
+    /// - Parameter knownLength: The length of the resource, from which `requestedLength` follows if `length` is `nil`.
+    ///   Without it, `requestedLength` is `Int.max`.
     package func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
         Request(
             core: core, url: url, kind: .data, offset: offset,
             length: length ?? knownLength.map { max(0, $0 - offset) }, toEnd: length == nil)
     }
 
-    /// One request that a test made.
+    /// One request of a test.
     package final class Request: Sendable {
         private struct State {
             var data = Data()
@@ -46,13 +46,13 @@ package final class ResourceLoaderDriver: Sendable {
             var endWaiters: [CheckedContinuation<Outcome, Never>] = []
         }
 
-        /// How a request ended.
+        /// The end of a request.
         package enum Outcome: Sendable {
-            /// Finished, with what was said of the resource if it was asked for.
+            /// Finished, with the resource's information if it was requested.
             case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)
-            /// Failed, with the delegate's error, or an error that says that no delegate took the request on.
+            /// Failed with the delegate's error, or because no delegate accepted the request.
             case failed(any Error)
-            /// Called off by ``ResourceLoaderDriver/Request/cancel()``.
+            /// Cancelled by ``ResourceLoaderDriver/Request/cancel()``.
             case cancelled
         }
 
@@ -110,17 +110,18 @@ package final class ResourceLoaderDriver: Sendable {
             record.start()
         }
 
-        /// The bytes handed over so far.
+        /// The bytes delivered so far.
         package var data: Data { box.state.withLock { $0.data } }
 
-        /// Calls the request off, as a player does: `isCancelled`, then `didCancel`, on the delegate's queue. Returns
-        /// at once; the outcome is `.cancelled` unless the request has ended before.
+        /// Cancels the request as a player does, on the delegate's queue: `isCancelled`, then `didCancel`.
+        ///
+        /// Returns immediately. The outcome is `.cancelled` unless the request has ended before.
         package func cancel() {
             record.cancel()
             box.end(.cancelled)
         }
 
-        /// Waits until at least `count` bytes were handed over or the request ended; all that was handed over.
+        /// Waits until at least `count` bytes were delivered or the request ended, and returns all delivered bytes.
         package func bytes(atLeast count: Int) async -> Data {
             await withCheckedContinuation { continuation in
                 let data = box.state.withLock { state -> Data? in

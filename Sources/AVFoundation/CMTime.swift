@@ -1,21 +1,23 @@
 // The names are Apple's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-/// A moment or a length of time in a film or a song, exact to a fraction that the media chose.
+public import Foundation
+
+/// A point in time or a duration of media, as an exact fraction in the media's unit.
 ///
-/// Stand-in for CoreMedia's `CMTime`, as far as playback needs it: `value / timescale` seconds, or one of the
-/// special values that ``flags`` names. It does no rounding bookkeeping and no epochs.
+/// Replaces CoreMedia's `CMTime` for playback: `value / timescale` seconds, or a special value that ``flags`` names. It
+/// tracks neither rounding nor epochs.
 public struct CMTime: Sendable, Hashable {
     /// The number of `1 / timescale` seconds.
     public var value: CMTimeValue
-    /// How many units make one second; above 0 in a numeric time.
+    /// The number of units in one second; above 0 in a numeric time.
     public var timescale: CMTimeScale
-    /// Whether this is a number, and if not, what it is.
+    /// The kind of value.
     public var flags: CMTimeFlags
-    /// Tells timelines apart that restart at 0; always 0 here.
+    /// The number of a timeline that restarts at 0; always 0 here.
     public var epoch: CMTimeEpoch
 
-    /// A time from its four parts, unchecked, like the C structure.
+    /// Creates a time from its four parts, unchecked, like the C structure.
     public init(value: CMTimeValue, timescale: CMTimeScale, flags: CMTimeFlags, epoch: CMTimeEpoch) {
         self.value = value
         self.timescale = timescale
@@ -23,15 +25,15 @@ public struct CMTime: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// `value / timescale` seconds; invalid when the timescale is not above 0.
+    /// Creates a time of `value / timescale` seconds; invalid if the timescale is not above 0.
     public init(value: CMTimeValue, timescale: CMTimeScale) {
         self.init(value: value, timescale: timescale, flags: timescale > 0 ? .valid : [], epoch: 0)
     }
 
-    /// The time nearest to `seconds` with the timescale asked for.
+    /// Creates the time nearest to `seconds` with the given timescale.
     ///
-    /// Not a number gives ``invalid``, an infinity the infinity of its sign, and a number of seconds that does not
-    /// fit in the timescale the infinity of its sign, too.
+    /// The result is ``invalid`` if `seconds` is not a number. It is an infinity if `seconds` is infinite, or does not
+    /// fit in the timescale.
     public init(seconds: Double, preferredTimescale: CMTimeScale) {
         guard !seconds.isNaN, preferredTimescale > 0 else {
             self = .invalid
@@ -54,58 +56,58 @@ public struct CMTime: Sendable, Hashable {
         return Double(value) / Double(timescale)
     }
 
-    /// Whether this is any time at all, the special ones included.
+    /// Whether this is a time, including the special values.
     public var isValid: Bool { flags.contains(.valid) }
     /// Whether this is a number of seconds.
     public var isNumeric: Bool {
         isValid && flags.isDisjoint(with: [.indefinite, .positiveInfinity, .negativeInfinity]) && timescale > 0
     }
-    /// Whether the time is not known, as the duration of a live stream.
+    /// Whether the time is unknown, as the duration of a live stream.
     public var isIndefinite: Bool { isValid && flags.contains(.indefinite) }
-    /// Whether this lies after every number of seconds.
+    /// Whether this is later than every number of seconds.
     public var isPositiveInfinity: Bool { isValid && flags.contains(.positiveInfinity) }
-    /// Whether this lies before every number of seconds.
+    /// Whether this is earlier than every number of seconds.
     public var isNegativeInfinity: Bool { isValid && flags.contains(.negativeInfinity) }
 
     /// No time.
     public static let invalid = CMTime(value: 0, timescale: 0, flags: [], epoch: 0)
-    /// A time that is not known.
+    /// An unknown time.
     public static let indefinite = CMTime(value: 0, timescale: 0, flags: [.valid, .indefinite], epoch: 0)
-    /// After every number of seconds.
+    /// Later than every number of seconds.
     public static let positiveInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .positiveInfinity], epoch: 0)
-    /// Before every number of seconds.
+    /// Earlier than every number of seconds.
     public static let negativeInfinity = CMTime(value: 0, timescale: 0, flags: [.valid, .negativeInfinity], epoch: 0)
-    /// The beginning.
+    /// The start.
     public static let zero = CMTime(value: 0, timescale: 1)
 }
 
-/// A count of timescale units.
+/// A number of timescale units.
 public typealias CMTimeValue = Int64
-/// Units in a second.
+/// The number of units in a second.
 public typealias CMTimeScale = Int32
-/// Which timeline a time is on.
+/// The number of a timeline.
 public typealias CMTimeEpoch = Int64
 
-/// Says how a ``CMTime`` is to be taken when it is not simply a number.
+/// The kind of a ``CMTime``, if it is not simply a number.
 public struct CMTimeFlags: OptionSet, Sendable, Hashable {
-    /// The flags as CoreMedia lays them out.
+    /// The flags in CoreMedia's layout.
     public let rawValue: UInt32
-    /// Flags from CoreMedia's layout.
+    /// Creates flags from CoreMedia's layout.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
-    /// A time; without it, none.
+    /// A valid time.
     public static let valid = CMTimeFlags(rawValue: 1 << 0)
-    /// The value was rounded; not tracked here.
+    /// The value was rounded. Not tracked here.
     public static let hasBeenRounded = CMTimeFlags(rawValue: 1 << 1)
-    /// After every number.
+    /// Later than every number.
     public static let positiveInfinity = CMTimeFlags(rawValue: 1 << 2)
-    /// Before every number.
+    /// Earlier than every number.
     public static let negativeInfinity = CMTimeFlags(rawValue: 1 << 3)
-    /// Not known.
+    /// Unknown.
     public static let indefinite = CMTimeFlags(rawValue: 1 << 4)
 }
 
 extension CMTime: Comparable {
-    /// Orders by seconds; times that are not numbers come as CoreMedia puts them, −∞ first, +∞ and unknown last.
+    /// Orders by seconds. Other times are ordered as in CoreMedia: −∞ first, +∞ and unknown last.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }
@@ -117,9 +119,9 @@ extension CMTime: Comparable {
         return isIndefinite ? 3 : 4
     }
 
-    /// The sum, in the finer of the two timescales; not a number if either is none.
+    /// The sum, in the finer timescale. Not a number if either time is not.
     public static func + (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds + right.seconds) }
-    /// The difference, in the finer of the two timescales; not a number if either is none.
+    /// The difference, in the finer timescale. Not a number if either time is not.
     public static func - (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds - right.seconds) }
 
     private static func combine(_ left: CMTime, _ right: CMTime, _ seconds: Double) -> CMTime {
@@ -129,13 +131,75 @@ extension CMTime: Comparable {
     }
 }
 
-/// The time in seconds, as ``CMTime/seconds``.
+/// Returns ``CMTime/seconds``.
 public func CMTimeGetSeconds(_ time: CMTime) -> Double { time.seconds }
 
-/// `value / timescale` seconds, as ``CMTime/init(value:timescale:)``.
+/// Returns ``CMTime/init(value:timescale:)``.
 public func CMTimeMake(value: Int64, timescale: Int32) -> CMTime { CMTime(value: value, timescale: timescale) }
 
-/// The time nearest to `seconds`, as ``CMTime/init(seconds:preferredTimescale:)``.
+/// Returns ``CMTime/init(seconds:preferredTimescale:)``.
 public func CMTimeMakeWithSeconds(_ seconds: Double, preferredTimescale: Int32) -> CMTime {
     CMTime(seconds: seconds, preferredTimescale: preferredTimescale)
+}
+
+/// A half-open range of media time, from ``start`` up to ``end``.
+///
+/// Replaces CoreMedia's `CMTimeRange`, without its set arithmetic.
+public struct CMTimeRange: Sendable, Hashable {
+    /// The start.
+    public var start: CMTime
+    /// The duration.
+    public var duration: CMTime
+
+    /// Creates a range from its start and duration.
+    public init(start: CMTime, duration: CMTime) {
+        self.start = start
+        self.duration = duration
+    }
+
+    /// Creates a range from its start and end.
+    public init(start: CMTime, end: CMTime) {
+        self.init(start: start, duration: end - start)
+    }
+
+    /// The first time after the range.
+    public var end: CMTime { start + duration }
+
+    /// Whether the range contains the time.
+    public func containsTime(_ time: CMTime) -> Bool { time >= start && time < end }
+}
+
+extension NSValue {
+    /// Both types consist of plain numbers without padding, so their bytes define them. Foundation on Linux encodes
+    /// arrays, but no structures.
+    private static func encoding<Time>(_ type: Time.Type) -> String { "[\(MemoryLayout<Time>.size)C]" }
+
+    private func plain<Time>(_ value: Time) -> Time? {
+        guard String(cString: objCType) == Self.encoding(Time.self) else { return nil }
+        var value = value
+        withUnsafeMutableBytes(of: &value) { bytes in
+            if let start = bytes.baseAddress { getValue(start) }
+        }
+        return value
+    }
+
+    /// Creates a value that contains a time.
+    public convenience init(time: CMTime) {
+        var time = time
+        self.init(bytes: &time, objCType: Self.encoding(CMTime.self))
+    }
+
+    /// Creates a value that contains a time range.
+    public convenience init(timeRange: CMTimeRange) {
+        var timeRange = timeRange
+        self.init(bytes: &timeRange, objCType: Self.encoding(CMTimeRange.self))
+    }
+
+    /// The contained time; invalid if the value contains something else.
+    public var timeValue: CMTime { plain(.zero) ?? .invalid }
+
+    /// The contained time range, with invalid times if the value contains something else.
+    public var timeRangeValue: CMTimeRange {
+        plain(CMTimeRange(start: .zero, duration: .zero)) ?? CMTimeRange(start: .invalid, duration: .invalid)
+    }
 }
