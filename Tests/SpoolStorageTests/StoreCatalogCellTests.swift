@@ -79,7 +79,7 @@ struct StoreCatalogCellTests {
         let downloads = ["c", "e"].map {
             DownloadRecord(set: "set", key: StoreFixture.key($0).hash, url: StoreFixture.url($0), source: nil)
         }
-        try await store.addDownloads(downloads)
+        try await store.downloads.add(downloads)
         _ = try await store.setPinned(true, StoreFixture.key("c"))
         _ = try await store.setPinned(true, StoreFixture.key("e"))
         try await store.close()
@@ -99,11 +99,11 @@ struct StoreCatalogCellTests {
             store.noteUse(of: StoreFixture.key(name))
             lease.end()
         }
-        _ = try? await (store.resources(), store.downloads())  // As above.
+        _ = try? await (store.resources(), store.downloads.members())  // As above.
         _ = try? await fixture.store("d", length: 4 * block, in: store)  // As above.
         _ = try? await store.verify(repairing: true)  // As above.
         _ = try? await store.evict(to: 2 * block)  // As above.
-        _ = try? await store.removeDownloads(nil, from: "set")  // As above.
+        _ = try? await store.downloads.remove(nil, from: "set")  // As above.
         #expect(store.usedBytes >= 0)
         try? await store.close()  // As above.
     }

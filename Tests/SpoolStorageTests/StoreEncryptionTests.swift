@@ -26,7 +26,7 @@ struct StoreEncryptionTests {
                 length: 2 * block, contentType: "video/x-hush", version: "validator-hush", fields: "fields-hush"))
         try await fixture.land(0..<2 * block, of: "second", in: lease.generation)
         lease.end()
-        try await store.addDownloads([
+        try await store.downloads.add([
             DownloadRecord(
                 set: "set-hush", key: StoreFixture.key("c").hash, url: "https://hush.example.org/c",
                 source: "https://hush.example.org/c?full")
@@ -66,7 +66,7 @@ struct StoreEncryptionTests {
         var store = try await fixture.open()
         try await fill(store)
         let before = try await store.resources()
-        let sets = try await store.downloads()
+        let sets = try await store.downloads.members()
         try await store.checkLedger()
         try await store.close()
         store = try await fixture.open()
@@ -76,7 +76,7 @@ struct StoreEncryptionTests {
         #expect(
             after.map(\.lastUsedAt) == before.map(\.lastUsedAt) && after.map(\.createdAt) == before.map(\.createdAt))
         #expect(after.map(\.isPinned) == before.map(\.isPinned) && after.contains { $0.isPinned })
-        #expect(try await store.downloads() == sets && sets.map(\.set) == ["set-hush"])
+        #expect(try await store.downloads.members() == sets && sets.map(\.set) == ["set-hush"])
         let lease = try #require(try await store.lease(StoreFixture.key("a")))
         try fixture.expect(0..<2 * block, of: "second", in: lease.generation)
         #expect(!lease.generation.handsOutSlices)
@@ -89,7 +89,7 @@ struct StoreEncryptionTests {
         try await store.export(StoreFixture.key("b"), to: copy)
         #expect(try Array(Data(contentsOf: copy)) == StoreFixture.bytes(0..<3 * block + 100, of: "b"))
         #expect(try await store.verify(repairing: false).bad == 0)
-        #expect(try await store.removeDownloads(nil, from: "set-hush") == [StoreFixture.key("c")])
+        #expect(try await store.downloads.remove(nil, from: "set-hush") == [StoreFixture.key("c")])
         try await store.checkLedger()
         try await store.close()
     }

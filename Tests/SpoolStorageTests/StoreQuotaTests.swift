@@ -112,7 +112,7 @@ struct StoreQuotaTests {
         #expect(store.usedBytes == 10 * block)
         fixture.files.fail([.volumeSpace], with: .error(.EIO), times: 1)
         await store.leaveFreeSpace()
-        #expect(fixture.events.warnings.contains { $0.contains("free space could not be seen to") })
+        #expect(fixture.events.warnings.contains { $0.contains("free space could not be checked") })
         try await store.checkLedger()
         try await store.close()
     }

@@ -24,7 +24,7 @@ struct StoreRekeyTests {
         half.end()
         try await store.flush()
         fixture.calendar.withLock { $0 += 10 }
-        try await store.addDownloads([
+        try await store.downloads.add([
             DownloadRecord(set: "flight", key: StoreFixture.key("d").hash, url: "https://example.org/d", source: nil)
         ])
         _ = try await store.setPinned(true, StoreFixture.key("b"))
@@ -50,7 +50,7 @@ struct StoreRekeyTests {
         #expect(half.generation.landed == [0..<block + 50, 3 * block..<3 * block + 10])
         try fixture.expect(0..<block + 50, of: "half", in: half.generation)
         half.end()
-        #expect(try await store.downloads().map(\.set) == ["flight"])
+        #expect(try await store.downloads.members().map(\.set) == ["flight"])
         #expect(try await store.resource(StoreFixture.key("b"))?.isPinned == true)
     }
 

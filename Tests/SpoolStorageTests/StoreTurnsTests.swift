@@ -76,7 +76,7 @@ struct StoreTurnsTests {
             hasLanded.set()
             return result
         }
-        while store.evictions.waiterCount(0) == 0, !hasLanded.isSet { await Task.yield() }
+        while store.evictor.waiterCount == 0, !hasLanded.isSet { await Task.yield() }
         #expect(!hasLanded.isSet)
         gate.open()
         #expect(try await landing.value == .landed(0..<block))
@@ -96,7 +96,7 @@ struct StoreTurnsTests {
         let new = try fixture.begin("a", as: "new", length: 2 * block, in: store)
         var room = await new.generation.makeRoom(for: 0..<2 * block, isAwaited: true)
         var reads = 0
-        let opened = try store.openStored(key, nil) { hash in
+        let opened = try store.versions.openStored(key, nil) { hash in
             let record = try store.catalog.resource(key: hash)
             reads += 1
             guard reads == 1 else { return record }
@@ -106,7 +106,7 @@ struct StoreTurnsTests {
             }
             #expect(result == .landed(0..<2 * block))
             new.generation.endLanding(at: 2 * block)
-            try store.writeChanges()
+            try store.writer.writeChanges()
             new.end()
             let name = new.generation.identifier
             let closed = store.table.withLock { $0.close(name, since: $0.life(name)?.stamp ?? 0) }
@@ -135,7 +135,7 @@ struct StoreTurnsTests {
         try await store.flush()
         #expect(try await store.resources().first?.landed == [0..<2 * block])
         // It could not be written: nothing has changed.
-        store.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
+        store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
         try await store.flush()
         #expect(try await store.resources().first?.landed == [0..<3 * block])
@@ -144,7 +144,7 @@ struct StoreTurnsTests {
         let stamp = try #require(store.table.withLock { $0.life(lease.generation.identifier)?.stamp })
         #expect(store.table.withLock { $0.beginRemoval(key, ifUnused: true) })
         #expect(store.table.withLock { $0.close(lease.generation.identifier, since: stamp) == nil })
-        store.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) })
+        store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) })
         try await store.checkLedger()
         try await store.close()
     }

@@ -115,7 +115,7 @@ final class DownloadWork: Sendable {
     ) async throws {
         let store = try await cache.store
         guard let capacity = store.capacity else { return }
-        let pinned = try await store.pinnedBytes(except: key)
+        let pinned = try await store.downloads.pinnedBytes(except: key)
         guard wanted > capacity - min(pinned, capacity) else { return }
         let cause =
             isLengthKnown
@@ -123,7 +123,7 @@ final class DownloadWork: Sendable {
                 + capacity.grouped
             : "\(wanted.counted("byte")) received of a body of unknown length, more than fit: the capacity is "
                 + "\(capacity.grouped), of which \(pinned.grouped) are pinned"
-        if !isLengthKnown { try await store.forgetSource(ofDownload: key) }
+        if !isLengthKnown { try await store.downloads.forgetSource(of: key) }
         let error = CacheError(.capacityExceeded, "\(address): \(cause)", key: key)
         cache.context.events.send(.notKept(cause: error), key: key, address: address)
         throw error

@@ -60,7 +60,7 @@ public struct Downloads: Sendable {
             guard let length = try await store.resource(key)?.description?.length else { continue }
             try await work.checkRoom(for: length, key, source.displayAddress, in: cache)
         }
-        try await store.addDownloads(
+        try await store.downloads.add(
             keyed.map { key, source in
                 DownloadRecord(
                     set: set, key: key.hash, url: source.displayAddress,
@@ -77,9 +77,9 @@ public struct Downloads: Sendable {
     @discardableResult
     public func resume(_ set: String? = nil) async throws -> [Download] {
         let store = try await cache.store
-        let missing = try await store.downloads(of: set).filter { !work.item($0).isComplete }
+        let missing = try await store.downloads.members(of: set).filter { !work.item($0).isComplete }
         // What was removed from the cache meanwhile is pinned anew, if it can be started here.
-        try await store.addDownloads(missing.filter { $0.source != nil })
+        try await store.downloads.add(missing.filter { $0.source != nil })
         var seen: Set<CacheKey> = []
         return missing.compactMap { record in
             let item = work.item(record)
@@ -131,7 +131,7 @@ public struct Downloads: Sendable {
 
     /// What the sets of a cache directory have, without opening it: also while another process has it.
     package static func inspect(_ directory: URL, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadSet] {
-        let downloads = try await Store.inspectDownloads(path: directory.path, encryptionKey: encryptionKey)
+        let downloads = try await StoredDownloads.inspect(path: directory.path, encryptionKey: encryptionKey)
         return DownloadSet.sets(of: downloads) { DownloadSet.Item($0) }
     }
 
@@ -146,14 +146,14 @@ public struct Downloads: Sendable {
     }
 
     private func remove(_ key: CacheKey?, from set: String) async throws -> Bool {
-        guard let free = try await cache.store.removeDownloads(key, from: set) else { return false }
+        guard let free = try await cache.store.downloads.remove(key, from: set) else { return false }
         for key in free { work.cancel(key) }
         work.changes.change()
         return true
     }
 
     private func sets(_ name: String?) async throws -> [DownloadSet] {
-        DownloadSet.sets(of: try await cache.store.downloads(of: name)) { work.item($0) }
+        DownloadSet.sets(of: try await cache.store.downloads.members(of: name)) { work.item($0) }
     }
 }
 

@@ -110,11 +110,11 @@ struct FileImport {
                 key: key)
         }
         let store = try await cache.store
-        let downloads = try await store.downloads().filter { $0.key == key.hash }
+        let downloads = try await store.downloads.members().filter { $0.key == key.hash }
         try await media.remove()
         return {
             if !downloads.isEmpty {
-                try await store.addDownloads(downloads)
+                try await store.downloads.add(downloads)
             } else if stored.isPinned {
                 try await cache.pin(key)
             }

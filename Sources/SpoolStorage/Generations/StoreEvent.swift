@@ -1,11 +1,36 @@
-/// What happened in the store; delivered on any thread, never under a lock.
+import Foundation
+import Synchronization
+
+/// An event in a store. Events are delivered on any thread, never under a lock.
 package enum StoreEvent: Sendable {
-    /// So many bytes of the resource were evicted.
+    /// `bytes` bytes of the resource were evicted.
     case evicted(CacheKey, url: String, bytes: Int64)
-    /// Stored bytes did not match their seals, or could not be read, and were given up.
+    /// Stored bytes did not match their checksums, or could not be read, and were discarded.
     case blocksInvalidated(CacheKey, url: String, Range<Int64>)
-    /// Bytes of the resource go to memory from now on, and why; once for each generation.
+    /// Bytes of the resource are stored in memory from now on, because of the error. Reported once for each version.
     case notKept(CacheKey, url: String, CacheError)
-    /// Something that people should know and nobody waits for: the catalog could not be written, a sweep failed.
+    /// A warning about work in the background, such as a catalog that could not be written.
     case warning(String)
+}
+
+/// The receiver of a store's events, with a memory of the warnings that were reported.
+final class StoreReporter: Sendable {
+    private let onEvent: @Sendable (StoreEvent) -> Void
+    /// Causes that one warning was reported for.
+    private let warnedCauses = Mutex<Set<String>>([])
+
+    init(_ onEvent: @escaping @Sendable (StoreEvent) -> Void) { self.onEvent = onEvent }
+
+    /// Reports an event.
+    func report(_ event: StoreEvent) { onEvent(event) }
+
+    /// Reports a warning.
+    func warn(_ text: String) { onEvent(.warning(text)) }
+
+    /// Reports a warning, unless one of this kind with the same system error was reported before.
+    func warnOnce(_ kind: String, _ cause: CacheError, _ text: @autoclosure () -> String) {
+        let name = "\(kind) \(cause.posixCode.map { "\($0.rawValue)" } ?? cause.code.description)"
+        guard warnedCauses.withLock({ $0.insert(name).inserted }) else { return }
+        warn(text())
+    }
 }

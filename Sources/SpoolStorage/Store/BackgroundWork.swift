@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Work that nobody waits for, counted, so that whoever closes or tests can wait for all of it.
+/// Work in the background, counted, so that a close or a test can wait for all of it.
 final class BackgroundWork: Sendable {
     private struct State {
         var running = 0
@@ -12,7 +12,7 @@ final class BackgroundWork: Sendable {
 
     init(executor: BlockingExecutor) { self.executor = executor }
 
-    /// Begins work in a lane; it may block.
+    /// Starts work in a lane. It may block.
     func start(in lane: BlockingExecutor.Lane, _ body: @escaping @Sendable () async -> Void) {
         state.withLock { $0.running += 1 }
         Task(executorPreference: executor.executor(for: lane)) {
@@ -21,7 +21,7 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Counts what is done here, and what that starts, as one: whoever waits for all of it meets no half-done change.
+    /// Counts `body`, and the work that it starts, as one. A task that waits for all work therefore finds no half of it.
     func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
         state.withLock { $0.running += 1 }
         defer { end() }
@@ -48,4 +48,25 @@ final class BackgroundWork: Sendable {
             if isIdle { continuation.resume() }
         }
     }
+}
+
+/// Work that is repeated at an interval.
+final class RepeatedWork: Sendable {
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    /// Starts the work now, and again after each interval, until it is stopped or `body` returns `false`.
+    func start(
+        every interval: Duration, _ clock: CacheClock, on executor: BlockingExecutor,
+        _ body: @escaping @Sendable () -> Bool
+    ) {
+        let task = Task(executorPreference: executor.executor(for: .maintenance)) { [clock] in
+            repeat {
+                guard body() else { return }
+            } while (try? await clock.sleep(interval)) != nil  // Cancelled: the store is being closed.
+        }
+        self.task.withLock { $0 = task }
+    }
+
+    /// Starts no more work.
+    func stop() { task.withLock { $0?.cancel() } }
 }

@@ -1,20 +1,21 @@
 import Foundation
 import Synchronization
 
-/// Keeps the list of what the catalog has to be told, and says when: a hundredth of a second after a block is complete, or
-/// a transfer has ended; a tenth of a second after anything else; later after a failure.
+/// The changes that the catalog does not have, and the time to write them.
 ///
-/// What a kill leaves unrecorded is at most what arrived since the last round. Nothing waits for it.
+/// Changes are written 10 ms after a block is complete or a transfer has ended, and 100 ms after any other change. After a
+/// failure they are written later. A process that is killed loses at most the changes since the last round. Nothing
+/// waits for them.
 final class Flusher: Sendable {
-    /// What is to be written.
+    /// The changes to write.
     struct Pending: Sendable {
         var generations: [GenerationIdentifier: Generation] = [:]
         var used: [CacheKey: Date] = [:]
-        /// What used resources are parts of.
+        /// The presentations that used resources belong to.
         var presentations: [CacheKey: CacheKey] = [:]
-        /// What used resources are called; it waits for something else to be written.
+        /// The tags of used resources. They wait until something else is written.
         var tags: [CacheKey: String] = [:]
-        /// Where plays have stopped.
+        /// The positions at which playback has stopped.
         var stops: [CacheKey: PlayStop] = [:]
 
         var isEmpty: Bool { generations.isEmpty && used.isEmpty && stops.isEmpty }
@@ -23,7 +24,7 @@ final class Flusher: Sendable {
     private struct State {
         var pending = Pending()
         var timer: Task<Void, Never>?
-        /// Whether the timer is one for what is complete.
+        /// Whether the timer is for a complete block.
         var isSoon = false
         var failures = 0
         var isStopped = false
@@ -39,20 +40,20 @@ final class Flusher: Sendable {
         self.clock = clock
     }
 
-    /// Sets what happens, on the blocking executor, when something is due.
+    /// Sets the action that runs on the blocking executor when changes are due.
     func start(_ action: @escaping @Sendable () -> Void) { onDue.withLock { $0 = action } }
 
-    /// Whether anything waits to be written.
+    /// Whether any change waits to be written.
     var isPending: Bool { state.withLock { !$0.pending.isEmpty } }
 
-    /// Something of the generation has changed.
+    /// Adds a version that has changed.
     ///
     /// - Parameter isComplete: Whether a block of it is complete, or a transfer has ended.
     func note(_ generation: Generation, isComplete: Bool = false) {
         change(isSoon: isComplete) { $0.generations[generation.identifier] = generation }
     }
 
-    /// The resource has been used.
+    /// Adds a use of a resource.
     func noteUse(of key: CacheKey, in presentation: CacheKey?, tag: String?, at date: Date) {
         change {
             $0.used[key] = date
@@ -61,7 +62,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// A play of the resource has stopped.
+    /// Adds the position at which playback has stopped.
     func noteStop(_ stop: PlayStop, of key: CacheKey) { change { $0.stops[key] = stop } }
 
     private func change(isSoon: Bool = false, _ body: (inout Pending) -> Void) {
@@ -81,7 +82,7 @@ final class Flusher: Sendable {
         state.isSoon = isSoon
         let interval = isSoon ? Duration.milliseconds(10) : .milliseconds(100 << min(state.failures, 6))
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
-            // Cancelled: nothing is due any more.
+            // Cancelled: no change is due any more.
             guard (try? await clock.sleep(interval)) != nil else { return }
             self?.round()
         }
@@ -92,7 +93,7 @@ final class Flusher: Sendable {
         onDue.withLock { $0 }?()
     }
 
-    /// Hands out all that waits.
+    /// Takes all changes that wait.
     func take() -> Pending {
         state.withLock { state in
             defer { state.pending = Pending() }
@@ -100,7 +101,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// What was taken is written; `rest` of it was passed over and waits again.
+    /// Records that the changes were written, except for `rest`, which waits again.
     func noteSuccess(leaving rest: [Generation], tags: [CacheKey: String]) {
         state.withLock { state in
             state.pending.tags.merge(tags) { newer, _ in newer }
@@ -110,9 +111,9 @@ final class Flusher: Sendable {
         }
     }
 
-    /// What was taken could not be written and waits again, for a longer time.
+    /// Puts changes back that could not be written, for a longer time.
     ///
-    /// - Returns: Whether this is news.
+    /// - Returns: Whether the write before it succeeded.
     func noteFailure(_ pending: Pending) -> Bool {
         state.withLock { state in
             state.pending.generations.merge(pending.generations) { newer, _ in newer }
@@ -126,7 +127,7 @@ final class Flusher: Sendable {
         }
     }
 
-    /// No round is begun any more.
+    /// Starts no more rounds.
     func stop() {
         let timer = state.withLock { state in
             state.isStopped = true
@@ -135,4 +136,13 @@ final class Flusher: Sendable {
         }
         timer?.cancel()
     }
+}
+
+/// The position and the date at which playback of a resource has stopped.
+struct PlayStop: Sendable {
+    /// The offset of the next byte; `nil` at the end of the resource.
+    var offset: Int64?
+    /// Whether the resource is played once, and was played to its end.
+    var isSpent: Bool
+    var date: Date
 }

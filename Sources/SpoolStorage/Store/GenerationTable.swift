@@ -286,7 +286,33 @@ struct GenerationTable: Sendable {
         return outcome
     }
 
+    /// Versions that the catalog no longer names.
+    struct Ended: Sendable {
+        /// Those that were open.
+        var outcome = Outcome()
+        /// Those that were not.
+        var stored: [RemovedResource] = []
+    }
+
+    /// Records that the catalog no longer names the versions of these resources.
+    mutating func noteForgotten(_ removed: [RemovedResource]) -> Ended {
+        var ended = Ended()
+        for resource in removed {
+            if let outcome = resource.generation.flatMap({ noteForgotten($0) }) {
+                ended.outcome.add(outcome)
+            } else {
+                ended.stored.append(resource)
+            }
+        }
+        return ended
+    }
+
     // MARK: - Closing
+
+    /// - Throws: ``CacheError`` with code `closed` after ``closeAll()``.
+    func checkOpen() throws {
+        guard !isClosed else { throw CacheError(.closed, "the cache has been closed") }
+    }
 
     /// Stored generations that nobody has open, the ones used longest ago first, but for the last `count`.
     func unused(but count: Int) -> [Life] {

@@ -1,51 +1,39 @@
-import ByteRanges
-import Foundation
+package import ByteRanges
+package import Foundation
 
 extension Store {
-    /// What is kept, by URL; what is pending is written down first.
+    /// All stored resources, sorted by URL.
     ///
-    /// - Throws: ``CacheError`` with code `storage` when the catalog can't be read or written.
+    /// - Throws: ``CacheError`` with code `storage` if the catalog can't be read or written.
     package func resources() async throws -> [StoredResourceRecord] {
-        try checkOpen()
-        return try await executor.run(in: .background) {
-            if self.directory.access.isWritable { try self.writeChanges() }
-            return try self.catalog.resources().map { try StoredResourceRecord($0, in: self.catalog) }
-        }
+        try await readCatalog { catalog in try catalog.resources().map { try StoredResourceRecord($0, in: catalog) } }
     }
 
-    /// What is kept of one resource; nil if nothing is.
+    /// One stored resource; `nil` if nothing is stored under the key.
     package func resource(_ key: CacheKey) async throws -> StoredResourceRecord? {
-        try checkOpen()
-        return try await executor.run(in: .background) {
-            if self.directory.access.isWritable { try self.writeChanges() }
-            return try self.catalog.resource(key: key.hash).map { try StoredResourceRecord($0, in: self.catalog) }
+        try await readCatalog { catalog in
+            try catalog.resource(key: key.hash).map { try StoredResourceRecord($0, in: catalog) }
         }
     }
 
-    /// Of what is kept, what was used last, the last one first; and how many resources are kept.
+    /// The resources that were used last, the last one first, and the number of all stored resources.
     package func recentResources(limit: Int) async throws -> (resources: [StoredResourceRecord], count: Int) {
-        try checkOpen()
-        return try await executor.run(in: .background) {
-            if self.directory.access.isWritable { try self.writeChanges() }
-            let (records, count) = try self.catalog.recentResources(limit: limit)
-            return (try records.map { try StoredResourceRecord($0, in: self.catalog) }, count)
+        try await readCatalog { catalog in
+            let (records, count) = try catalog.recentResources(limit: limit)
+            return (try records.map { try StoredResourceRecord($0, in: catalog) }, count)
         }
     }
 
     /// The keys of a presentation's parts.
     package func parts(of presentation: CacheKey) async throws -> [CacheKey] {
-        try checkOpen()
-        return try await executor.run(in: .background) {
-            if self.directory.access.isWritable { try self.writeChanges() }
-            return try self.catalog.parts(of: presentation.hash).map { CacheKey(hash: $0) }
-        }
+        try await readCatalog { try $0.parts(of: presentation.hash).map { CacheKey(hash: $0) } }
     }
 
-    /// What a cache directory holds, without opening it: also while another process has it open.
+    /// The stored resources of a cache directory, without opening it. Another process may have it open.
     ///
-    /// - Parameter key: One resource only.
-    /// - Throws: ``CacheError``: `notStored` when there is no cache in the directory, `catalogTooNew`,
-    ///   `catalogDamaged`, `storage`; `keyRequired`, `keyRefused`.
+    /// - Parameter key: The key of one resource; `nil` for all.
+    /// - Throws: ``CacheError``: `notStored` if there is no cache in the directory, `catalogTooNew`, `catalogDamaged`,
+    ///   `storage`, `keyRequired` or `keyRefused`.
     package static func inspect(
         path: String, key: CacheKey? = nil, encryptionKey: EncryptionKey? = nil
     ) async throws -> [StoredResourceRecord] {
@@ -56,6 +44,26 @@ extension Store {
             return try records.map { try StoredResourceRecord($0, in: catalog) }
         }
     }
+}
+
+/// A stored resource, as the catalog describes it.
+package struct StoredResourceRecord: Sendable, Hashable {
+    /// The resource's key.
+    package var key: CacheKey
+    /// Scheme, host and path, without query values.
+    package var url: String
+    /// The last description of its version; `nil` if only a pin is stored.
+    package var description: GenerationDescription?
+    /// The ranges that are stored.
+    package var landed: ByteRangeSet
+    /// Whether it is excluded from eviction.
+    package var isPinned: Bool
+    /// The date at which it was first stored.
+    package var createdAt: Date
+    /// The date of its last use.
+    package var lastUsedAt: Date
+    /// The presentation that it belongs to, for example as a segment of a playlist.
+    package var presentation: CacheKey?
 }
 
 extension StoredResourceRecord {

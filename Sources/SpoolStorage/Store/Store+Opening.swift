@@ -3,14 +3,17 @@ import Foundation
 import Synchronization
 
 extension Store {
-    /// Opens, or begins, the cache in the directory at `path`, or with nil begins one in memory.
+    /// Opens the cache in the directory at `path`, or creates it. If `path` is `nil`, creates a cache in memory.
     ///
-    /// Nothing that is kept is looked at: what an unclean end left is swept and tidied in the background. Where the disk
-    /// is full or read-only, what is there can be played and nothing new is kept; see ``readOnlyReason``.
+    /// No media is examined. Files that an unclean end has left are removed in the background. If the disk is full or
+    /// read-only, stored media can be played and nothing new is stored; see ``readOnlyReason``.
     ///
-    /// - Throws: ``CacheError``: `invalidArgument` for a configuration that can't be; `directoryInUse`, which names the
-    ///   process; `catalogTooNew`; `keyRequired`, `keyRefused`, within the time that it takes to look, and nothing is
-    ///   changed; `storage` when the directory can't be used, also since others may write to it.
+    /// - Throws: ``CacheError``:
+    ///   - `invalidArgument` for an impossible configuration
+    ///   - `directoryInUse`, which names the process
+    ///   - `catalogTooNew`
+    ///   - `keyRequired` or `keyRefused`; nothing is changed
+    ///   - `storage` if the directory can't be used, for example because other users may write to it
     package static func open(
         path: String?, configuration: Configuration = Configuration(),
         fileSystem: any FileSystem = SystemFileSystem(), executor: BlockingExecutor = BlockingExecutor(),
@@ -21,7 +24,7 @@ extension Store {
             guard !configuration.isReadOnly else {
                 let cause = CacheError(.storage, "it was opened to be read")
                 guard let path else {
-                    throw CacheError(.invalidArgument, "a cache in memory can't only be read: it begins empty")
+                    throw CacheError(.invalidArgument, "a cache in memory can't only be read: it is empty at first")
                 }
                 let directory = try CacheDirectory(
                     beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
@@ -43,10 +46,10 @@ extension Store {
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.storedBytes(), rowBytes: try directory.catalog.rowBytes(),
                 executor: executor, clock: clock, report: report)
-            try store.readAgeStart()
+            if directory.access.isWritable { try store.eviction.ages.readStart() }
             return store
         }
-        store.begin()
+        store.start()
         return store
     }
 
@@ -60,10 +63,10 @@ extension Store {
             clock: clock, report: report)
     }
 
-    /// A store that keeps nothing, in place of one whose directory can't be used; impossible values are made possible.
-    /// Where another process has the directory, what is stored can be read beside it.
+    /// A store that stores nothing, instead of one whose directory can't be used. Impossible values are corrected. If
+    /// another process uses the directory, its media can be read.
     ///
-    /// - Throws: ``CacheError`` where not even memory can be had.
+    /// - Throws: ``CacheError`` if memory can't be allocated.
     package static func standIn(
         at path: String, because cause: CacheError, configuration: Configuration, fileSystem: any FileSystem,
         executor: BlockingExecutor, clock: CacheClock, report: @escaping @Sendable (StoreEvent) -> Void
@@ -72,7 +75,7 @@ extension Store {
         configuration.memoryLimit = max(configuration.memoryLimit, 1 << 20)
         configuration.openFileLimit = max(configuration.openFileLimit, 8)
         if cause.code == .directoryInUse,
-            // What can't be read, either, is as if it were not there.
+            // If it can't be read either, the cache is treated as empty.
             let directory = try? CacheDirectory(
                 beside: path, key: configuration.key, fileSystem: fileSystem, bytes: configuration.byteStore,
                 because: cause)
@@ -88,122 +91,82 @@ extension Store {
             clock: clock, report: report)
     }
 
-    private func begin() {
+    private func start() {
         guard directory.access.isWritable else { return }
-        flusher.start { [weak self] in
-            // The failure has been reported, and its changes wait for the next round.
-            try? self?.writeChanges()
-        }
-        pullBackUses(to: nextUse())
-        prepareFile()
+        writer.start()
+        versions.prepareFile()
         warmUp()
         sweep()
-        goOnRekeying()
-        beginAging()
-        readOrderAhead()
-        beginWatchingSpace()
+        rekeyer.resume()
+        evictor.start()
     }
 
-    /// Threads that a play keeps busy at once: one reads, one lands, one writes down.
+    /// The number of threads that playback needs: one reads, one stores, one writes to the catalog.
     private static let playThreads = 3
 
-    /// Asks the catalog once for nothing: the first question takes ten times as long as those that follow. And has threads
-    /// ready.
+    /// Runs one query and starts threads, because the first query takes ten times as long as later ones.
     private func warmUp() {
         executor.prepareThreads(Self.playThreads)
-        // Whoever asks for something meets the failure, too.
+        // A failure is reported by the first query that needs the catalog.
         work.start(in: .background) { [weak self] in _ = try? self?.catalog.resource(key: "") }
     }
 
-    /// Removes files that no record names, in the background, a folder at a time: what an unclean end left behind.
+    /// Removes files without a record in the background, which an unclean end has left.
     private func sweep() {
         work.start(in: .maintenance) { [weak self] in
-            do {
-                guard let store = self, try store.catalog.isSweepPending() else { return }
-                let failed = store.directory.removalsFailed
-                guard try store.removeOrphans() else { return }
-                try store.directory.noteSwept(since: failed)
-            } catch {
-                // Still noted as pending: the next opening tries again.
-                self?.report(.warning("files left by an unclean end could not be removed: \(error)"))
-            }
+            guard let self else { return }
+            remover.sweep { identifier in table.withLock { $0.isClosed ? nil : $0.isLive(identifier) } }
         }
     }
 
-    /// - Returns: Whether all of them were looked at.
-    private func removeOrphans() throws -> Bool {
-        var isDone = true
-        var failure: CacheError?
-        try directory.forEachMediaFile { identifier in
-            guard !table.withLock({ $0.isClosed }) else {
-                isDone = false
-                return false
-            }
-            // In this order: what is recorded was live until it was.
-            guard !table.withLock({ $0.isLive(identifier) }), try !catalog.contains(identifier) else { return true }
-            let count = allocatedBytes(of: identifier)
-            guard let error = directory.removeMedia(identifier) else { return true }
-            failure = error
-            guard !unremoved.withLock({ $0.contains(identifier) }) else { return true }
-            // No record counts it.
-            ledger.correct(by: count)
-            unremoved.withLock { $0.add(identifier, count, isEvicted: false) }
-            return true
-        }
-        if let failure { throw failure }
-        return isDone
-    }
-
-    /// Bytes that a file holds on disk; 0 if it can't be asked.
-    private func allocatedBytes(of identifier: GenerationIdentifier) -> Int64 {
-        // A file that can't be opened says nothing of its size.
-        guard let file = try? directory.bytes.open(identifier.hex, isWritable: false) else { return 0 }
-        var (count, offset): (Int64, Int64) = (0, 0)
-        // If it can't be asked for more, that is all that is known.
-        while let data = try? file.nextData(from: offset), data.upperBound > offset {
-            count += data.upperBound - data.lowerBound
-            offset = data.upperBound
-        }
-        return count
-    }
-
-    /// Writes down what has landed, lets go of everything and closes the directory.
+    /// Writes all changes to the catalog, releases all versions and closes the directory.
     ///
-    /// Leases that live on can read what is open: their bytes are marked, so that no other cache frees them. Later calls
+    /// Leases that remain can read open versions. Their bytes are marked, so that no other cache frees them. Later calls
     /// throw `closed`.
     ///
-    /// - Throws: ``CacheError`` when the catalog could not be written; it is closed all the same.
+    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed all the same.
     package func close() async throws {
         let isFirst = table.withLock { table in
             defer { table.closeAll() }
             return !table.isClosed
         }
         guard isFirst else { return }
-        flusher.stop()
-        aging.withLock { $0?.cancel() }
-        watching.withLock { $0?.cancel() }
+        writing.stop()
+        eviction.stop()
         await work.waitUntilIdle()
         try await executor.run(in: .background) { try self.closeNow() }
     }
 
     private func closeNow() throws {
         var failure: (any Error)?
-        sealLanding()
-        do { try writeChanges() } catch { failure = error }
+        writer.sealLanding()
+        do { try writer.writeChanges() } catch { failure = error }
         for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
             guard let disk = life.generation.disk else { continue }
             if life.leases > 0 { disk.markAsRead() } else { disk.file.close() }
-            // What no record names nobody would find.
+            // A file without a record would never be found.
             if !life.isRecorded, directory.access.isWritable,
                 let error = directory.removeMedia(life.generation.identifier)
             {
-                report(.warning(error.message))
+                reporter.warn(error.message)
             }
         }
         pool.close()
         table.withLock { $0.removeAll() }
         do { try directory.close() } catch { failure = failure ?? error }
         if let failure { throw failure }
+    }
+
+    // MARK: - Other processes
+
+    /// Publishes an address in the lock file at which other processes can reach this one; `nil` removes it.
+    package func announce(_ text: String?) async throws {
+        try await executor.run { [directory] in try directory.announce(text) }
+    }
+
+    /// The address that the process with the cache directory has published; `nil` if there is none. This blocks.
+    package static func announcement(path: String) -> String? {
+        CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }
 }
 

@@ -1,49 +1,53 @@
-import Foundation
+package import Foundation
 import Synchronization
 
-/// The owner of what a cache keeps: the only one that opens, makes and removes media files.
+/// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// In a process there is one ``Generation`` for each version, whoever uses it: readers, transfers, slices, checks,
-/// exports, eviction, a closing that is late. They hold leases on it. What becomes of a key is one serialised life:
-/// whoever opens, removes, evicts or pins takes the key's turn (``KeyTurns``), which holds no thread while it waits and
-/// has nothing to do with other keys' turns.
+/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values over a store:
+/// ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier``,
+/// ``Exporter`` and ``Rekeyer``.
 ///
-/// **The ledger.** `usedBytes` is the sum of the claims of all generations on disk, and of what is reserved for bytes
-/// about to land. The landed bytes of an open generation are its claim (``MediaFile`` gives back what goes, in one
-/// place); that of a stored one that is not open is the catalog's number. A claim ends once: with a block, when the disk
-/// has freed its space; with a generation, when its file is removed (``dispose(of:)``). A file that can't be removed keeps
-/// its claim (``UnremovedFiles``). ``checkLedger()`` compares it all.
+/// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
+/// close share it and hold leases on it. The life of a key is serialized: a task that opens, removes, evicts or pins it
+/// takes the key's turn (``KeyTurns``). A task that waits for a turn holds no thread, and turns of different keys are
+/// independent.
 ///
-/// **Locks**, outermost first; none is held over another key's I/O, and nothing is called back under any:
-/// 1. a key's turn, or the eviction's (asynchronous: no thread is held);
-/// 2. the catalog's one writer (what is written and what the table says of it change together);
-/// 3. `table`, for as long as a lookup takes;
-/// 4. a media file's writer, held over that file's landing and evicting; inside it its descriptor is opened;
-/// 5. a media file's map; a generation's state;
-/// 6. a ledger, the file pool, the flusher's list: innermost.
+/// **Space.** `usedBytes` is the sum of the claims of all versions on disk, and of reservations for bytes that are being
+/// received. The stored bytes of an open version are its claim (``MediaFile`` returns removed bytes, in one place). The
+/// claim of a version that is not open is the number in the catalog. Each claim ends once. That of a block ends when the
+/// disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that can't be removed
+/// keeps its claim. ``checkLedger()`` compares all of them.
+///
+/// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any:
+/// 1. a key's turn, or the turn of eviction (asynchronous: no thread is held);
+/// 2. the rounds of writing, then the catalog's one writer (a change of the catalog and of the table happen together);
+/// 3. `table`, for the time of a lookup;
+/// 4. a media file's writer, held while that file stores and evicts (its descriptor is opened inside);
+/// 5. a media file's map; a version's state;
+/// 6. a ``Ledger``, the file pool, the list of the flusher: innermost.
 package final class Store: Sendable {
-    /// How a store works.
+    /// The configuration of a store.
     package struct Configuration: Sendable {
-        /// The most to keep.
+        /// The maximum size of the cache.
         package var capacity: CacheCapacity
-        /// What goes first when room is needed.
+        /// The order in which media is evicted when space is needed.
         package var eviction: EvictionPolicy
-        /// How long unused media stays in the cache; `nil` if only space limits it. A jump of the wall clock restarts
-        /// all ages.
+        /// How long unused media stays in the cache; `nil` if only space limits it. A sudden change of the wall clock
+        /// restarts all ages.
         package var maximumAge: Duration?
-        /// The most that is kept of some of it.
+        /// The maximum sizes of some of the media.
         package var quotas: [EvictionQuota] = []
-        /// Bytes that are to stay free on the volume; 0: none.
+        /// The free space to leave on the volume, in bytes. The default, 0, disables it.
         package var minimumFreeSpace: Int64 = 0
-        /// Bytes of memory for what is not kept, of all resources together; at least 1 MiB.
+        /// The bytes of memory for media that can't be stored, of all resources together; at least 1 MiB.
         package var memoryLimit: Int64
-        /// Media files open at once; at least 8.
+        /// The number of media files that may be open at once; at least 8.
         package var openFileLimit: Int
-        /// Whether the directory is only read, beside a process that may have it.
+        /// Whether the directory is only read, while another process may use it.
         package var isReadOnly = false
-        /// The key of an encrypted cache; nil: it is plain.
+        /// The key of an encrypted cache; `nil` if it is unencrypted.
         package var key: EncryptionKey?
-        /// Where the bytes of media are; nil: in files of the directory, or in memory where there is none.
+        /// The storage of media bytes; `nil` for files in the directory, or for memory if there is no directory.
         package var byteStore: (any ByteStore)?
 
         /// Creates a configuration.
@@ -66,51 +70,25 @@ package final class Store: Sendable {
         }
     }
 
-    /// Where everything that blocks runs.
+    /// The executor of all blocking work.
     package let executor: BlockingExecutor
     let directory: CacheDirectory
     let pool: FilePool
     let ledger: Ledger
-    /// Memory for what is not kept.
+    /// The account of memory for media that can't be stored.
     let memoryLedger: Ledger
-    let policy: EvictionPolicy
-    /// What may be evicted, in the policy's order; nil until room is first needed.
-    let order = Mutex<EvictionOrder?>(nil)
-    let maximumAge: Duration?
-    let quotas: [EvictionQuota]
-    let minimumFreeSpace: Int64
-    /// The capacity in bytes, and what the volume's free space allows; nil: no limit.
-    let configuredLimit: Mutex<Int64?>
-    let spaceLimit = Mutex<Int64?>(nil)
-    let isWarnedOfSpace = Atomic(false)
-    /// Files that could not be removed.
-    let unremoved = Mutex(UnremovedFiles())
-    /// Whether the file system has no holes: media is evicted as whole files.
-    let hasNoHoles = Atomic(false)
-    /// Causes of which one warning was given.
-    let warnedCauses = Mutex<Set<String>>([])
-    /// Looks at the volume's free space.
-    let watching = Mutex<Task<Void, Never>?>(nil)
-    /// Looks for what is too old.
-    let aging = Mutex<Task<Void, Never>?>(nil)
-    /// The time from which ages count; `nil` without a maximum age.
-    let ageStart = Mutex<AgeStart?>(nil)
     let clock: CacheClock
-    /// Rounds of writing to the catalog, one at a time. Taken before the catalog's writer and the table, never inside.
-    let rounds = Mutex(())
     let table = Mutex(GenerationTable())
     let turns = KeyTurns<CacheKey>()
-    /// One at a time makes room.
-    let evictions = KeyTurns<Int>()
-    /// One at a time seals anew what is stored.
-    let rekeyings = KeyTurns<Int>()
-    let rekeying = Atomic(RekeyingState.none)
-    /// Bytes that have been evicted since the store was opened.
-    let evictedByteCount = Atomic<Int64>(0)
-    let flusher: Flusher
     let work: BackgroundWork
-    let uses = Mutex(UseTimes())
-    private let onEvent: @Sendable (StoreEvent) -> Void
+    let reporter: StoreReporter
+    let remover: FileRemover
+    /// The state of ``evictor``.
+    let eviction: Evictor.State
+    /// The state of ``writer``.
+    let writing: CatalogWriter.State
+    /// The state of ``rekeyer``.
+    let rekeying = Rekeyer.State()
 
     init(
         directory: CacheDirectory, configuration: Configuration, capacity: Int64?, used: Int64, rowBytes: Int64,
@@ -118,34 +96,46 @@ package final class Store: Sendable {
     ) {
         self.executor = executor
         self.directory = directory
-        // Two more may be open for a moment: the file that has been made ahead, and the next one that is being made.
-        self.pool = FilePool(limit: configuration.openFileLimit - 2)
-        self.ledger = Ledger(limit: capacity, used: used, rowBytes: rowBytes)
-        self.memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
-        self.policy = configuration.eviction
-        self.maximumAge = configuration.maximumAge
-        self.quotas = configuration.quotas
-        self.minimumFreeSpace = configuration.minimumFreeSpace
-        self.configuredLimit = Mutex(capacity)
+        // Two more may be open for a moment: the file that was created for the next version, and the one after it.
+        pool = FilePool(limit: configuration.openFileLimit - 2)
+        ledger = Ledger(limit: capacity, used: used, rowBytes: rowBytes)
+        memoryLedger = Ledger(limit: configuration.memoryLimit, used: 0)
         self.clock = clock
-        self.flusher = Flusher(executor: executor, clock: clock)
-        self.work = BackgroundWork(executor: executor)
-        self.onEvent = report
+        work = BackgroundWork(executor: executor)
+        reporter = StoreReporter(report)
+        remover = FileRemover(directory: directory, ledger: ledger, reporter: reporter)
+        let rounds = CatalogRounds()
+        writing = CatalogWriter.State(flusher: Flusher(executor: executor, clock: clock), rounds: rounds)
+        eviction = Evictor.State(
+            queue: EvictionQueue(
+                policy: configuration.eviction, quotas: configuration.quotas, catalog: directory.catalog,
+                rounds: rounds, clock: clock),
+            limit: SpaceLimit(
+                capacity: capacity, minimumFreeSpace: configuration.minimumFreeSpace, ledger: ledger,
+                reporter: reporter),
+            ages: AgeLimit(configuration.maximumAge, catalog: directory.catalog, clock: clock))
     }
 
-    // Whoever lets go of a store without closing it leaves what an unclean end leaves. Leases do not keep it.
+    // A store that is released without a close leaves what an unclean end leaves. Leases do not retain it.
     deinit {
-        flusher.stop()
-        aging.withLock { $0?.cancel() }
-        watching.withLock { $0?.cancel() }
+        writing.stop()
+        eviction.stop()
     }
 
     var catalog: Catalog { directory.catalog }
+    var versions: VersionOpener { VersionOpener(self) }
+    var writer: CatalogWriter { CatalogWriter(self) }
+    var evictor: Evictor { Evictor(self) }
+    var resourceRemover: ResourceRemover { ResourceRemover(self) }
+    var rekeyer: Rekeyer { Rekeyer(self) }
 
-    /// What opening found wrong and mended, or could not, as sentences.
+    /// The sets of resources to store offline.
+    package var downloads: StoredDownloads { StoredDownloads(self) }
+
+    /// Sentences about problems that the opening found, and repaired or could not repair.
     package var notices: [String] { directory.notices }
 
-    /// Why nothing new is kept, if the directory could only be opened to read, or not at all.
+    /// The reason why nothing new is stored; `nil` if the directory could be opened to write.
     package var readOnlyReason: CacheError? {
         switch directory.access {
         case .readWrite: nil
@@ -153,24 +143,24 @@ package final class Store: Sendable {
         }
     }
 
-    /// The most bytes to keep; nil: no limit.
-    package var capacity: Int64? { configuredLimit.withLock { $0 } }
+    /// The maximum number of stored bytes; `nil` if there is no limit.
+    package var capacity: Int64? { eviction.limit.capacity }
 
-    /// Bytes that are kept, and those that have room set aside.
+    /// The bytes that are stored or reserved.
     package var usedBytes: Int64 { ledger.used }
 
-    /// Bytes of memory that hold what is not kept.
+    /// The bytes of memory for media that can't be stored.
     package var usedMemory: Int64 { memoryLedger.used }
 
-    /// Leases that have not ended, those of slices included.
+    /// The number of leases that have not ended, including those of slices.
     package var leaseCount: Int { table.withLock { $0.leaseCount } }
 
-    /// Descriptors of media files that are open.
+    /// The number of open descriptors of media files.
     package var openFileCount: Int { pool.openCount }
 
-    func checkOpen() throws {
-        guard !table.withLock({ $0.isClosed }) else { throw CacheError(.closed, "the cache has been closed") }
-    }
+    var isOpen: Bool { !table.withLock { $0.isClosed } }
+
+    func checkOpen() throws { try table.withLock { try $0.checkOpen() } }
 
     func checkWritable() throws {
         try checkOpen()
@@ -181,30 +171,166 @@ package final class Store: Sendable {
         }
     }
 
-    package func report(_ event: StoreEvent) { onEvent(event) }
+    package func report(_ event: StoreEvent) { reporter.report(event) }
 
-    /// Reports a warning, unless there has been one of this kind with the same system error.
-    func warnOnce(_ kind: String, _ cause: CacheError, _ text: @autoclosure () -> String) {
-        let name = "\(kind) \(cause.posixCode.map { "\($0.rawValue)" } ?? cause.code.description)"
-        guard warnedCauses.withLock({ $0.insert(name).inserted }) else { return }
-        report(.warning(text()))
-    }
+    // MARK: - The catalog
 
-    /// Writes down all that has landed, and what is known of it.
+    /// Writes all changes to the catalog.
     ///
-    /// - Throws: ``CacheError`` when the catalog can't be written; it is tried again in the background.
+    /// - Throws: ``CacheError`` if the catalog can't be written. The write is tried again in the background.
     package func flush() async throws {
         try checkOpen()
-        try await executor.run(in: .background) { try self.writeChanges() }
+        try await executor.run(in: .background) { try self.writer.writeChanges() }
     }
 
-    /// Does what waits for a timer, and waits for what is under way in the background.
+    /// Does the work that waits for a timer, and waits for all work in the background.
     package func waitUntilIdle() async {
         repeat {
-            // Said by a warning where it matters; here it only ends the round.
+            // A failure is reported as a warning if it matters. Here it only ends the loop.
             guard (try? await flush()) != nil else { break }
             await work.waitUntilIdle()
-        } while flusher.isPending
+        } while writer.isPending
         await work.waitUntilIdle()
+    }
+
+    /// Reads from the catalog after all changes were written to it.
+    func readCatalog<Value: Sendable>(
+        in lane: BlockingExecutor.Lane = .background, _ body: @escaping @Sendable (Catalog) throws -> Value
+    ) async throws -> Value {
+        try checkOpen()
+        return try await executor.run(in: lane) {
+            if self.directory.access.isWritable { try self.writer.writeChanges() }
+            return try body(self.catalog)
+        }
+    }
+
+    /// Records that the resource is used now.
+    ///
+    /// - Parameters:
+    ///   - presentation: The presentation that it belongs to from now on, if that is stored; `nil` if that is unchanged.
+    ///   - tag: The app's tag from now on; `nil` if that is unchanged.
+    package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
+        writer.noteUse(of: key, in: presentation, tag: tag)
+    }
+
+    /// Records that playback of the resource has stopped at `offset`, or at its end if that is `nil`.
+    ///
+    /// - Parameter isSpent: Whether it is played once, and was played to its end. Then it is evicted first.
+    package func noteStop(_ offset: Int64?, isSpent: Bool = false, of key: CacheKey) {
+        writer.noteStop(offset, isSpent: isSpent, of: key)
+    }
+
+    // MARK: - Removal and eviction
+
+    /// Removes the version that is stored under the key, pinned or not, and those that are being received.
+    ///
+    /// Users of an open version are informed, and their leases stay valid. The file is removed, and its claim returned, when
+    /// the last lease has ended.
+    ///
+    /// - Returns: Whether anything was stored.
+    /// - Throws: ``CacheError`` if the catalog can't be written. Then nothing has changed.
+    package func remove(_ key: CacheKey) async throws -> Bool { try await resourceRemover.remove(key) }
+
+    /// Removes all resources, also pinned ones.
+    ///
+    /// - Throws: ``CacheError`` if the catalog can't be written. Resources that were removed before are gone.
+    package func removeAll() async throws { try await resourceRemover.removeAll() }
+
+    /// Excludes a stored resource from eviction, or includes it again.
+    ///
+    /// - Returns: `false` if nothing is stored under the key.
+    package func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws -> Bool {
+        try await resourceRemover.setPinned(isPinned, key)
+    }
+
+    /// Evicts until at most `size` bytes are stored, as far as pins and readers allow.
+    ///
+    /// - Returns: The number of bytes that were evicted.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if `size` is negative.
+    @discardableResult
+    package func evict(to size: Int64) async throws -> Int64 { try await evictor.evict(to: size) }
+
+    /// Changes the capacity, and evicts what exceeds it.
+    ///
+    /// - Parameter isRemembered: Whether it is recorded for openings with ``CacheCapacity/remembered``.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible capacity, or `storage` if the catalog can't be
+    ///   written or the size of the volume can't be read.
+    package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
+        try await evictor.setCapacity(capacity, isRemembered: isRemembered)
+    }
+
+    /// Evicts media that is older than the maximum age now.
+    package func evictAged() async { await evictor.evictAged() }
+
+    /// Adapts the limit to the free space of the volume now, and evicts what exceeds it.
+    package func leaveFreeSpace() async { await evictor.leaveFreeSpace() }
+
+    // MARK: - Checks and copies
+
+    /// Checks every stored block against its checksum, and if it repairs, also the sums of the catalog.
+    ///
+    /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the resource.
+    /// A file that can't be opened this time is reported and skipped.
+    ///
+    /// - Parameters:
+    ///   - repairing: Whether bad blocks are discarded, to be fetched again. If not, they stay recorded until they are read.
+    ///   - progress: Called on any thread with the number of checked blocks and of all blocks.
+    /// - Throws: ``CacheError`` if the catalog can't be read.
+    package func verify(
+        repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
+    ) async throws -> VerificationReport {
+        try await Verifier(self, isRepairing: repairing).run(progress)
+    }
+
+    /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.
+    ///
+    /// The file is written under another name in the same folder, and renamed when it is complete. A file that is replaced
+    /// passes on its mode.
+    ///
+    /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage` if the file can't be
+    ///   written.
+    package func export(_ key: CacheKey, to file: URL) async throws { try await Exporter(self).export(key, to: file) }
+
+    /// Compares the claims of all versions, the sums of the catalog and the blocks on disk, and finds files without a
+    /// record. For a cache at rest, in tests and simulations.
+    ///
+    /// Damage on disk that was not read yet counts as a difference, so repair first.
+    ///
+    /// - Throws: ``CacheError`` with a message that names the first difference.
+    package func checkLedger() async throws {
+        try checkOpen()
+        if directory.access.isWritable { await waitUntilIdle() }
+        try await executor.run(in: .maintenance) { try LedgerCheck(self).run() }
+    }
+
+    // MARK: - Another key
+
+    /// Gives the cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is `nil`.
+    ///
+    /// - Throws: ``CacheError``, and the cache has its previous key:
+    ///   - `notStored` if there is no cache
+    ///   - `directoryInUse`
+    ///   - `keyRequired` or `keyRefused` for the previous key
+    ///   - `invalidArgument` for an impossible key, or if nothing would change
+    ///   - `storage`
+    package static func beginRekeying(
+        path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
+        fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock
+    ) async throws {
+        try await Rekeyer.start(
+            path: path, from: previous, to: key, byteStore: byteStore, fileSystem: fileSystem, clock: clock)
+    }
+
+    /// The number of media files, and of their bytes, that are still encrypted as before the cache was given its key.
+    package func rekeyingLeft() async throws -> (resources: Int, bytes: Int64) { try await rekeyer.left() }
+
+    /// Encrypts all stored media again that is not open.
+    ///
+    /// - Parameter progress: Called on any thread with the number of media files, and of their bytes, that are left.
+    /// - Throws: ``CacheError``: `closed`, or `storage` if the disk has no space for a second copy of the largest file.
+    package func finishRekeying(
+        progress: @escaping @Sendable (_ resources: Int, _ bytes: Int64) -> Void = { _, _ in }
+    ) async throws {
+        try await rekeyer.finish(progress: progress)
     }
 }

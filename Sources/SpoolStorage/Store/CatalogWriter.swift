@@ -1,0 +1,337 @@
+import Foundation
+import Synchronization
+
+/// Records changes of versions, and uses of resources, in the catalog: at most one round of writing at a time.
+///
+/// ``Flusher`` decides when. A value over a store.
+struct CatalogWriter: Sendable {
+    /// The state of a store's writing.
+    final class State: Sendable {
+        fileprivate let flusher: Flusher
+        fileprivate let rounds: CatalogRounds
+        fileprivate let uses = Mutex(UseTimes())
+
+        init(flusher: Flusher, rounds: CatalogRounds) {
+            self.flusher = flusher
+            self.rounds = rounds
+        }
+
+        /// Starts no more rounds by timer.
+        func stop() { flusher.stop() }
+    }
+
+    private let store: Store
+    private let state: State
+
+    init(_ store: Store) {
+        self.store = store
+        state = store.writing
+    }
+
+    private var catalog: Catalog { store.catalog }
+
+    /// Starts to write when changes are due.
+    func start() {
+        state.flusher.start { [weak store] in
+            // A failure was reported, and its changes wait for the next round.
+            try? store?.writer.writeChanges()
+        }
+        pullBackUses(to: nextUse())
+    }
+
+    /// Whether any change waits to be written.
+    var isPending: Bool { state.flusher.isPending }
+
+    /// Runs `body` while no round is written.
+    func pausing<Result: Sendable, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try state.rounds.pausing(body)
+    }
+
+    /// Adds a version with changes that the catalog does not have.
+    ///
+    /// - Parameter isComplete: Whether a block of it is complete, or a transfer has ended.
+    func note(_ generation: Generation, isComplete: Bool) {
+        guard generation.disk != nil, store.directory.access.isWritable else { return }
+        state.flusher.note(generation, isComplete: isComplete)
+    }
+
+    // MARK: - Rounds
+
+    /// A version's changes that a round has taken.
+    private struct Taken {
+        var generation: Generation
+        var blocks: BlockChanges?
+        var description: GenerationDescription?
+        var isBegun = false
+    }
+
+    private struct Round {
+        var taken: [Taken] = []
+        var begun: [Generation] = []
+        /// Versions that are not written now.
+        var passedOver: [Generation] = []
+        /// Tags of resources that are not recorded yet.
+        var earlyTags: [CacheKey: String] = [:]
+        var replaced: [RemovedResource] = []
+        /// Whether a row was added, or has found no space.
+        var hasNewRows = false
+        var outcome = GenerationTable.Outcome()
+    }
+
+    /// Writes all pending changes, after a round that is running. This blocks.
+    ///
+    /// - Throws: ``CacheError`` if the catalog can't be written. Then the changes wait for the next round.
+    func writeChanges() throws {
+        try store.work.counting {
+            store.eviction.ages.noteCalendar()
+            // The lock is held while the catalog is written, which other rounds would wait for in any case. A round that
+            // finds no changes therefore knows that all of them are written.
+            let (outcome, ended, failure) = state.rounds.pausing { writeRound() }
+            store.remover.finish(outcome)
+            store.remover.finish(ended)
+            if let failure { throw failure }
+        }
+    }
+
+    private func writeRound() -> (
+        outcome: GenerationTable.Outcome, ended: GenerationTable.Ended, failure: (any Error)?
+    ) {
+        let pending = state.flusher.take()
+        guard !pending.isEmpty else { return (GenerationTable.Outcome(), GenerationTable.Ended(), nil) }
+        // In order of creation, so that a simulated run can be repeated.
+        let lives = store.table.withLock { table in
+            pending.generations.keys.compactMap { table.life($0) }.sorted { $0.sequence < $1.sequence }
+        }
+        for life in lives {
+            life.generation.disk?.sealTails()
+            // Bytes in memory that a failed transfer has left.
+            if life.leases == 0, life.generation.disk?.isEncrypted == true { life.generation.disk?.endAllLanding() }
+        }
+        var round = Round()
+        var ended = GenerationTable.Ended()
+        do {
+            // In order of their dates, because an encrypted catalog records only the order. Stored resources were used
+            // before new ones.
+            let used = pending.used.sorted { $0.value < $1.value }
+            let new = Set(lives.lazy.filter { !$0.isRecorded }.map(\.generation.key))
+            _ = try catalog.transaction { transaction in
+                for (key, date) in used where !new.contains(key) { try transaction.noteUse(of: key.hash, at: date) }
+                for life in lives { try write(life, transaction, &round) }
+                for (key, presentation) in pending.presentations {
+                    try transaction.setPresentation(presentation.hash, of: key.hash)
+                }
+                // These uses also count for the presentations that the resources belong to by now.
+                for (key, date) in used where new.contains(key) || pending.presentations[key] != nil {
+                    try transaction.noteUse(of: key.hash, at: date)
+                }
+                for (key, tag) in pending.tags where try !transaction.noteTag(tag, of: key.hash) {
+                    round.earlyTags[key] = tag
+                }
+                for (key, stop) in pending.stops {
+                    try transaction.noteStop(stop.offset, isSpent: stop.isSpent, of: key.hash)
+                    try transaction.noteUse(of: key.hash, at: stop.date, isEnd: true)
+                }
+            } committed: { _ in
+                ended = noteWritten(round)
+                // Here no other round has taken changes that are not written yet.
+                store.closeUnused()
+            } failed: {
+                for taken in round.taken { restore(taken) }
+                round.outcome.add(noteNotWritten(round))
+            }
+        } catch {
+            if state.flusher.noteFailure(pending) {
+                store.reporter.warn("the catalog could not be written, and is tried again: \(error)")
+            }
+            return (round.outcome, ended, error)
+        }
+        // Tags of versions that have started and are not recorded yet.
+        let tags = store.table.withLock { table in round.earlyTags.filter { table.newest($0.key) != nil } }
+        state.flusher.noteSuccess(leaving: round.passedOver, tags: tags)
+        noteEvictable(round.taken.map(\.generation), pending)
+        let hasNewBytes = round.taken.contains { $0.blocks?.sealed.isEmpty == false }
+        if hasNewBytes || round.hasNewRows { store.evictor.makeRoomAhead(hasNewBytes: hasNewBytes) }
+        return (round.outcome, ended, nil)
+    }
+
+    private func write(
+        _ earlier: GenerationTable.Life, _ transaction: CatalogTransaction, _ round: inout Round
+    ) throws {
+        let generation = earlier.generation
+        let identifier = generation.identifier
+        guard let life = store.table.withLock({ $0.life(identifier) }) else { return }
+        if store.table.withLock({ $0.removing.contains(generation.key) }) {
+            round.passedOver.append(generation)
+            return
+        }
+        switch life.phase {
+        case .retired: return
+        case .current: break
+        case .candidate:
+            // A stored version stays until a block of this one is complete. If none is stored, every byte counts.
+            round.hasNewRows = true
+            let isFirst =
+                try generation.hasContent && transaction.generation(of: generation.key.hash) == nil
+                && generation.claimRow()
+            let change = store.table.withLock { table -> (isCurrent: Bool, outcome: GenerationTable.Outcome) in
+                if isFirst, table.currentGeneration(of: generation.key) == nil,
+                    let outcome = table.promote(identifier)
+                {
+                    return (true, outcome)
+                }
+                return (table.life(identifier)?.phase == .current, table.dropUnused(identifier))
+            }
+            round.outcome.add(change.outcome)
+            guard change.isCurrent else { return }
+            generation.isProven.store(true, ordering: .releasing)
+        }
+        var taken = Taken(generation: generation)
+        if generation.row.value == nil {
+            // From here on it does not end before the catalog has been changed.
+            guard store.table.withLock({ $0.beginRecording(identifier) }) else { return }
+            round.begun.append(generation)
+            // Readers may already have received its bytes as stored, so the row is claimed in any case.
+            _ = generation.claimRow(isRequired: true)
+            let description = generation.takeDescription() ?? generation.description
+            let begun = try transaction.begin(
+                identifier, key: generation.key.hash, url: generation.url, version: description.version,
+                length: description.length, contentType: description.contentType, fields: description.fields,
+                rowBytes: description.rowBytes(url: generation.url), at: nextUse())
+            taken.description = description
+            taken.isBegun = true
+            generation.row.value = begun.id
+            if let replaced = begun.replaced { round.replaced.append(replaced) }
+            if let presentation = generation.presentation {
+                try transaction.setPresentation(presentation.hash, of: generation.key.hash)
+            }
+        } else {
+            taken.description = generation.takeDescription()
+        }
+        taken.blocks = generation.disk?.takeChanges()
+        round.taken.append(taken)
+        guard let row = generation.row.value else { return }
+        if let description = taken.description, !taken.isBegun {
+            try transaction.describe(
+                row, length: description.length, version: description.version, fields: description.fields,
+                contentType: description.contentType, rowBytes: description.rowBytes(url: generation.url))
+        }
+        if let blocks = taken.blocks {
+            try transaction.apply(blocks, to: row)
+        }
+    }
+
+    private func restore(_ taken: Taken) {
+        if taken.isBegun { taken.generation.row.value = nil }
+        if taken.description != nil { taken.generation.restoreDescription() }
+        if let blocks = taken.blocks { taken.generation.disk?.restore(blocks) }
+    }
+
+    private func noteWritten(_ round: Round) -> GenerationTable.Ended {
+        store.table.withLock { table in
+            table.noteRecorded()
+            return table.noteForgotten(round.replaced)
+        }
+    }
+
+    private func noteNotWritten(_ round: Round) -> GenerationTable.Outcome {
+        store.table.withLock { table in
+            var outcome = GenerationTable.Outcome()
+            for generation in round.begun {
+                if let gone = table.noteForgotten(generation.identifier) { outcome.add(gone) }
+            }
+            return outcome
+        }
+    }
+
+    /// Reports the written changes to the queue of eviction.
+    private func noteEvictable(_ generations: [Generation], _ pending: Flusher.Pending) {
+        guard store.eviction.queue.isRead else { return }
+        let stopped = store.table.withLock { table in pending.stops.keys.compactMap { table.currentGeneration(of: $0) }
+        }
+        store.eviction.queue.noteRound(generations + stopped, pending)
+        store.evictor.holdQuotas()
+    }
+
+    /// Encrypts the bytes in memory of blocks that transfers have left, because the process ends.
+    func sealLanding() {
+        for life in store.table.withLock({ Array($0.lives.values) }) {
+            guard let disk = life.generation.disk, disk.isEncrypted, disk.hasChanges else { continue }
+            disk.endAllLanding()
+            note(life.generation, isComplete: false)
+        }
+    }
+
+    // MARK: - Uses
+
+    /// Records that the resource is used now.
+    func noteUse(of key: CacheKey, in presentation: CacheKey?, tag: String?) {
+        guard store.directory.access.isWritable, store.isOpen else { return }
+        let date = nextUse()
+        store.eviction.queue.use(key, partOf: presentation, at: date)
+        state.flusher.noteUse(of: key, in: presentation, tag: tag, at: date)
+    }
+
+    /// Records the position at which playback of the resource has stopped.
+    func noteStop(_ offset: Int64?, isSpent: Bool, of key: CacheKey) {
+        guard store.directory.access.isWritable, store.isOpen else { return }
+        let offset = offset.map { min($0, Block.offsetLimit) }
+        state.flusher.noteStop(PlayStop(offset: offset, isSpent: isSpent, date: nextUse()), of: key)
+    }
+
+    private func nextUse() -> Date {
+        let use = state.uses.withLock { $0.next(at: store.clock.now()) }
+        if use.isAfterJump { pullBackUses(to: use.date) }
+        return use.date
+    }
+
+    /// Moves dates of use after `date` to just before it, in the background. A wrong clock has recorded them.
+    private func pullBackUses(to date: Date) {
+        guard store.directory.access.isWritable else { return }
+        store.work.start(in: .background) { [weak store] in
+            do {
+                // Uses with dates of the wrong clock are written first.
+                try store?.writer.writeChanges()
+                // Uses since then have dates of the right clock, which are not after now.
+                while let store, store.isOpen,
+                    try store.catalog.pullBackUses(to: max(date, store.clock.now())) > 0
+                {}
+            } catch {
+                store?.reporter.warn("dates of use could not be corrected: \(error)")
+            }
+        }
+    }
+}
+
+/// The lock of the rounds of writing. It is taken before the catalog's writer and the table, never inside.
+final class CatalogRounds: Sendable {
+    private let turn = Mutex(())
+
+    /// Runs `body` while no round is written.
+    func pausing<Result: Sendable, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try turn.withLock { (_) throws(Failure) -> Result in try body() }
+    }
+}
+
+/// Dates of use by the wall clock. No two are equal, and a small step back of the clock does not move them back.
+///
+/// A clock that was wrong by years and is corrected counts from then on. Dates that it recorded meanwhile are moved back.
+struct UseTimes: Sendable {
+    private var last = Date.distantPast
+
+    struct Use {
+        var date: Date
+        /// Whether the clock was set back, so that dates after this one are wrong.
+        var isAfterJump: Bool
+    }
+
+    mutating func next(at now: Date) -> Use {
+        let isAfterJump = now.addingTimeInterval(60) < last
+        // The catalog distinguishes microseconds. The one between two uses is for the presentation of the used resource.
+        last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
+        return Use(date: last, isAfterJump: isAfterJump)
+    }
+}

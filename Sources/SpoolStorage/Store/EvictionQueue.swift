@@ -1,0 +1,164 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// The resources that may be evicted, in the order of the policy. It agrees with the catalog.
+///
+/// The order is read from the catalog when space is first needed. From then on, each change of the catalog is reported
+/// to it. It does not decide when or how much is evicted.
+final class EvictionQueue: Sendable {
+    /// The order; `nil` until it has been read, and after the catalog could not be read.
+    private let order = Mutex<EvictionOrder?>(nil)
+    private let policy: EvictionPolicy
+    private let quotas: [EvictionQuota]
+    private let catalog: Catalog
+    private let rounds: CatalogRounds
+    private let clock: CacheClock
+
+    init(
+        policy: EvictionPolicy, quotas: [EvictionQuota], catalog: Catalog, rounds: CatalogRounds, clock: CacheClock
+    ) {
+        self.policy = policy
+        self.quotas = quotas
+        self.catalog = catalog
+        self.rounds = rounds
+        self.clock = clock
+    }
+
+    /// Whether the policy evicts media to make space for new media.
+    var makesSpace: Bool { policy.makesRoom }
+
+    /// Whether the order has been read.
+    var isRead: Bool { order.withLock { $0 != nil } }
+
+    /// Whether there are quotas.
+    var hasQuotas: Bool { !quotas.isEmpty }
+
+    /// Reads the order from the catalog, unless it has been read. This blocks.
+    func read() throws {
+        guard !isRead else { return }
+        // No round writes meanwhile. Later changes are reported to the order.
+        try rounds.pausing {
+            var new = EvictionOrder(policy.makeStrategy, quotaCount: quotas.count)
+            try catalog.forEachEvictable { note($0, in: &new) }
+            order.withLock { if $0 == nil { $0 = new } }
+        }
+    }
+
+    // MARK: - Victims
+
+    /// The resource to evict next; `nil` if there is none.
+    func nextVictim(isLastResort: Bool, ofQuota quota: Int?, at date: Date) -> EvictionOrder.Victim? {
+        order.withLock { $0?.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: date) }
+    }
+
+    /// Whether the victim belongs to a presentation that is being played.
+    func isPlaying(_ victim: EvictionOrder.Victim, at date: Date) -> Bool {
+        order.withLock { $0?.isPlaying(victim, at: date) ?? false }
+    }
+
+    /// Skips a victim until it is released.
+    func hold(_ victim: EvictionOrder.Victim) { order.withLock { $0?.hold(victim) } }
+
+    /// Stops skipping victims.
+    func release(_ victims: [EvictionOrder.Victim]) { order.withLock { $0?.release(victims) } }
+
+    /// The bytes that a quota counts above its limit; negative if there are fewer.
+    func excess(ofQuota number: Int) -> Int64 {
+        order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quotas[number].byteCount }
+    }
+
+    /// The quotas that count more bytes than their limit.
+    var exceededQuotas: [Int] { quotas.indices.filter { excess(ofQuota: $0) > 0 } }
+
+    // MARK: - Changes
+
+    /// Removes resources that are no longer stored, or that are about to be evicted.
+    func remove(_ keys: [CacheKey]) {
+        order.withLock { order in for key in keys { order?.remove(key) } }
+    }
+
+    /// Records a use.
+    func use(_ key: CacheKey, partOf presentation: CacheKey?, at date: Date) {
+        order.withLock { $0?.use(key, partOf: presentation, at: date) }
+    }
+
+    /// Records which bytes of a resource are stored.
+    func update(_ key: CacheKey, _ stored: ByteRangeSet) {
+        let now = clock.now()
+        order.withLock { _ = $0?.update(key, stored, at: now) }
+    }
+
+    /// Adds resources that were to be evicted, but stay. This blocks.
+    func noteAgain(_ keys: [CacheKey]) { rounds.pausing { noteFromCatalog(keys) } }
+
+    /// Adds resources as the catalog describes them. If the catalog can't be read, the whole order is read again when it
+    /// is needed next.
+    private func noteFromCatalog(_ keys: [CacheKey]) {
+        do {
+            try noteEvictable(keys)
+        } catch {
+            order.withLock { $0 = nil }
+        }
+    }
+
+    /// Adds resources that may be evicted from now on, as the catalog describes them. This blocks. No round may write
+    /// meanwhile.
+    ///
+    /// - Parameter andParts: Whether their parts are added, too.
+    func noteEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
+        guard !keys.isEmpty, isRead else { return }
+        let found = try keys.flatMap { try catalog.evictables(of: $0.hash, andParts: andParts) }
+        order.withLock { order in
+            guard var changed = order.take() else { return }
+            for evictable in found { note(evictable, in: &changed) }
+            order = changed
+        }
+    }
+
+    /// Removes resources that were pinned, with their parts. This blocks. No round may write meanwhile.
+    func notePinned(_ keys: [CacheKey]) throws {
+        guard isRead else { return }
+        let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
+        remove(keys + parts)
+    }
+
+    /// Records the changes that a round has written. This blocks. No other round may write meanwhile.
+    func noteRound(_ generations: [Generation], _ pending: Flusher.Pending) {
+        let stored = generations.compactMap { generation in
+            generation.isRetired.load(ordering: .relaxed) ? nil : generation.disk.map { (generation.key, $0.landed) }
+        }
+        let now = clock.now()
+        let unknown = order.withLock { order -> [CacheKey] in
+            guard order != nil else { return [] }
+            for (key, stop) in pending.stops {
+                order?.setStop(stop.offset, of: key)
+                order?.use(key, at: stop.date, isEnd: true)
+            }
+            var unknown = pending.presentations.filter { order?.isPart($0, of: $1) == false }.map(\.key)
+            unknown += pending.tags.keys
+            for (key, landed) in stored {
+                if order?.update(key, landed, at: now) != true { unknown.append(key) }
+            }
+            for (key, stop) in pending.stops where stop.isSpent { order?.spend(key) }
+            return unknown
+        }
+        // The catalog knows which presentation each belongs to.
+        noteFromCatalog(unknown)
+    }
+
+    private func note(_ evictable: Catalog.Evictable, in order: inout EvictionOrder) {
+        let key = CacheKey(hash: evictable.key)
+        let whole = evictable.presentation.map { CacheKey(hash: $0) }
+        let quota = quotas.firstIndex { $0.counts(evictable.url, tag: evictable.history.tag) }
+        let isNew = !order.contains(key)
+        order.update(key, partOf: whole, evictable.landed, at: evictable.lastUsedAt, quota: .to(quota))
+        // The order has the history of a resource that it knows.
+        guard isNew else { return }
+        if let stop = evictable.history.stop {
+            order.setStop(stop, of: key)
+            _ = order.update(key, evictable.landed, at: evictable.lastUsedAt)
+        }
+        order.restore(evictable.history, of: key)
+    }
+}

@@ -1,0 +1,418 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// Eviction: when a store evicts media, and how much.
+///
+/// It makes space for new bytes, and holds the capacity, the quotas, the maximum age and the free space of the volume.
+/// It is a value over a store; ``VersionEvictor`` frees the bytes.
+struct Evictor: Sendable {
+    /// The state of a store's eviction.
+    final class State: Sendable {
+        /// The resources that may be evicted, in the order of the policy.
+        let queue: EvictionQueue
+        /// The maximum number of stored bytes.
+        let limit: SpaceLimit
+        /// The maximum age of unused media.
+        let ages: AgeLimit
+        /// The state of freeing bytes.
+        let freeing = VersionEvictor.State()
+        /// One eviction at a time.
+        fileprivate let turns = KeyTurns<Int>()
+        fileprivate let aging = RepeatedWork()
+        fileprivate let watching = RepeatedWork()
+
+        init(queue: EvictionQueue, limit: SpaceLimit, ages: AgeLimit) {
+            self.queue = queue
+            self.limit = limit
+            self.ages = ages
+        }
+
+        /// Stops the checks that are repeated.
+        func stop() {
+            aging.stop()
+            watching.stop()
+        }
+    }
+
+    private let store: Store
+    private let state: State
+
+    init(_ store: Store) {
+        self.store = store
+        state = store.eviction
+    }
+
+    private var ledger: Ledger { store.ledger }
+    private var queue: EvictionQueue { state.queue }
+    private var versions: VersionEvictor { VersionEvictor(store) }
+
+    /// The number of evictions that wait for another one.
+    var waiterCount: Int { state.turns.waiterCount(0) }
+
+    // MARK: - Checks
+
+    /// Starts the checks that are repeated until the store is closed.
+    func start() {
+        startAging()
+        readAhead()
+        startWatching()
+    }
+
+    private func startAging() {
+        guard let interval = state.ages.checkInterval else { return }
+        state.aging.start(every: interval, store.clock, on: store.executor) { [weak store] in
+            guard let store else { return false }
+            store.work.start(in: .maintenance) { [weak store] in await store?.evictor.evictAged() }
+            return true
+        }
+    }
+
+    private func startWatching() {
+        guard state.limit.isWatchingVolume else { return }
+        state.watching.start(every: .seconds(10), store.clock, on: store.executor) { [weak store] in
+            guard let store else { return false }
+            store.work.start(in: .maintenance) { [weak store] in await store?.evictor.leaveFreeSpace() }
+            return true
+        }
+    }
+
+    /// Reads the queue now if it is needed soon: for quotas, or because the cache is nearly full.
+    private func readAhead() {
+        let isNearlyFull = queue.makesSpace && ledger.limit.map { ledger.used > $0 - 2 * Self.margin(of: $0) } ?? false
+        guard queue.hasQuotas || isNearlyFull else { return }
+        store.work.start(in: .background) { [weak store] in
+            guard let evictor = store?.evictor else { return }
+            guard (try? evictor.queue.read()) != nil else { return }  // If it can't be read, the next round tries.
+            evictor.holdQuotas()
+        }
+    }
+
+    // MARK: - Space for new bytes
+
+    /// Reserves capacity, and evicts as much as is needed, in this order:
+    ///
+    /// - unused media, by policy
+    /// - ranges that users of open media offer
+    /// - unused media that the policy would rather keep
+    /// - versions that are being replaced
+    ///
+    /// One eviction runs at a time. Others wait without a thread.
+    func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult {
+        let limit = ledger.limit ?? .max
+        guard count <= limit, queue.makesSpace else { return ledger.reserve(count, rowBytes: rowBytes) }
+        return await state.turns.run(0) {
+            while true {
+                if case .reserved(let reservation) = ledger.reserve(count, rowBytes: rowBytes) {
+                    return .reserved(reservation)
+                }
+                let isFull = ledger.used > limit - count
+                let freed = await store.executor.run(in: .landing) {
+                    isFull
+                        ? free(count, upTo: max(count, Self.margin(of: limit)))
+                        : freeRows(ledger.shortage(ofRowBytes: rowBytes + count))
+                }
+                guard freed > 0 else { return ledger.reserve(count, rowBytes: rowBytes) }
+            }
+        }
+    }
+
+    /// Evicts a little more than is needed now if little space is left, so that the next bytes need not wait.
+    ///
+    /// Only unused media is evicted, and only if all of it, or all of its body, is to go.
+    ///
+    /// - Parameter hasNewBytes: Whether bytes were stored. If not, only rows were added.
+    func makeRoomAhead(hasNewBytes: Bool) {
+        guard queue.makesSpace, let limit = ledger.limit else { return }
+        let rowMargin = Ledger.allowance(of: limit) / 4
+        let isNearlyFull = hasNewBytes && ledger.used > limit - Self.margin(of: limit) / 2
+        guard isNearlyFull || ledger.shortage(ofRowBytes: rowMargin / 2) > 0 else { return }
+        store.work.start(in: .background) { [weak store] in
+            await store?.evictor.evictAhead(isNearlyFull: isNearlyFull, limit, rowMargin)
+        }
+    }
+
+    private func evictAhead(isNearlyFull: Bool, _ limit: Int64, _ rowMargin: Int64) async {
+        await state.turns.run(0) {
+            let excess = isNearlyFull ? ledger.used - (limit - Self.margin(of: limit)) : 0
+            guard excess > 0 || ledger.shortage(ofRowBytes: rowMargin) > 0, store.isOpen else { return }
+            do {
+                try queue.read()
+                if excess > 0 { _ = try freeUnused(1, upTo: excess, isAhead: true) }
+                // The rows of the media that is left.
+                let rowExcess = ledger.shortage(ofRowBytes: rowMargin)
+                guard rowExcess > 0 else { return }
+                _ = try freeUnused(1, upTo: rowExcess, isAhead: true, rowBytes: GenerationDescription.leastRowBytes)
+            } catch {
+                warn(error)
+            }
+        }
+    }
+
+    private static func margin(of limit: Int64) -> Int64 { min(8 << 20, limit / 16) }
+
+    // MARK: - Limits
+
+    /// Evicts until at most `size` bytes are stored, as far as pins and readers allow.
+    func evict(to size: Int64) async throws -> Int64 {
+        guard size >= 0 else { throw CacheError(.invalidArgument, "\(size) bytes can't be what is left") }
+        try store.checkWritable()
+        // Media that was closed or used a moment ago counts in the policy's order.
+        try? await store.flush()  // If it can't be written, that was reported, and the recorded order counts.
+        return await state.turns.run(0) {
+            let before = state.freeing.byteCount
+            // All of it: in any order, also media without bytes.
+            if size == 0 { await store.executor.run(in: .background) { evictAll() } }
+            while ledger.used > size {
+                guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }
+            }
+            // Only this eviction frees bytes meanwhile, although others may be stored.
+            return state.freeing.byteCount - before
+        }
+    }
+
+    private func evictAll() {
+        do {
+            try evict(usedBefore: .distantFuture)
+        } catch {
+            warn(error)
+        }
+    }
+
+    /// Changes the capacity, and evicts what exceeds it.
+    func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool) async throws {
+        try capacity.validate()
+        try store.checkWritable()
+        let limit = try await store.executor.run(in: .background) {
+            let limit = try capacity.limit(in: store.directory)
+            if isRemembered { try store.catalog.setCapacity(limit) }
+            return limit
+        }
+        state.limit.setCapacity(limit)
+        guard let limit else { return }
+        _ = try await evict(to: limit)
+        await state.turns.run(0) {
+            while ledger.shortage(ofRowBytes: 0) > 0 {
+                let freed = await store.executor.run(in: .background) {
+                    freeRows(ledger.shortage(ofRowBytes: 0))
+                }
+                guard freed > 0 else { return }
+            }
+        }
+    }
+
+    /// Adapts the limit to the free space of the volume now, and evicts what exceeds it.
+    func leaveFreeSpace() async {
+        guard state.limit.isWatchingVolume, store.isOpen else { return }
+        do {
+            let free = try await store.executor.run(in: .maintenance) { try store.directory.space().free }
+            if let size = state.limit.adapt(toFreeSpace: free) { _ = try await evict(to: size) }
+        } catch let error as CacheError where error.code == .closed {
+            // The next opening checks again.
+        } catch {
+            store.reporter.warn("the volume's free space could not be checked, and is checked again: \(error)")
+        }
+    }
+
+    /// Evicts media above quotas, in the background.
+    func holdQuotas() {
+        for number in queue.exceededQuotas {
+            store.work.start(in: .background) { [weak store] in
+                guard let evictor = store?.evictor else { return }
+                await evictor.state.turns.run(0) {
+                    await evictor.store.executor.run(in: .background) { evictor.evictExcess(ofQuota: number) }
+                }
+            }
+        }
+    }
+
+    private func evictExcess(ofQuota number: Int) {
+        do {
+            try queue.read()
+            let excess = queue.excess(ofQuota: number)
+            guard excess > 0, store.isOpen else { return }
+            _ = try freeUnused(excess, upTo: excess, isLastResort: true, ofQuota: number)
+        } catch {
+            warn(error)
+        }
+    }
+
+    /// Evicts media that is too old, unless the wall clock has changed suddenly within the maximum age.
+    func evictAged() async {
+        await state.turns.run(0) {
+            do {
+                try await store.executor.run(in: .maintenance) {
+                    state.ages.noteCalendar(isLook: true)
+                    if let oldest = state.ages.oldest { try evict(usedBefore: oldest) }
+                }
+            } catch let error as CacheError where error.code == .closed {
+                // The next opening checks again.
+            } catch {
+                store.reporter.warn("media that is too old could not be evicted, and is checked again: \(error)")
+            }
+        }
+    }
+
+    /// Evicts media that was last used before a date, except for pinned and open media. This blocks.
+    private func evict(usedBefore oldest: Date) throws {
+        // A use a moment ago may not be in the catalog yet.
+        try store.writer.writeChanges()
+        var position: EvictionPosition?
+        while true {
+            try store.checkOpen()
+            let page = try store.catalog.leastRecentlyUsed(limit: 128, after: position)
+            let old = page.filter { $0.lastUsedAt < oldest }.map { CacheKey(hash: $0.key) }
+            let taken = old.filter { store.isUnused($0) && store.turns.tryTake($0) }
+            defer { for key in taken { store.turns.end(key) } }
+            _ = try versions.evict(taken)
+            guard !page.isEmpty, old.count == page.count else { return }
+            position = page.last?.position
+        }
+    }
+
+    // MARK: - What is evicted
+
+    /// Evicts `count` bytes of media and rows together. This blocks.
+    ///
+    /// - Returns: The number of bytes that were freed, or 1 if others were freed meanwhile.
+    private func freeRows(_ count: Int64) -> Int64 {
+        count > 0 ? free(count, rowBytes: GenerationDescription.leastRowBytes) : 1
+    }
+
+    /// Evicts about `count` bytes. This blocks.
+    ///
+    /// - Parameters:
+    ///   - most: The number of bytes up to which small resources are evicted, because a hundred of them at once cost a
+    ///     quarter.
+    ///   - rowBytes: The bytes that the row of each evicted resource counts, if rows have to be removed.
+    /// - Returns: The number of bytes that were freed, or the number of resources without bytes.
+    private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {
+        guard store.directory.access.isWritable, store.isOpen else { return 0 }
+        let most = most ?? count
+        var freed = store.remover.retryRemovals()
+        guard freed < count, !store.remover.isRemovingHopeless else { return freed }
+        do {
+            try queue.read()
+            freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
+            if freed == 0, store.writer.isPending {
+                // Media that was closed a moment ago is not in the catalog yet. If it can't be written, that was
+                // reported, and there may be other media to evict.
+                if (try? store.writer.writeChanges()) != nil {
+                    freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
+                }
+            }
+            if freed < count { freed += try versions.freeUsed(count - freed) }
+            if freed < count {
+                freed += try freeUnused(count - freed, upTo: most - freed, isLastResort: true, rowBytes: rowBytes)
+            }
+            if freed < count { freed += try versions.freeReplaced(count - freed) }
+            return freed
+        } catch {
+            warn(error)
+            return freed
+        }
+    }
+
+    private func warn(_ error: any Error) { store.reporter.warn("eviction failed: \(error)") }
+
+    /// Resources that are evicted as a whole, in one transaction.
+    private struct Batch {
+        var keys: [CacheKey] = []
+        var byteCount: Int64 = 0
+        /// The bytes that the row of each counts.
+        let rowBytes: Int64
+    }
+
+    /// Evicts the first resources of the queue: whole ones a hundred at a time, and of the last one as much as is needed.
+    /// Resources with readers are skipped.
+    ///
+    /// - Parameters:
+    ///   - isAhead: Whether nothing is needed now. Then a body or a start is only evicted completely.
+    ///   - quota: The quota to evict from; `nil` for all media.
+    ///   - rowBytes: The bytes that the row of each evicted resource counts.
+    private func freeUnused(
+        _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil,
+        rowBytes: Int64 = 0
+    ) throws -> Int64 {
+        var freed: Int64 = 0
+        var batch = Batch(rowBytes: rowBytes)
+        var held: [EvictionOrder.Victim] = []
+        defer { queue.release(held) }
+        while freed + batch.byteCount < most, !store.remover.isRemovingHopeless {
+            let now = store.clock.now()
+            guard let victim = queue.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: now) else { break }
+            let isPlaying = !isLastResort && queue.isPlaying(victim, at: now)
+            let taken = isPlaying ? 0 : take(victim, &batch, upTo: most - freed)
+            if taken == 0, !isPlaying, let member = victim.members.first(where: { store.isUnused($0.key) }) {
+                // Of a start or a body, as much as allowed is evicted; of a whole resource, as much as needed.
+                let goal = (member.part == .whole ? count : most) - freed - batch.byteCount
+                guard goal > 0, !isAhead || member.bytes.count(of: member.part) <= goal else { break }
+                freed += try evict(&batch)
+                let gone = try evictPart(of: member, goal)
+                freed += gone
+                if gone > 0 { continue }
+            } else if taken > 0 {
+                if batch.keys.count >= 128 { freed += try evict(&batch) }
+                continue
+            } else if freed + batch.byteCount >= count {
+                break
+            }
+            queue.hold(victim)
+            held.append(victim)
+        }
+        return freed + (try evict(&batch))
+    }
+
+    /// Adds those of a victim's members to the batch that are evicted as a whole, as far as they fit, and takes their
+    /// turns.
+    ///
+    /// - Returns: The number of members.
+    private func take(_ victim: EvictionOrder.Victim, _ batch: inout Batch, upTo most: Int64) -> Int {
+        var taken: [CacheKey] = []
+        for member in victim.members {
+            let (sum, overflow) = batch.byteCount.addingReportingOverflow(member.bytes.total + batch.rowBytes)
+            guard member.bytes.count(of: member.part) == member.bytes.total, !overflow else { break }
+            // Whole rows are removed, even if the last one frees more than is needed.
+            guard sum <= most || batch.rowBytes > 0 && batch.byteCount < most && member.bytes.total <= most else {
+                break
+            }
+            // Skipped if it has a reader, or another task has its turn.
+            guard store.isUnused(member.key), store.turns.tryTake(member.key) else { continue }
+            taken.append(member.key)
+            batch.byteCount = sum
+        }
+        // No longer in the queue. If one stays after all, it is added again.
+        queue.remove(taken)
+        batch.keys += taken
+        return taken.count
+    }
+
+    /// Evicts the batch.
+    private func evict(_ batch: inout Batch) throws -> Int64 {
+        let keys = batch.keys
+        let rowBytes = batch.rowBytes
+        batch = Batch(rowBytes: rowBytes)
+        guard !keys.isEmpty else { return 0 }
+        var left = Set(keys)
+        defer {
+            for key in keys { store.turns.end(key) }
+            // Resources that were opened meanwhile stay. Pinned ones are not added.
+            queue.noteAgain(keys.filter { left.contains($0) })
+        }
+        var freed: Int64 = 0
+        for removed in try versions.evict(keys) {
+            left.remove(CacheKey(hash: removed.resource.key))
+            // One without bytes is progress, too.
+            if removed.isFreed { freed += max(1, removed.bytes) + rowBytes }
+        }
+        return freed
+    }
+
+    /// Evicts as much of one resource as is needed.
+    private func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
+        // Skipped if another task has its turn.
+        guard store.turns.tryTake(member.key) else { return 0 }
+        defer { store.turns.end(member.key) }
+        return try versions.evictPart(of: member, count)
+    }
+}

@@ -1,0 +1,138 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Copies complete resources into files. A value over a store.
+struct Exporter: Sendable {
+    private let store: Store
+
+    init(_ store: Store) { self.store = store }
+
+    /// Copies a complete resource into a file. Every byte is checked on the way.
+    func export(_ key: CacheKey, to file: URL) async throws {
+        // It needs all bytes, and offers none to eviction.
+        let user = ExportUser()
+        guard let lease = try await store.lease(key, user: user) else {
+            throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
+        }
+        defer { lease.end() }
+        let generation = lease.generation
+        guard let length = generation.description.length, generation.landed.contains(0..<length) || length == 0 else {
+            throw incomplete(generation)
+        }
+        let target = try await store.executor.run(in: .maintenance) { try ExportFile(replacing: file.path) }
+        do {
+            var offset: Int64 = 0
+            while offset < length {
+                let start = offset
+                offset = try await store.executor.run(in: .maintenance) {
+                    try store.checkOpen()
+                    let bytes = try generation.read(start..<min(length, start + 1 << 20))
+                    try target.append(bytes)
+                    return start + Int64(bytes.count)
+                }
+            }
+            try await store.executor.run(in: .maintenance) { try target.finish() }
+        } catch is MissingBytes {
+            target.discard()
+            throw incomplete(generation)
+        } catch {
+            target.discard()
+            throw error
+        }
+    }
+
+    private func incomplete(_ generation: Generation) -> CacheError {
+        guard let length = generation.description.length else {
+            return CacheError(
+                .incomplete, "\(generation.url) is not complete: its length is not known", key: generation.key)
+        }
+        let range = generation.landed.firstHole(in: 0..<length)
+        let missing = range.map { "it lacks \($0.inWords)" } ?? "stored bytes were damaged, and fetched again since"
+        return CacheError(
+            .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: range)
+    }
+}
+
+/// The user of a version while it is copied. It needs all bytes.
+private final class ExportUser: GenerationUser {
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] { [] }
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {}
+    func isFilling(_ generation: Generation) -> Bool { false }
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {}
+    func retired(_ generation: Generation) {}
+}
+
+/// A file that replaces another one when it is complete. Until then it has a unique name in the same folder.
+///
+/// Errors name the file that it replaces.
+final class ExportFile: Sendable {
+    private let path: String
+    private let partial: String
+    private let descriptor: Int32
+
+    /// Creates the file in the folder of `path`.
+    ///
+    /// - Throws: ``CacheError`` with code `storage`.
+    init(replacing path: String) throws {
+        var status = stat()
+        let isThere = lstat(path, &status) == 0
+        if isThere, status.st_mode & S_IFMT != S_IFREG {
+            throw CacheError(.storage, "“\(path)” can't be replaced: it is no file")
+        }
+        let folder = (path as NSString).deletingLastPathComponent
+        let name = ".spool-\(GenerationIdentifier().hex).partial"
+        let partial = folder.isEmpty ? name : "\(folder)/\(name)"
+        try checkPath(path)
+        // Never another user's file, and never through a link. It is readable like the user's other files.
+        let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+        guard descriptor >= 0 else { throw CacheError.system("could not be created", path: path, errno: errno) }
+        if isThere, fchmod(descriptor, status.st_mode & 0o7777) != 0 {
+            let code = errno
+            close(descriptor)
+            unlink(partial)
+            throw CacheError.system("could not be replaced by a file of its mode", path: path, errno: code)
+        }
+        self.path = path
+        self.partial = partial
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Writes the next bytes.
+    func append(_ bytes: Data) throws {
+        try bytes.withUnsafeBytes { bytes in
+            var count = 0
+            while count < bytes.count, let base = bytes.baseAddress {
+                let written = write(descriptor, base + count, bytes.count - count)
+                if written > 0 {
+                    count += written
+                } else if errno != EINTR {
+                    throw CacheError.system("could not be written", path: path, errno: errno)
+                }
+            }
+        }
+    }
+
+    /// Replaces the other file.
+    func finish() throws {
+        guard rename(partial, path) == 0 else {
+            throw CacheError.system("could not be put in its place", path: path, errno: errno)
+        }
+    }
+
+    /// Removes the file.
+    func discard() {
+        // If it can't be removed there is nothing more to do. A disk that refuses that has also refused to write it.
+        unlink(partial)
+    }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import Synchronization
+
+/// The removal of media files, and the claims of files that can't be removed.
+///
+/// A claim ends once: with the file that holds its bytes. A file that can't be removed keeps its claim, and is tried again
+/// when space is needed.
+final class FileRemover: Sendable {
+    private let directory: CacheDirectory
+    private let ledger: Ledger
+    private let reporter: StoreReporter
+    private let unremoved = Mutex(UnremovedFiles())
+
+    init(directory: CacheDirectory, ledger: Ledger, reporter: StoreReporter) {
+        self.directory = directory
+        self.ledger = ledger
+        self.reporter = reporter
+    }
+
+    // MARK: - Versions
+
+    /// Removes the files of resources that the catalog no longer names. This blocks.
+    func finish(_ ended: GenerationTable.Ended) {
+        for resource in ended.stored {
+            ledger.correctRows(by: -resource.rowBytes)
+            if let identifier = resource.generation {
+                remove(identifier, claiming: resource.storedBytes)
+                continue
+            }
+            if resource.storedBytes > 0 {
+                // A damaged record has lost its file's name. If not even that can be recorded, an unclean end may.
+                try? directory.catalog.setSweepPending(true)
+            }
+            ledger.giveBack(resource.storedBytes)
+        }
+        finish(ended.outcome)
+    }
+
+    /// Reports versions that were retired to their users, and disposes of those without leases. This blocks.
+    func finish(_ outcome: GenerationTable.Outcome) {
+        for (generation, users) in outcome.retired {
+            for user in users { user.retired(generation) }
+        }
+        for generation in outcome.gone { dispose(of: generation) }
+    }
+
+    /// Removes the file of a version that has no lease and no record, then returns its claims. This blocks.
+    func dispose(of generation: Generation) {
+        if let disk = generation.disk {
+            disk.file.close()
+            remove(generation.identifier, claiming: disk.endCounting())
+        }
+        generation.endRowClaim()
+        generation.evictAllFromMemory()
+    }
+
+    // MARK: - Files
+
+    /// Removes a file that no record names, then returns its claim. If the file can't be removed, the claim stays.
+    private func remove(_ identifier: GenerationIdentifier, claiming claim: Int64) {
+        let error = directory.removeMedia(identifier)
+        if let error, hasFile(identifier) {
+            unremoved.withLock { $0.add(identifier, claim) }
+            reporter.warnOnce(
+                "removal", error,
+                "\(error.message); the space of such files counts as used until they can be removed")
+        } else {
+            // A file that was never written proves nothing: removing what does not exist always works.
+            if let error {
+                reporter.warn(error.message)
+            } else if claim > 0 {
+                unremoved.withLock { $0.noteRemoval() }
+            }
+            ledger.giveBack(claim)
+        }
+    }
+
+    /// Whether there may be a file with the claimed bytes. A directory or a link of that name is none.
+    private func hasFile(_ identifier: GenerationIdentifier) -> Bool {
+        do throws(CacheError) {
+            return try directory.bytes.open(identifier.hex, isWritable: false) != nil
+        } catch {
+            return !error.saysNoFile
+        }
+    }
+
+    /// Tries again to remove some of the files that could not be removed. This blocks.
+    ///
+    /// - Returns: The number of bytes that were returned.
+    func retryRemovals() -> Int64 {
+        var freed: Int64 = 0
+        for (identifier, claim) in unremoved.withLock({ $0.takeForRetry() }) {
+            if directory.removeMedia(identifier) == nil {
+                unremoved.withLock { $0.noteRemoval(claim: claim) }
+                ledger.giveBack(claim)
+                freed += claim
+            } else {
+                unremoved.withLock { $0.putBack(identifier, claim) }
+            }
+        }
+        return freed
+    }
+
+    /// Whether evicting more would only lose media, because the last removals have all failed.
+    var isRemovingHopeless: Bool { unremoved.withLock { $0.isRemovingHopeless } }
+
+    /// The bytes that the files that could not be removed claim.
+    var unremovedByteCount: Int64 { unremoved.withLock { $0.byteCount } }
+
+    /// Whether the file could not be removed.
+    func isUnremoved(_ identifier: GenerationIdentifier) -> Bool { unremoved.withLock { $0.contains(identifier) } }
+
+    // MARK: - Files of an earlier process
+
+    /// Removes files that no record names, which an unclean end has left. This blocks.
+    ///
+    /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
+    func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
+        do {
+            guard try directory.catalog.isSweepPending() else { return }
+            let failed = directory.removalsFailed
+            guard try removeOrphans(isLive) else { return }
+            try directory.noteSwept(since: failed)
+        } catch {
+            // The sweep is still recorded as pending, and the next opening tries again.
+            reporter.warn("files left by an unclean end could not be removed: \(error)")
+        }
+    }
+
+    /// - Returns: Whether all files were examined.
+    private func removeOrphans(_ isLive: (GenerationIdentifier) -> Bool?) throws -> Bool {
+        var isDone = true
+        var failure: CacheError?
+        try directory.forEachMediaFile { identifier in
+            guard let isLive = isLive(identifier) else {
+                isDone = false
+                return false
+            }
+            // In this order: a recorded version was live until it was recorded.
+            guard !isLive, try !directory.catalog.contains(identifier) else { return true }
+            let count = allocatedBytes(of: identifier)
+            guard let error = directory.removeMedia(identifier) else { return true }
+            failure = error
+            guard !isUnremoved(identifier) else { return true }
+            // No record counts it.
+            ledger.correct(by: count)
+            unremoved.withLock { $0.add(identifier, count, isEvicted: false) }
+            return true
+        }
+        if let failure { throw failure }
+        return isDone
+    }
+
+    /// The bytes that a file takes on disk; 0 if that is unknown.
+    private func allocatedBytes(of identifier: GenerationIdentifier) -> Int64 {
+        // The size of a file that can't be opened is unknown.
+        guard let file = try? directory.bytes.open(identifier.hex, isWritable: false) else { return 0 }
+        var (count, offset): (Int64, Int64) = (0, 0)
+        // If the next range can't be read, the ranges before it are all that is known.
+        while let data = try? file.nextData(from: offset), data.upperBound > offset {
+            count += data.upperBound - data.lowerBound
+            offset = data.upperBound
+        }
+        return count
+    }
+}
+
+/// Media files without a record that could not be removed. They keep their claims until they can be.
+///
+/// A value without I/O. ``FileRemover`` tries to remove them again when space is needed, a few at a time.
+struct UnremovedFiles: Sendable {
+    /// The number of consecutive failures after which nothing more is evicted.
+    static let failureLimit = 4
+    /// The number of files that an eviction tries to remove again.
+    static let retryCount = 4
+
+    /// The files, the one tried longest ago first.
+    private var files: [(identifier: GenerationIdentifier, claim: Int64)] = []
+    private var failures = 0
+
+    /// The bytes that they claim together.
+    private(set) var byteCount: Int64 = 0
+
+    /// Whether evicting more would only lose media, because the last removals have all failed.
+    var isRemovingHopeless: Bool { failures >= Self.failureLimit }
+
+    /// Adds a file that could not be removed.
+    ///
+    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left indicates
+    ///   nothing about other files. The default is `true`.
+    mutating func add(_ identifier: GenerationIdentifier, _ claim: Int64, isEvicted: Bool = true) {
+        if isEvicted { failures = min(failures + 1, Self.failureLimit) }
+        files.append((identifier, claim))
+        byteCount += claim
+    }
+
+    /// Takes the files to try again now. Each is put back with ``putBack(_:_:)`` or reported with ``noteRemoval(claim:)``.
+    mutating func takeForRetry() -> [(identifier: GenerationIdentifier, claim: Int64)] {
+        let taken = Array(files.prefix(Self.retryCount))
+        files.removeFirst(taken.count)
+        return taken
+    }
+
+    /// Puts a file back that could not be removed this time either.
+    mutating func putBack(_ identifier: GenerationIdentifier, _ claim: Int64) { files.append((identifier, claim)) }
+
+    /// Records that a file has been removed, so that removing works.
+    ///
+    /// - Parameter claim: Its claim if it was taken for a retry.
+    mutating func noteRemoval(claim: Int64 = 0) {
+        failures = 0
+        byteCount -= claim
+    }
+
+    /// Whether the file is one of them.
+    func contains(_ identifier: GenerationIdentifier) -> Bool { files.contains { $0.identifier == identifier } }
+}
+
+extension CacheError {
+    /// Whether the error means that a link, a directory, a device or a pipe has the name of a file.
+    var saysNoFile: Bool {
+        posixCode.map { [.ELOOP, .EISDIR, .EINVAL, .ENXIO].contains($0) } ?? false
+    }
+}

@@ -1,0 +1,139 @@
+import Synchronization
+
+/// Removes and pins resources. A value over a store.
+struct ResourceRemover: Sendable {
+    private let store: Store
+
+    init(_ store: Store) { self.store = store }
+
+    private var queue: EvictionQueue { store.eviction.queue }
+
+    /// Removes the version that is stored under the key, and those that are being received.
+    func remove(_ key: CacheKey) async throws -> Bool {
+        try store.checkWritable()
+        return try await store.turns.run(key) {
+            try await store.executor.run(in: .background) { try removeNow(key) }
+        }
+    }
+
+    /// Removes a key whose turn the caller has. This blocks.
+    private func removeNow(_ key: CacheKey) throws -> Bool {
+        guard store.table.withLock({ $0.beginRemoval(key, ifUnused: false) }) else {
+            throw CacheError(.closed, "the cache has been closed")
+        }
+        var ended = GenerationTable.Ended()
+        var isStored = false
+        do {
+            let removed = try store.catalog.transaction {
+                try $0.remove(key.hash)
+            } committed: { removed in
+                ended = store.table.withLock { table in
+                    // A version that is retired here ends only when it is no longer named, which follows.
+                    let outcome = table.endRemoval(key, isDone: true, andCandidates: true)
+                    isStored = outcome.retired.contains { $0.generation.hasContent }
+                    var ended = table.noteForgotten(removed.map { [$0] } ?? [])
+                    ended.outcome.add(outcome)
+                    return ended
+                }
+            }
+            queue.remove([key])
+            store.remover.finish(ended)
+            return isStored || removed != nil
+        } catch {
+            store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
+            throw error
+        }
+    }
+
+    /// Removes all resources, also pinned ones.
+    func removeAll() async throws {
+        try store.checkWritable()
+        while true {
+            try store.checkOpen()
+            let open = store.table.withLock { table in
+                Set(table.lives.values.filter { $0.phase != .retired }.map(\.generation.key))
+            }
+            for key in open.sorted(by: { $0.hash < $1.hash }) { _ = try await remove(key) }
+            let keys = try await store.executor.run(in: .background) {
+                try store.catalog.keys(after: "", limit: 256).map { CacheKey(hash: $0) }
+            }
+            guard !keys.isEmpty else { return }
+            let taken = keys.filter { store.turns.tryTake($0) }
+            defer { for key in taken { store.turns.end(key) } }
+            if taken.isEmpty {
+                // Other tasks have all of the turns: wait for one of them.
+                _ = try await remove(keys[0])
+            } else {
+                try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }
+            }
+        }
+    }
+
+    /// Removes unused keys in one transaction. The caller has their turns. This blocks.
+    ///
+    /// Keys that were opened meanwhile are skipped, and pinned ones unless `evenPinned`.
+    ///
+    /// - Returns: The resources that were removed.
+    func removeUnused(_ keys: [CacheKey], evenPinned: Bool) throws -> [RemovedUnused] {
+        let begun = store.table.withLock { table in keys.filter { table.beginRemoval($0, ifUnused: true) } }
+        var ended = GenerationTable.Ended()
+        var outcome = GenerationTable.Outcome()
+        do {
+            let removed = try store.catalog.transaction { transaction in
+                try begun.map { try transaction.remove($0.hash, unlessPinned: !evenPinned) }
+            } committed: { removed in
+                store.table.withLock { table in
+                    for (key, resource) in zip(begun, removed) {
+                        outcome.add(table.endRemoval(key, isDone: resource != nil, andCandidates: false))
+                    }
+                    ended = table.noteForgotten(removed.compactMap { $0 })
+                }
+            }
+            ended.outcome.add(outcome)
+            queue.remove(zip(begun, removed).compactMap { key, resource in resource == nil ? nil : key })
+            let claims = Dictionary(
+                ended.outcome.gone.map { ($0.key.hash, $0.disk?.claimedByteCount ?? 0) }, uniquingKeysWith: +)
+            store.remover.finish(ended)
+            return removed.compactMap { $0 }.map { resource in
+                RemovedUnused(
+                    resource: resource, bytes: claims[resource.key] ?? resource.storedBytes,
+                    isFreed: resource.generation.map { !store.remover.isUnremoved($0) } ?? true)
+            }
+        } catch {
+            store.table.withLock { table in
+                for key in begun { outcome.add(table.endRemoval(key, isDone: false, andCandidates: false)) }
+            }
+            store.remover.finish(outcome)
+            throw error
+        }
+    }
+
+    /// Pins a stored resource, or unpins it.
+    func setPinned(_ isPinned: Bool, _ key: CacheKey) async throws -> Bool {
+        try store.checkWritable()
+        return try await store.turns.run(key) {
+            try await store.executor.run(in: .background) {
+                // A version that started a moment ago may not be in the catalog yet.
+                try store.writer.writeChanges()
+                return try store.writer.pausing {
+                    let isStored = try store.catalog.setPinned(isPinned, key: key.hash)
+                    if isPinned {
+                        try queue.notePinned([key])
+                    } else {
+                        try queue.noteEvictable([key], andParts: true)
+                    }
+                    return isStored
+                }
+            }
+        }
+    }
+}
+
+/// A resource that was removed while no reader had it open.
+struct RemovedUnused {
+    var resource: RemovedResource
+    /// The bytes that it claimed.
+    var bytes: Int64
+    /// Whether its file has been removed, and its claim returned.
+    var isFreed: Bool
+}

@@ -1,0 +1,91 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// The maximum number of stored bytes: the capacity, or less if other programs need the space of the volume.
+///
+/// It sets the store's ``Ledger/limit``, and evicts nothing.
+final class SpaceLimit: Sendable {
+    private let ledger: Ledger
+    private let reporter: StoreReporter
+    /// The free space to leave on the volume, in bytes; 0 if the volume is not watched.
+    private let minimumFreeSpace: Int64
+    /// The capacity in bytes; `nil` if there is no limit.
+    private let configured: Mutex<Int64?>
+    /// The limit that the free space of the volume allows; `nil` until it has been measured.
+    private let ofVolume = Mutex<Int64?>(nil)
+    /// Whether the warning that nothing can be stored was reported.
+    private let isWarned = Atomic(false)
+
+    init(capacity: Int64?, minimumFreeSpace: Int64, ledger: Ledger, reporter: StoreReporter) {
+        self.configured = Mutex(capacity)
+        self.minimumFreeSpace = minimumFreeSpace
+        self.ledger = ledger
+        self.reporter = reporter
+    }
+
+    /// The capacity in bytes; `nil` if there is no limit.
+    var capacity: Int64? { configured.withLock { $0 } }
+
+    /// Whether the free space of the volume limits the store.
+    var isWatchingVolume: Bool { minimumFreeSpace > 0 }
+
+    /// Changes the capacity.
+    func setCapacity(_ limit: Int64?) {
+        configured.withLock { $0 = limit }
+        apply()
+    }
+
+    /// Adapts the limit to the free space of the volume.
+    ///
+    /// - Returns: The number of bytes to evict to; `nil` if no more are stored.
+    func adapt(toFreeSpace free: Int64) -> Int64? {
+        let used = ledger.used
+        let size = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
+        ofVolume.withLock { $0 = size }
+        apply()
+        if size == 0 { warnOnce(free) } else { isWarned.store(false, ordering: .relaxed) }
+        return used > size ? size : nil
+    }
+
+    private func warnOnce(_ free: Int64) {
+        guard !isWarned.exchange(true, ordering: .relaxed) else { return }
+        let count = free.counted("byte")
+        reporter.warn(
+            "nothing is stored: \(count) are free on the volume, of which \(minimumFreeSpace) are to stay free")
+    }
+
+    private func apply() {
+        ledger.limit = [configured.withLock { $0 }, ofVolume.withLock { $0 }].compactMap { $0 }.min()
+    }
+}
+
+extension Store.Configuration {
+    /// - Throws: ``CacheError`` with code `invalidArgument` if more is to stay free than the volume has.
+    func checkFreeSpace(in directory: CacheDirectory) throws {
+        guard minimumFreeSpace > 0 else { return }
+        let size = try directory.space().size
+        guard minimumFreeSpace < size else {
+            throw CacheError(
+                .invalidArgument,
+                "\(minimumFreeSpace.counted("byte")) can't stay free on a volume of \(size): nothing would be stored")
+        }
+    }
+}
+
+extension CacheCapacity {
+    /// The limit in bytes; `nil` if there is none.
+    ///
+    /// - Throws: ``CacheError`` with code `storage` if the size of the volume can't be read, or `invalidArgument` if there
+    ///   is no volume.
+    func limit(in directory: CacheDirectory) throws -> Int64? {
+        switch kind {
+        case .bytes(let count): return count
+        case .fraction(let fraction):
+            let size = try directory.space().size
+            return Int64(exactly: (Double(size) * fraction).rounded(.down)) ?? size
+        case .unlimited: return nil
+        case .remembered: return try directory.catalog.capacity()
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+
+/// Checks stored blocks against their checksums. A value over a store.
+///
+/// It reads through the objects that players read, so that a bad block is discarded for all of them.
+struct Verifier: Sendable {
+    private let store: Store
+    private let isRepairing: Bool
+
+    /// - Parameter isRepairing: Whether bad blocks are discarded. If not, they stay recorded.
+    init(_ store: Store, isRepairing: Bool) {
+        self.store = store
+        self.isRepairing = isRepairing
+    }
+
+    /// Checks every stored block, and if it repairs, also the sums of the catalog.
+    func run(_ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
+        if isRepairing { try store.checkWritable() }
+        try store.checkOpen()
+        let total = try await store.readCatalog(in: .maintenance) { try $0.blockCount() }
+        var result = VerificationReport()
+        var key = ""
+        while true {
+            let last = key
+            let keys = try await store.executor.run(in: .maintenance) { try store.catalog.keys(after: last, limit: 64) }
+            guard let next = keys.last else { break }
+            key = next
+            for key in keys { try await verify(CacheKey(hash: key), total, &result, progress) }
+        }
+        if isRepairing { try await correctSums() }
+        return result
+    }
+
+    private func verify(
+        _ key: CacheKey, _ total: Int, _ result: inout VerificationReport, _ progress: (Int, Int) -> Void
+    ) async throws {
+        guard let lease = try await store.lease(key) else {
+            try await verifyRecord(of: key, &result)
+            return
+        }
+        defer { lease.end() }
+        let end = result.blocks + lease.generation.storedBlockCount
+        do {
+            try await verify(lease.generation, &result) { progress($0, max(total, $0)) }
+        } catch let unopened as UnopenedFile {
+            let count = max(0, end - result.blocks)
+            guard unopened.cause.saysNoFile else {
+                result.unchecked += count
+                result.uncheckedCause = result.uncheckedCause ?? unopened.cause.message
+                return
+            }
+            result.blocks += count
+            result.bad += count
+            guard isRepairing else { return }
+            // No file can be created with this name either, so the whole resource is removed.
+            _ = try await store.remove(key)
+            result.dropped += count
+        }
+    }
+
+    /// A record that was changed without the cache's key counts as one bad block.
+    private func verifyRecord(of key: CacheKey, _ result: inout VerificationReport) async throws {
+        let record = try await store.executor.run(in: .maintenance) { try store.catalog.resource(key: key.hash) }
+        guard record?.isUnreadable == true else { return }
+        result.blocks += 1
+        result.bad += 1
+        guard isRepairing else { return }
+        _ = try await store.remove(key)
+        result.dropped += 1
+    }
+
+    private func verify(
+        _ generation: Generation, _ result: inout VerificationReport, _ progress: (Int) -> Void
+    ) async throws {
+        if isRepairing {
+            try await store.executor.run(in: .maintenance) {
+                // A file that was deleted while it is open can be read until it is closed, so it is closed now.
+                guard try !store.directory.bytes.contains(generation.identifier.hex) else { return }
+                generation.disk?.file.close()
+            }
+        }
+        var index: Int64 = 0
+        while true {
+            let first = index
+            // A few at a time, so that a player's reads get the thread in between.
+            let step = try await store.executor.run(in: .maintenance) { () -> CheckedPart? in
+                try store.checkOpen()
+                guard let disk = generation.disk, let row = generation.row.value else { return nil }
+                let blocks = try store.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
+                let found = disk.verify(blocks, repairing: isRepairing)
+                if isRepairing { generation.noteInvalidated(found.bad.map(MediaFile.wholeBlocks)) }
+                return CheckedPart(found: found, next: blocks.last.map { $0.index + 1 })
+            }
+            guard let step else { return }
+            result.blocks += step.found.checked
+            result.bad += step.found.bad.count
+            if isRepairing { result.dropped += step.found.bad.count }
+            if let cause = step.found.failure { throw UnopenedFile(cause: cause) }
+            guard let next = step.next else { return }
+            progress(result.blocks)
+            index = next
+        }
+    }
+
+    private func correctSums() async throws {
+        try await store.flush()
+        let (difference, rowDifference) = try await store.executor.run(in: .maintenance) {
+            (try store.catalog.recountStoredBytes(), try store.catalog.recountRowBytes())
+        }
+        store.ledger.correct(by: difference)
+        store.ledger.correctRows(by: rowDifference)
+    }
+}
+
+/// The result of a check of all stored blocks. A block is 64 KiB of a media file, or the stored part of it.
+public struct VerificationReport: Sendable, Hashable {
+    /// The number of blocks that were checked.
+    public var blocks = 0
+    /// The number of blocks whose checksums do not match.
+    public var bad = 0
+    /// The number of bad blocks that were discarded. They are fetched again when they are requested.
+    public var dropped = 0
+    /// The number of blocks that were not checked, because their file could not be opened this time. They stay stored.
+    public var unchecked = 0
+    /// A sentence with the path and the cause for the first file that could not be opened.
+    public var uncheckedCause: String?
+
+    /// Creates a report without blocks.
+    package init() {}
+}
+
+/// A media file that could not be opened this time, so that the rest of its blocks is not checked.
+private struct UnopenedFile: Error {
+    var cause: CacheError
+}
+
+/// A few blocks that were checked, and the index of the next one.
+private struct CheckedPart {
+    var found: MediaFile.Findings
+    var next: Int64?
+}
+
+extension Generation {
+    /// The number of blocks on disk, whole or in part.
+    fileprivate var storedBlockCount: Int {
+        disk?.landed.reduce(0) { $0 + Block.indices(touching: $1).count } ?? 0
+    }
+}

@@ -1,0 +1,209 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// Frees the bytes that ``Evictor`` chooses: of resources that are removed, of parts of versions, and of open versions
+/// whose users offer them.
+///
+/// It is a value over a store. The caller has the turn of each key, unless a method has another rule.
+struct VersionEvictor: Sendable {
+    /// The state of freeing bytes.
+    final class State: Sendable {
+        /// Whether the file system has no sparse files. Then media is evicted as whole files.
+        fileprivate let hasNoHoles = Atomic(false)
+        fileprivate let evictedByteCount = Atomic<Int64>(0)
+
+        /// The number of bytes that have been evicted since the store was opened.
+        var byteCount: Int64 { evictedByteCount.load(ordering: .relaxed) }
+    }
+
+    private let store: Store
+    private let state: State
+
+    init(_ store: Store) {
+        self.store = store
+        state = store.eviction.freeing
+    }
+
+    private var queue: EvictionQueue { store.eviction.queue }
+
+    // MARK: - Unused media
+
+    /// Evicts unused resources as a whole. Resources that are open or pinned by now are skipped. This blocks.
+    ///
+    /// - Returns: The resources that were evicted.
+    func evict(_ keys: [CacheKey]) throws -> [RemovedUnused] {
+        let removed = try store.resourceRemover.removeUnused(keys, evenPinned: false)
+        for gone in removed {
+            report(CacheKey(hash: gone.resource.key), url: gone.resource.url, bytes: gone.bytes)
+        }
+        return removed
+    }
+
+    /// Evicts as much of one resource as is needed. This blocks.
+    func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
+        guard try !store.catalog.isPinned(member.key.hash) else {
+            queue.remove([member.key])
+            return 0
+        }
+        guard let lease = try store.versions.openStored(member.key, nil) else {
+            // In an unknown format it is evicted as a whole. Otherwise it has been removed.
+            return try evictWhole(member.key)
+        }
+        let generation = lease.generation
+        guard let disk = generation.disk, store.users(of: generation).isEmpty else {
+            lease.end()
+            return 0
+        }
+        guard !state.hasNoHoles.load(ordering: .relaxed) else {
+            lease.end()
+            return try evictWhole(member.key)
+        }
+        let ranges = EvictableParts(stop: member.stop).ranges(count, of: member.part, in: disk.landed)
+        let (gone, failure) = free(ranges, of: disk)
+        noteEvicted(gone.byteCount, of: generation)
+        queue.update(member.key, disk.landed)
+        lease.end()
+        guard let failure else { return gone.byteCount }
+        // A file that can't be opened, or whose blocks can't be freed, can still be removed.
+        warn(thatPartsStay: failure, of: generation)
+        return try gone.byteCount + evictWhole(member.key)
+    }
+
+    private func evictWhole(_ key: CacheKey) throws -> Int64 {
+        queue.remove([key])
+        let removed = try evict([key])
+        if removed.isEmpty { queue.noteAgain([key]) }
+        return removed.reduce(0) { $0 + ($1.isFreed ? max(1, $1.bytes) : 0) }
+    }
+
+    /// Evicts the ends of versions that newer ones are about to replace. A newer version replaces the stored one with
+    /// its first block, which needs space. The caller has no turn. This blocks.
+    func freeReplaced(_ count: Int64) throws -> Int64 {
+        var freed: Int64 = 0
+        guard !state.hasNoHoles.load(ordering: .relaxed) else { return 0 }
+        for life in store.table.withLock({ $0.outdated }) where freed < count {
+            guard try !store.catalog.isPinned(life.generation.key.hash), let lease = store.extend(life.generation)
+            else { continue }
+            freed += evictEnd(of: life.generation, count - freed)
+            lease.end()
+        }
+        return freed
+    }
+
+    /// Evicts the end of a version. Its first bytes stay longest, because the next playback needs it first.
+    private func evictEnd(of generation: Generation, _ count: Int64) -> Int64 {
+        guard let disk = generation.disk, store.users(of: generation).isEmpty else { return 0 }
+        var freed: Int64 = 0
+        for range in disk.landed.reversed() where freed < count {
+            let start = Block.roundDown(max(range.lowerBound, range.upperBound - (count - freed)))
+            freed += evict([start..<range.upperBound], of: generation, disk).byteCount
+        }
+        noteEvicted(freed, of: generation)
+        return freed
+    }
+
+    // MARK: - Open media
+
+    /// Evicts ranges on disk that users of open versions offer. The caller has no turn. This blocks.
+    func freeUsed(_ count: Int64) throws -> Int64 {
+        var freed: Int64 = 0
+        // An open version can't be evicted as a whole.
+        for life in store.table.withLock({ $0.used })
+        where freed < count && !state.hasNoHoles.load(ordering: .relaxed) {
+            guard let disk = life.generation.disk, disk.landedByteCount > 0,
+                try !store.catalog.isPinned(life.generation.key.hash)
+            else { continue }
+            let gone = evictOffered(count - freed, of: disk.landed, life) { evict($0, of: life.generation, disk) }
+            noteEvicted(gone, of: life.generation)
+            freed += gone
+        }
+        return freed
+    }
+
+    /// Evicts ranges in memory that users of open versions offer. The caller has no turn.
+    ///
+    /// - Returns: Whether any memory was freed.
+    func makeMemory(_ count: Int64) -> Bool {
+        var freed: Int64 = 0
+        for life in store.table.withLock({ $0.used }) where freed < count {
+            let stored = life.generation.landedInMemory
+            guard !stored.isEmpty else { continue }
+            freed += evictOffered(count - freed, of: stored, life) { ranges in
+                life.generation.evictFromMemory(ranges)
+                var gone = ByteRangeSet(ranges)
+                gone.subtract(life.generation.landedInMemory)
+                return gone
+            }
+        }
+        return freed > 0
+    }
+
+    /// Evicts the ranges that all users of a version offer, and reports the result to them.
+    ///
+    /// - Returns: The number of bytes that were evicted.
+    private func evictOffered(
+        _ count: Int64, of stored: ByteRangeSet, _ life: GenerationTable.Life,
+        _ evict: ([Range<Int64>]) -> ByteRangeSet
+    ) -> Int64 {
+        let users = life.liveUsers
+        guard !users.isEmpty else { return 0 }
+        var rest = stored
+        var offers: [(user: any GenerationUser, ranges: [Range<Int64>])] = []
+        for user in users where !rest.isEmpty {
+            let ranges = user.offerEvictable(count, within: rest, of: life.generation)
+            offers.append((user, ranges))
+            rest = rest.intersection(ByteRangeSet(ranges.map(MediaFile.wholeBlocks)))
+        }
+        let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
+        for (user, ranges) in offers where !ranges.isEmpty {
+            // A block may be in memory and in part on disk. Bytes that can still be read were not evicted.
+            let kept = ByteRangeSet(ranges.map(MediaFile.wholeBlocks)).intersection(life.generation.landed)
+            user.evicted(ranges, kept: kept, of: life.generation)
+        }
+        return gone.byteCount
+    }
+
+    // MARK: - Blocks on disk
+
+    private func evict(_ ranges: [Range<Int64>], of generation: Generation, _ disk: MediaFile) -> ByteRangeSet {
+        let (gone, failure) = free(ranges, of: disk)
+        if let failure {
+            warn(thatPartsStay: failure, of: generation)
+            // Blocks that are no longer recorded although they take space.
+            store.noteChange(of: generation)
+        }
+        return gone
+    }
+
+    private func free(_ ranges: [Range<Int64>], of disk: MediaFile) -> (gone: ByteRangeSet, failure: CacheError?) {
+        var gone = ByteRangeSet()
+        for range in ranges {
+            let evicted = disk.evict(MediaFile.wholeBlocks(range))
+            for range in evicted.ranges { gone.insert(range) }
+            if let failure = evicted.failure { return (gone, failure) }
+        }
+        return (gone, nil)
+    }
+
+    /// Warns once that a part of a file can't be evicted, and records whether this applies to all files.
+    private func warn(thatPartsStay cause: CacheError, of generation: Generation) {
+        if let code = cause.posixCode, [EOPNOTSUPP, ENOTSUP, ENOSYS].contains(code.rawValue) {
+            state.hasNoHoles.store(true, ordering: .relaxed)
+        }
+        store.reporter.warnOnce(
+            "part", cause,
+            "a part of \(generation.url) can't be evicted, so such media is evicted as a whole: \(cause)")
+    }
+
+    private func noteEvicted(_ bytes: Int64, of generation: Generation) {
+        guard bytes > 0 else { return }
+        store.noteChange(of: generation)
+        report(generation.key, url: generation.url, bytes: bytes)
+    }
+
+    private func report(_ key: CacheKey, url: String, bytes: Int64) {
+        state.evictedByteCount.add(bytes, ordering: .relaxed)
+        store.report(.evicted(key, url: url, bytes: bytes))
+    }
+}

@@ -1,0 +1,173 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// Opens stored versions, and starts new ones. A value over a store.
+struct VersionOpener: Sendable {
+    private let store: Store
+
+    init(_ store: Store) { self.store = store }
+
+    // MARK: - Stored versions
+
+    /// Opens the version that is stored under a key whose turn the caller has. This blocks.
+    ///
+    /// - Parameter read: Reads the record instead of the catalog, for tests: the stored version may be replaced
+    ///   meanwhile.
+    func openStored(
+        _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
+    ) throws -> Lease? {
+        while true {
+            let (edition, open) = try store.table.withLock { table in
+                try table.checkOpen()
+                return (table.edition, table.leaseCurrent(key, user: user))
+            }
+            if let open { return store.makeLease(open, user) }
+            let record = try read.map { try $0(key.hash) } ?? store.catalog.resource(key: key.hash)
+            guard let record, let stored = record.generation,
+                let sealer = store.directory.sealer(of: stored, key: key)
+            else {
+                return record?.generation == nil ? takeCandidate(of: key, user) : nil
+            }
+            let generation = try makeGeneration(record, stored, sealer)
+            let taken = try store.table.withLock { table -> Generation? in
+                try table.checkOpen()
+                if let open = table.leaseCurrent(key, user: user) { return open }
+                // Another version may have been stored since the catalog was read.
+                guard table.edition == edition else { return nil }
+                table.open(generation)
+                store.ledger.correct(by: (generation.disk?.landedByteCount ?? 0) - stored.storedBytes)
+                return table.addLease(generation.identifier, user: user)
+            }
+            guard let taken else { continue }
+            if taken === generation { afterOpening(generation, stored) }
+            return store.makeLease(taken, user)
+        }
+    }
+
+    private func makeGeneration(
+        _ record: ResourceRecord, _ stored: GenerationRecord, _ sealer: BlockSealer
+    ) throws -> Generation {
+        let key = CacheKey(hash: record.key)
+        let landed = try stored.landed ?? store.catalog.landed(of: stored.id)
+        let row = CatalogRow(stored.id)
+        let description = GenerationDescription(
+            length: stored.length, contentType: record.contentType, version: stored.version, fields: stored.fields)
+        return Generation(
+            key: key, identifier: stored.identifier, url: record.url, description: description,
+            disk: mediaFile(
+                stored.identifier, sealer, landed: landed, isRecordStale: stored.landed == nil, length: stored.length,
+                row: row),
+            row: row, isKept: store.directory.access.isWritable, isProven: true, ledger: store.ledger,
+            memoryLedger: store.memoryLedger, owner: store, rowClaim: stored.rowBytes)
+    }
+
+    private func mediaFile(
+        _ identifier: GenerationIdentifier, _ sealer: BlockSealer, landed: ByteRangeSet, isRecordStale: Bool,
+        length: Int64?, row: CatalogRow
+    ) -> MediaFile {
+        MediaFile(
+            file: store.directory.pooledFile(identifier, in: store.pool), sealer: sealer,
+            landed: landed, isRecordStale: isRecordStale, length: length, isShared: store.directory.access.isShared,
+            storedSeals: { [weak store] indices in
+                guard let store else { throw CacheError(.closed, "the cache has been closed") }
+                try store.checkOpen()
+                return try row.value.map { try store.catalog.blocks(of: $0, in: indices) } ?? []
+            },
+            giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
+    }
+
+    /// Compares the file with its record, in the background: after an unclean end, claims without bytes are returned, and
+    /// bytes without a claim are freed.
+    ///
+    /// A version that is never opened returns its claims when it is evicted.
+    private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
+        if stored.landed == nil { store.noteChange(of: generation) }
+        // A version that is encrypted again gets another file, which contains nothing else.
+        guard stored.needsTidying, store.directory.access.isWritable, !store.directory.isOutdated(stored) else {
+            return
+        }
+        guard let lease = store.extend(generation) else { return }
+        store.work.start(in: .background) { [weak store] in
+            defer { lease.end() }
+            do {
+                generation.noteInvalidated(try generation.disk?.invalidateHoles() ?? [])
+                try generation.disk?.freeUnclaimed()
+                try store?.catalog.noteTidied(stored.id)
+            } catch {
+                // It is tried again when the version is opened next.
+                let text = "\(generation.url) could not be compared with its record: \(error)"
+                if let error = error as? CacheError {
+                    store?.reporter.warnOnce("tidying", error, text)
+                } else {
+                    store?.reporter.warn(text)
+                }
+            }
+        }
+    }
+
+    private func takeCandidate(of key: CacheKey, _ user: (any GenerationUser)?) -> Lease? {
+        let (generation, outcome) = store.table.withLock { table -> (Generation?, GenerationTable.Outcome) in
+            guard table.currentGeneration(of: key) == nil, let candidate = table.candidate(of: key),
+                let outcome = table.promote(candidate.identifier)
+            else { return (table.leaseCurrent(key, user: user), .init()) }
+            candidate.isProven.store(true, ordering: .releasing)
+            return (table.leaseCurrent(key, user: user), outcome)
+        }
+        store.remover.finish(outcome)
+        guard let generation else { return nil }
+        store.noteChange(of: generation)
+        return store.makeLease(generation, user)
+    }
+
+    // MARK: - New versions
+
+    /// Starts another version next to the stored one. A player waits for this, so it does not touch the catalog. The file
+    /// was created before, or is created when bytes are stored.
+    func start(
+        _ key: CacheKey, url: String, _ description: GenerationDescription, in presentation: CacheKey?, isKept: Bool,
+        _ user: (any GenerationUser)?
+    ) throws -> Lease {
+        let isOnDisk = isKept && store.directory.access.isWritable
+        let prepared = isOnDisk ? store.directory.takePrepared() : nil
+        let identifier = prepared?.0 ?? GenerationIdentifier(random: store.clock.random)
+        let row = CatalogRow()
+        let disk =
+            isOnDisk
+            ? mediaFile(
+                identifier, store.directory.sealer(identifier, key: key), landed: [], isRecordStale: false,
+                length: description.length, row: row) : nil
+        let generation = Generation(
+            key: key, identifier: identifier, url: url, description: description, disk: disk, row: row,
+            isKept: isOnDisk, isProven: false, ledger: store.ledger, memoryLedger: store.memoryLedger, owner: store,
+            presentation: presentation)
+        // If it is open already, or too many files are open, it is opened by its path.
+        if let file = prepared?.1, let disk { _ = disk.file.adopt(file) }
+        let isStarted = store.table.withLock { table in
+            guard !table.isClosed else { return false }
+            table.begin(generation)
+            table.endReservation(identifier)
+            return table.addLease(identifier, user: user) != nil
+        }
+        guard isStarted else {
+            if prepared != nil {
+                store.work.start(in: .background) { [directory = store.directory] in directory.removeMedia(identifier) }
+            }
+            throw CacheError(.closed, "the cache has been closed")
+        }
+        if isOnDisk { store.noteChange(of: generation) }
+        return store.makeLease(generation, user)
+    }
+
+    /// Creates the file of the next version in the background, unless there is one.
+    func prepareFile() {
+        guard store.directory.wantsPreparedFile else { return }
+        store.work.start(in: .background) { [weak store] in
+            guard let store, store.isOpen else { return }
+            let identifier = GenerationIdentifier(random: store.clock.random)
+            // Live before it is created, because a sweep would otherwise remove it as an orphan.
+            store.table.withLock { $0.reserve(identifier) }
+            if !store.directory.prepareFile(identifier) { store.table.withLock { $0.endReservation(identifier) } }
+        }
+    }
+}
