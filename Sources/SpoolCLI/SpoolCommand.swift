@@ -1,8 +1,10 @@
 import ArgumentParser
 import Foundation
 import Spool
+import SpoolHTTP
+import SpoolProxy
 
-/// The command line of the cache: one verb for each thing that a cache can do.
+/// The command `spool`: one subcommand for each operation of the cache.
 @main
 struct SpoolCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,13 +18,13 @@ struct SpoolCommand: AsyncParsableCommand {
             VerifyCommand.self, RekeyCommand.self, DemoCommand.self, ServeCommand.self, URLCommand.self,
         ])
 
-    // Here as well as in each command, so that they may stand before the verb or after it.
+    // Also an option group of each subcommand, so that the options may come before the subcommand or after it.
     @OptionGroup var options: CacheOptions
 
     static func main() async {
         StandardDescriptors.fill()
-        // A reader of standard output that goes away is an error to report, not a reason to die before the cache is
-        // closed.
+        // A closed pipe is an error to report. The default action of the signal would end the process before the cache
+        // is closed.
         signal(SIGPIPE, SIG_IGN)
         do {
             let arguments = try TypedArguments.all()
@@ -33,8 +35,9 @@ struct SpoolCommand: AsyncParsableCommand {
         }
     }
 
-    /// Runs one command line; 0 when it did what was asked, 64 when it could not be understood, else 1. Each error is
-    /// told as one line on standard error.
+    /// Runs one command line and writes each error as one line to standard error.
+    ///
+    /// - Returns: 0 on success, 64 if the command line is invalid, 1 for other errors.
     private static func exitCode(of arguments: [String]) async -> Int32 {
         do {
             var command = try parseAsRoot(arguments)
@@ -52,9 +55,9 @@ struct SpoolCommand: AsyncParsableCommand {
             }
         } catch {
             do {
-                // Help and the version come as errors, too.
+                // The parser also throws to print help and the version.
                 guard exitCode(for: error).isSuccess else { throw error }
-                // The parser takes help on what is no verb for help on all of them.
+                // For an unknown subcommand, the parser prints the general help.
                 if Verbs.correction(of: arguments) != nil {
                     throw CommandFailure(.usage, UsageError("", arguments: arguments).text)
                 }
@@ -72,3 +75,72 @@ struct SpoolCommand: AsyncParsableCommand {
         return report.status
     }
 }
+
+/// The error output of a failed command: its lines on standard error, and its exit status.
+struct ErrorReport {
+    /// One sentence for each failure. Empty if the reader of the output has closed it.
+    private(set) var lines: [String] = []
+    private(set) var status: Int32 = 1
+
+    /// Creates the report of an error that a command threw.
+    ///
+    /// - Parameter arguments: The command line, for errors about it.
+    init(_ error: any Error, arguments: [String]) {
+        switch error {
+        case let failures as CommandFailures:
+            let reports = failures.all.map { ErrorReport($0, arguments: arguments) }
+            lines = reports.flatMap(\.lines)
+        case let failure as CommandFailure where failure.code == .outputClosed: break
+        case let failure as CommandFailure where failure.code == .usage:
+            (lines, status) = ([failure.message], 64)
+        case let failure as CommandFailure: lines = [failure.message]
+        case let error as CacheError:
+            lines = [[error.message, error.advice].compactMap(\.self).joined(separator: "; ")]
+        case let error as UpstreamError: lines = [error.message]
+        case let error as ProxyError: lines = [error.description]
+        case is CancellationError: lines = ["interrupted; received bytes stay in the cache"]
+        default:
+            status = SpoolCommand.exitCode(for: error).rawValue
+            let message = SpoolCommand.message(for: error)
+            lines = [status == 64 ? UsageError(message, arguments: arguments).text : message]
+        }
+    }
+}
+
+extension CacheError {
+    /// The next step for a user at a terminal, if the message does not include it.
+    fileprivate var advice: String? {
+        switch code {
+        case .directoryInUse:
+            "wait for it or end it, or give another directory with --cache; ls, info, export and get of stored bytes "
+                + "work at the same time"
+        case .catalogTooNew: "use that version, or give another directory with --cache"
+        case .catalogDamaged: "“spool verify” moves it aside and creates an empty one"
+        case .notStored: "“spool ls” lists what is stored"
+        case .incomplete: "“spool get” fetches the rest"
+        case .originRefused where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
+        case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
+            "--allow-http-redirects follows it, unprotected"
+        default: nil
+        }
+    }
+}
+
+/// Standard input, output and error, any of which the parent process may have closed.
+private enum StandardDescriptors {
+    /// Opens `/dev/null` for reading as each closed descriptor.
+    ///
+    /// Otherwise the next opened file would get that descriptor, and output would be written to it. Call this before
+    /// any file is opened.
+    static func fill() {
+        for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
+        where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
+            // The lowest free number is this descriptor. If `/dev/null` is missing, the descriptor stays free.
+            _ = open("/dev/null", O_RDONLY)
+        }
+    }
+}
+
+#if !Tools
+#error("the spool command needs the package trait Tools, which is enabled by default")
+#endif

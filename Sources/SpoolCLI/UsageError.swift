@@ -1,15 +1,16 @@
+import ArgumentParser
 import Foundation
 
-/// Says in one line why a command line can't be understood, and what to type instead.
+/// One line that explains why a command line is invalid, and what to type.
 ///
-/// Never repeats what may be a secret: the query of a URL, or the value of a header field.
+/// It never repeats possible secrets: the query of a URL, or the value of a header field.
 struct UsageError {
-    /// The line.
+    /// The explanation.
     let text: String
 
     /// - Parameters:
-    ///   - message: What the parser says of it.
-    ///   - arguments: What was typed.
+    ///   - message: The message of the parser.
+    ///   - arguments: The arguments as typed.
     init(_ message: String, arguments: [String]) {
         let words = CommandWords.all(in: arguments)
         let verb = words.first
@@ -26,10 +27,10 @@ struct UsageError {
     private static func sentence(_ message: String, _ arguments: [String]) -> String {
         let line = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
             .joined(separator: " ")
-        // What follows the place repeats what is said here, or lists the values.
+        // The rest of the parser's message repeats the cause, or lists the allowed values.
         if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
             let (value, place) = (String(match.1), String(match.2))
-            // What was meant for an option that there is not may be a secret.
+            // The value after an unknown option may be a secret.
             if let option = ShownArgument.option(before: value, in: arguments), place.hasPrefix("<"),
                 !Verbs.knows(option, of: CommandWords.all(in: arguments).first)
             {
@@ -45,7 +46,7 @@ struct UsageError {
             return "\(match.1) lacks its value: give \(form(of: String(match.1)))"
         }
         var text = line
-        // The longest first: one may be part of another.
+        // The longest first, because one argument may be part of another.
         for (argument, shown) in ShownArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
         where argument != shown {
             text = text.replacingOccurrences(of: argument, with: shown)
@@ -59,7 +60,7 @@ struct UsageError {
         return "“\(ShownArgument.text(value))” can't be used for \(place): give \(form(of: place))"
     }
 
-    /// What is to be given in a place of the command line.
+    /// The expected form of an argument.
     private static func form(of place: String) -> String {
         let forms = [
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
@@ -82,5 +83,80 @@ struct UsageError {
             ("<url", "a URL with a host, such as https://example.com/film.mp4"),
         ]
         return forms.first { place.contains($0.0) }?.1 ?? "a value"
+    }
+}
+
+/// The subcommands, and suggestions for unknown ones.
+enum Verbs {
+    /// The names of the subcommands.
+    static var all: [String] { SpoolCommand.configuration.subcommands.map { $0._commandName } + ["help"] }
+
+    /// The names of the subcommands of a subcommand.
+    static func under(_ verb: String) -> [String] {
+        command(verb)?.configuration.subcommands.map { $0._commandName } ?? []
+    }
+
+    /// Whether a subcommand, or a subcommand of it, has an option.
+    static func knows(_ option: String, of verb: String?) -> Bool {
+        guard let command = verb.flatMap(command) else { return false }
+        return ([command] + command.configuration.subcommands).contains { command in
+            command.helpMessage().split { !$0.isLetter && $0 != "-" }.contains { $0 == option }
+        }
+    }
+
+    private static func command(_ verb: String) -> (any ParsableCommand.Type)? {
+        SpoolCommand.configuration.subcommands.first { $0._commandName == verb }
+    }
+
+    private static let others = [
+        "list": "ls", "dir": "ls", "show": "info", "status": "info", "fetch": "get", "download": "get", "cat": "get",
+        "open": "play", "watch": "play", "delete": "rm", "remove": "rm", "del": "rm", "clean": "gc", "evict": "gc",
+        "prune": "gc", "copy": "export", "save": "export", "check": "verify", "fsck": "verify", "keep": "pin",
+        "release": "unpin", "prefetch": "preload", "warm": "preload",
+        "encrypt": "rekey", "decrypt": "rekey",
+    ]
+
+    /// A suggestion for an unknown word that is typed as a subcommand, or after `help`.
+    ///
+    /// - Returns: `nil` if there is no such word.
+    static func correction(of arguments: [String]) -> String? {
+        // This option of swift-argument-parser is followed by a word that is not a subcommand.
+        if arguments.first == "--generate-completion-script" { return nil }
+        let words = CommandWords.all(in: arguments).prefix(2)
+        return (words.first == "help" ? words.last : words.first).flatMap { correction(of: $0) }
+    }
+
+    private static func correction(of word: String) -> String? {
+        guard !all.contains(word) else { return nil }
+        let shown = ShownArgument.text(word)
+        if word.contains("/") || word.contains(".") {
+            return "unknown command “\(shown)”; type one before it, such as “spool get URL” or “spool play URL”"
+        }
+        if let near = others[word.lowercased()] ?? nearest(to: word.lowercased()) {
+            return "unknown command “\(shown)”; did you mean “\(near)”?"
+        }
+        return "unknown command “\(shown)”; the commands are \(all.joined(separator: ", "))"
+    }
+
+    private static func nearest(to word: String) -> String? {
+        let near = all.map { (verb: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
+        guard let near, near.distance <= 2, near.distance < word.count else { return nil }
+        return near.verb
+    }
+
+    /// The number of letters to insert, remove or change (Levenshtein distance).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let right = Array(right)
+        var row = Array(0...right.count)
+        for (i, a) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in right.enumerated() {
+                let next = min(row[j] + 1, row[j + 1] + 1, diagonal + (a == b ? 0 : 1))
+                diagonal = row[j + 1]
+                row[j + 1] = next
+            }
+        }
+        return row[right.count]
     }
 }

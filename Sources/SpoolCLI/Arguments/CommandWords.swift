@@ -1,6 +1,8 @@
-/// The words of a command line that are neither options nor options' values, before anything is known of the verb.
+import Foundation
+
+/// The words of a command line that are neither options nor their values, found without knowing the subcommand.
 enum CommandWords {
-    /// All of them, in order; the first one is the verb.
+    /// All words, in order. The first one is the subcommand.
     static func all(in arguments: [String]) -> [String] {
         var words: [String] = []
         var isValue = false
@@ -14,5 +16,78 @@ enum CommandWords {
             }
         }
         return words
+    }
+}
+
+/// The form in which messages show command-line arguments, without possible secrets.
+enum ShownArgument {
+    /// Returns each argument with the text to show instead of it.
+    static func all(of arguments: [String]) -> [(String, String)] {
+        // A value without quotes is split into several arguments.
+        var isInHeader = false
+        return arguments.map { argument in
+            if argument.hasPrefix("-") {
+                isInHeader = argument == "-H" || mayHaveSecret(argument)
+                guard let equals = argument.firstIndex(of: "=") else { return (argument, argument) }
+                return (argument, argument[...equals] + "…")
+            }
+            return (argument, isInHeader ? "…" : text(argument))
+        }
+    }
+
+    /// Whether the value of an option may be a secret. Also applies to unknown options.
+    private static func mayHaveSecret(_ option: String) -> Bool {
+        let name = option.lowercased()
+        return ["header", "token", "bearer", "auth", "pass", "secret", "key", "cookie", "user"].contains {
+            name.contains($0)
+        }
+    }
+
+    /// The option before a value, in a form that may be shown; `nil` if there is none.
+    static func option(before value: String, in arguments: [String]) -> String? {
+        guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
+        let former = arguments[place - 1]
+        guard former.hasPrefix("-"), former != "-", former != "--" else { return nil }
+        return former.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : former
+    }
+
+    /// Returns one value without its query, fragment and user information, and without the value of a header field.
+    static func text(_ argument: String) -> String {
+        var text = argument.prefix { $0 != "?" && $0 != "#" }
+        var isCut = text.count < argument.count
+        if let colon = text.firstIndex(of: ":"), !text[colon...].hasPrefix("://"), !text[colon...].allSatisfy(\.isPlain)
+        {
+            text = text[...colon]
+            isCut = true
+        }
+        if let slashes = text.range(of: "//") {
+            let authority = text[slashes.upperBound...].prefix { $0 != "/" }
+            if let at = authority.lastIndex(of: "@") { text.removeSubrange(slashes.upperBound...at) }
+        }
+        if text.count > 200 { (text, isCut) = (text.prefix(200), true) }
+        return text + (isCut ? "…" : "")
+    }
+}
+
+extension Character {
+    /// Whether the character can be part of a time or a port.
+    fileprivate var isPlain: Bool { self == ":" || self == "." || self == "-" || isNumber }
+}
+
+/// The command line, as typed.
+enum TypedArguments {
+    /// Returns the arguments after the name of the command.
+    ///
+    /// - Throws: ``CommandFailure`` with code `usage` if an argument is not valid UTF-8. Swift would replace its
+    ///   invalid bytes, and so name another file.
+    static func all() throws -> [String] {
+        try (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+            guard let bytes = CommandLine.unsafeArgv[index] else { return nil }
+            guard let text = String(validatingCString: bytes) else {
+                throw CommandFailure(
+                    .usage, "argument \(index) is no text in UTF-8, which is all that spool reads (see “spool --help”)")
+            }
+            return text
+        }
     }
 }

@@ -4,24 +4,24 @@ import HTTPTypes
 import Spool
 import SpoolHTTP
 
-/// Options of the commands that may ask an origin.
+/// The options of commands that may send requests to an origin.
 struct FetchOptions: ParsableArguments {
     @Option(
         name: .customLong("header"),
         help: ArgumentHelp(
-            "A header field to send to the origin, or @FILE for a file with one on each line; any number of them.",
-            discussion: "Other users see a command line: a token belongs into a file. Fields of the file that "
-                + "$SPOOL_HEADERS names are sent as well, unless --header gives one of the same name.",
+            "A header field to send to the origin, or @FILE for a file with one on each line; may be repeated.",
+            discussion: "Other users can read command lines, so put tokens in a file. Fields of the file that "
+                + "$SPOOL_HEADERS names are also sent, unless --header has one of the same name.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
     @Flag(
         name: .customLong("allow-http-redirects"),
-        help: "Follow redirects from https to http, too; what comes then could be anybody's.")
+        help: "Follow redirects from https to http, which are not protected.")
     var allowsRedirectsToHTTP = false
     @Option(
         help: ArgumentHelp(
-            "Bytes a second, such as 50kB, below which a response counts as stalled after 30 seconds; 0 for none.",
+            "Bytes per second, such as 50kB, below which a response fails after 30 seconds; 0 disables it.",
             valueName: "bytes"))
     var minimumRate = ByteCount(bytes: Int64(HTTPUpstream.Configuration().minimumRate))
 
@@ -30,7 +30,7 @@ struct FetchOptions: ParsableArguments {
 
     @OptionGroup var room: RoomOptions
 
-    /// How the origin is asked.
+    /// The configuration of the HTTP client.
     var upstreamConfiguration: HTTPUpstream.Configuration {
         var configuration = HTTPUpstream.Configuration()
         configuration.allowsRedirectsToHTTP = allowsRedirectsToHTTP
@@ -43,36 +43,37 @@ struct FetchOptions: ParsableArguments {
         guard maximumRedirects >= 0 else { throw ValidationError("--maximum-redirects must be 0 or more") }
     }
 
-    /// Where bytes come from.
+    /// The HTTP client.
     func upstream() -> any Upstream { HTTPUpstream.standard(upstreamConfiguration) }
 
-    /// A source of the media at `url`, asked for with these header fields.
+    /// Returns a source of the media at `url` whose requests have these header fields.
     ///
-    /// - Throws: ``CommandFailure`` with code `headerFile`; `CancellationError`, where a pipe of fields is not written.
+    /// - Throws: ``CommandFailure`` with code `headerFile`. `CancellationError` if the task is cancelled while it waits
+    ///   for a pipe with fields.
     func source(_ url: URL) async throws -> MediaSource {
         try await Abandonable(name: "spool.headers").run { [self] in
             try source(url, environment: ProcessInfo.processInfo.environment)
         }
     }
 
-    /// Sources of several media files, asked for with the same header fields, which are read once.
+    /// Returns sources whose requests have the same header fields, which are read once.
     ///
-    /// - Throws: As ``source(_:)``.
+    /// - Throws: The same errors as ``source(_:)``.
     func sources(_ urls: [URL]) async throws -> [MediaSource] {
         let fields = try await headerFields()
         return urls.map { MediaSource(url: $0, headerFields: fields) }
     }
 
-    /// The header fields alone.
+    /// Returns the header fields.
     ///
-    /// - Throws: As ``source(_:)``.
+    /// - Throws: The same errors as ``source(_:)``.
     func headerFields() async throws -> HTTPFields {
         try await Abandonable(name: "spool.headers").run { [self] in
             try headerFields(environment: ProcessInfo.processInfo.environment)
         }
     }
 
-    /// As ``source(_:)``, blocking.
+    /// Returns the source that ``source(_:)`` returns; blocks.
     func source(_ url: URL, environment: [String: String]) throws -> MediaSource {
         guard !url.isFileURL else { return MediaSource(url: url) }
         return MediaSource(url: url, headerFields: try headerFields(environment: environment))
@@ -92,4 +93,31 @@ struct FetchOptions: ParsableArguments {
         }
         return fields
     }
+}
+
+/// The size limit of the cache.
+struct RoomOptions: ParsableArguments {
+    /// The value of `--capacity`: a size, or `none` for no limit.
+    enum Capacity: Hashable, Sendable, ExpressibleByArgument {
+        case bytes(Int64)
+        case none
+
+        init?(argument: String) {
+            if argument.lowercased() == "none" {
+                self = .none
+            } else {
+                guard let size = ByteCount(argument: argument) else { return nil }
+                self = .bytes(size.bytes)
+            }
+        }
+
+        /// The same limit as a value of the library.
+        var inLibrary: CacheCapacity { if case .bytes(let bytes) = self { .bytes(bytes) } else { .unlimited } }
+    }
+
+    @Option(
+        help: ArgumentHelp(
+            "Capacity of the cache, such as 500MB or 2GiB, or none; stored in the directory.",
+            valueName: "size"))
+    var capacity: Capacity?
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Spool
 
 /// The URL of media at an origin: `http` or `https`, with a host.
 struct MediaURL: Hashable, Sendable, ExpressibleByArgument {
@@ -10,5 +11,74 @@ struct MediaURL: Hashable, Sendable, ExpressibleByArgument {
             !(url.host ?? "").isEmpty
         else { return nil }
         self.url = url
+    }
+}
+
+extension MediaURL {
+    /// The cache key of the resource.
+    var key: CacheKey { CacheKeyPolicy.url.key(for: url) }
+
+    /// The error for a resource that is not in the cache.
+    var notStored: CacheError {
+        CacheError(.notStored, "the cache holds nothing of \(MediaSource(url: url).displayAddress)")
+    }
+}
+
+/// Media to play: a URL of any scheme, or a local file.
+struct PlayableURL: Hashable, Sendable, ExpressibleByArgument {
+    var url: URL
+
+    /// Parses a URL if the text starts with a scheme, otherwise a path.
+    init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        if let colon = argument.firstIndex(of: ":"), argument[colon...].hasPrefix("://") {
+            guard let url = URL(string: argument) else { return nil }
+            if ["http", "https"].contains(url.scheme?.lowercased()), (url.host ?? "").isEmpty { return nil }
+            self.url = url
+        } else {
+            url = URL(fileURLWithPath: argument)
+        }
+    }
+}
+
+/// A file of URLs, one on each line. Blank lines and lines that start with `#` are ignored.
+struct URLList {
+    /// The URLs, in the order of the file.
+    private(set) var urls: [MediaURL] = []
+
+    /// The maximum size of the file, in bytes: enough for some hundred thousand URLs.
+    private static let limit = 64 << 20
+
+    /// Reads the file at `path`, or standard input for `-`. Blocks; a pipe blocks until its writer closes it.
+    ///
+    /// - Throws: ``CommandFailure`` with code `usage`. Its message never contains the text of a line, which may include
+    ///   a token.
+    init(path: String) throws {
+        let data: Data
+        do {
+            let handle =
+                path == "-" ? FileHandle.standardInput : try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            data = try handle.read(upToCount: Self.limit + 1) ?? Data()
+        } catch {
+            throw Self.failure(path, "can't be read")
+        }
+        guard data.count <= Self.limit else { throw Self.failure(path, "is too large; the limit is 64 MiB") }
+        // Some editors start a file with a byte order mark.
+        let isMarked = data.starts(with: [0xEF, 0xBB, 0xBF])
+        let lines = String(decoding: isMarked ? data.dropFirst(3) : data, as: UTF8.self)
+            .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
+            let line = line.trimmingCharacters(in: .whitespaces)
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            guard let url = MediaURL(argument: line) else {
+                throw Self.failure(path, "has no URL with a host in line \(index + 1)")
+            }
+            urls.append(url)
+        }
+        if urls.isEmpty { throw Self.failure(path, "has no URL") }
+    }
+
+    private static func failure(_ path: String, _ cause: String) -> CommandFailure {
+        CommandFailure(.usage, "the list “\(path)” \(cause) (see “spool preload --help”)")
     }
 }

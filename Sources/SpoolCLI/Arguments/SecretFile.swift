@@ -1,20 +1,22 @@
+import CryptoExtras
 import Foundation
+import Spool
 
-/// A small file that may hold what others must not see: header fields, a key, a passphrase.
+/// A small file that may contain secrets: header fields, a key, or a passphrase.
 struct SecretFile {
-    /// What is in it.
+    /// The contents.
     let data: Data
-    /// Whether other users of the machine can read it.
-    let isReadableByOthers: Bool
+    /// Whether other users of the machine can read the file.
+    private let isReadableByOthers: Bool
 
-    /// Why a file can't be used, as the end of a sentence.
+    /// The reason why a file can't be used, as the end of a sentence.
     struct Failure: Error {
         var cause: String
     }
 
-    /// Reads the file at `path`; `-` is standard input. Blocks, on a pipe until somebody has written it.
+    /// Reads the file at `path`, or standard input for `-`. Blocks; a pipe blocks until its writer closes it.
     ///
-    /// - Parameter limit: How many bytes at most are read.
+    /// - Parameter limit: The maximum number of bytes to read.
     /// - Throws: ``Failure``.
     init(path: String, limit: Int) throws(Failure) {
         let descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
@@ -27,16 +29,64 @@ struct SecretFile {
         do {
             data = try handle.read(upToCount: limit) ?? Data()
         } catch {
-            // Foundation's own sentence is about its domains and numbers.
+            // Foundation's message consists of error domains and numbers.
             let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
             let code = cause.flatMap { $0.domain == NSPOSIXErrorDomain ? Int32(exactly: $0.code) : nil }
             throw Failure(cause: "can't be read: \(systemCause(code ?? EIO))")
         }
     }
 
-    /// Says it where other users can read the file.
+    /// Writes a warning if other users can read the file.
     func warn(_ path: String) {
         guard isReadableByOthers else { return }
         Warning.readableSecret.tell("other users can read “\(path)”: “chmod 600” keeps what is in it private")
+    }
+}
+
+/// Files that contain keys and passphrases.
+enum KeyFile {
+    /// Reads the key from the file that is given; `nil` if neither is.
+    ///
+    /// - Throws: ``CommandFailure`` with code `keyFile` if the file can't be read, or contains no key.
+    static func key(keyFile: String?, passphraseFile: String?) throws -> EncryptionKey? {
+        if let keyFile { return try key(in: keyFile) }
+        return try passphraseFile.map { try passphrase(in: $0) }
+    }
+
+    private static func key(in path: String) throws -> EncryptionKey {
+        let count = EncryptionKey.byteCount
+        let bytes = try contents(of: path, "key", limit: count + 1)
+        guard bytes.count == count else {
+            let found = bytes.count > count ? "more" : bytes.count.grouped
+            throw failure(path, "key", "must have \(count) bytes; it has \(found)")
+        }
+        return EncryptionKey(bytes: bytes)
+    }
+
+    private static func passphrase(in path: String) throws -> EncryptionKey {
+        let bytes = try contents(of: path, "passphrase", limit: 4096)
+        let passphrase = Data(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
+        guard !passphrase.isEmpty else { throw failure(path, "passphrase", "has an empty first line") }
+        return EncryptionKey { salt in
+            // 32 MiB, three times: one of the settings for scrypt in OWASP's cheat sheet on password storage.
+            let key = try KDF.Scrypt.deriveKey(
+                from: passphrase, salt: salt, outputByteCount: EncryptionKey.byteCount, rounds: 1 << 15, blockSize: 8,
+                parallelism: 3)
+            return key.withUnsafeBytes { Data($0) }
+        }
+    }
+
+    private static func contents(of path: String, _ kind: String, limit: Int) throws -> Data {
+        do {
+            let file = try SecretFile(path: path, limit: limit)
+            file.warn(path)
+            return file.data
+        } catch {
+            throw failure(path, kind, error.cause)
+        }
+    }
+
+    private static func failure(_ path: String, _ kind: String, _ cause: String) -> CommandFailure {
+        CommandFailure(.keyFile, "the \(kind) file “\(path)” \(cause)")
     }
 }

@@ -2,46 +2,47 @@ import ArgumentParser
 import Foundation
 import SpoolProxy
 
-/// Options of `spool serve` that say how it listens, and for whom.
+/// The options of `spool serve` about addresses, access control and logging.
 struct ServingOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Where to listen; port 0 picks one.", valueName: "host:port"))
+    @Option(help: ArgumentHelp("Address and port to listen on; port 0 selects a free one.", valueName: "host:port"))
     var listen = ListenAddress.standard
-    @Option(help: ArgumentHelp("The origin that the server stands for.", valueName: "url"))
+    @Option(help: ArgumentHelp("The origin to serve in reverse mode.", valueName: "url"))
     var origin: MediaURL?
     @Option(
         help: ArgumentHelp(
-            "A secret that every request must have: as the first part of its path, /~TOKEN/…, or as Bearer.",
-            discussion: "Other users see a command line; --token-file keeps it from them."))
+            "A secret that every request must contain: as the start of its path, /~TOKEN/…, or as Bearer.",
+            discussion: "Other users can read command lines; --token-file hides the token."))
     var token: String?
     @Option(
         name: .customLong("token-file"), help: ArgumentHelp("A file with the token.", valueName: "file"),
         completion: .file())
     var tokenFile: String?
-    @Flag(name: .customLong("no-token"), help: "Serve other machines without a token; only with --origin.")
+    @Flag(name: .customLong("no-token"), help: "Serve other machines without a token; requires --origin.")
     var isOpen = false
     @Option(
         name: .customLong("allow-host"),
-        help: ArgumentHelp("Origins that may be asked: example.com, *.example.com; any number.", valueName: "pattern"))
+        help: ArgumentHelp(
+            "A host that clients may request, such as *.example.com; may be repeated.", valueName: "pattern"))
     var allowedHosts: [String] = []
     @Option(
         name: .customLong("cors-origin"),
-        help: ArgumentHelp("Pages that may read what is served; any number.", valueName: "origin"))
+        help: ArgumentHelp("The origin of web pages that may read responses; may be repeated.", valueName: "origin"))
     var corsOrigins: [String] = []
     @Option(
         name: .customLong("server-name"),
-        help: ArgumentHelp("A further name by which clients know the server; any number.", valueName: "host"))
+        help: ArgumentHelp("Another host name of the server; may be repeated.", valueName: "host"))
     var serverNames: [String] = []
-    @Option(help: ArgumentHelp("Where metrics and contents are, in place of /.spool/.", valueName: "host:port"))
+    @Option(help: ArgumentHelp("Address for metrics and contents, instead of /.spool/.", valueName: "host:port"))
     var admin: ListenAddress?
     @Option(
         name: .customLong("access-log"),
-        help: ArgumentHelp("A file that gets a line for each request.", valueName: "file"),
+        help: ArgumentHelp("A file to which a line is appended for each request.", valueName: "file"),
         completion: .file())
     var accessLog: String?
     @Option(help: ArgumentHelp("The server's name in Cache-Status.", valueName: "name"))
     var node: String?
 
-    /// The server's configuration.
+    /// The configuration of the server.
     ///
     /// - Throws: ``CommandFailure`` with code `headerFile` if the token's file can't be read.
     func configuration() throws -> ProxyConfiguration {
@@ -70,7 +71,7 @@ struct ServingOptions: ParsableArguments {
     }
 }
 
-/// A host and a port, as options have them.
+/// A host and a port, as options contain them.
 struct ListenAddress: ExpressibleByArgument, Sendable, Hashable {
     var host: String
     var port: Int

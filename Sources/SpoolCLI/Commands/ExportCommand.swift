@@ -2,11 +2,11 @@ import ArgumentParser
 import Foundation
 import Spool
 
-/// `spool export`: copy a complete resource out of the cache.
+/// `spool export`: copies a complete resource out of the cache.
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Copy a complete resource into a file; every byte is checked on the way.",
+        abstract: "Copy a complete resource into a file, and verify every byte.",
         discussion: "Also while another process uses the cache.")
 
     struct Report: Encodable, Sendable {
@@ -20,7 +20,7 @@ struct ExportCommand: AsyncParsableCommand {
     @Argument(help: "The file to write, or - for standard output.", completion: .file()) var file: String
 
     func validate() throws {
-        if options.json, file == "-" { throw ValidationError("--json and - both want standard output") }
+        if options.json, file == "-" { throw ValidationError("--json and - both need standard output") }
         if file.isEmpty { throw ValidationError("<file> is empty: give the file to write, or - for standard output") }
     }
 
@@ -44,7 +44,7 @@ struct ExportCommand: AsyncParsableCommand {
         try Output.line("\(ByteCount(bytes: report.bytes).text) written to \(file)")
     }
 
-    /// Writes the media to standard output; needs nothing of the cache but to read it.
+    /// Writes the media to standard output. Only reads the cache.
     private func deliver(_ media: StoredResource) async throws {
         let executor = BlockingExecutor(threadLimit: 1)
         let (key, path, encryptionKey) = (url.key, options.directory.path, try options.keys.key())
@@ -61,5 +61,55 @@ struct ExportCommand: AsyncParsableCommand {
             offset += Int64(bytes.count)
         }
         if Output.isWatched { Output.remark("\(ByteCount(bytes: length).text) of \(media.address) written") }
+    }
+}
+
+/// `spool import`: adds a file to the cache as a complete resource.
+struct ImportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import", abstract: "Add a file to the cache as a complete resource.",
+        discussion: """
+            The origin's response headers must contain the length of the file, and its hash if they contain one. If other \
+            bytes are stored for the URL, they stay and the exit status is 1, unless --replace is given.
+            """)
+
+    struct Report: Encodable, Sendable {
+        var url: String
+        var bytes: Int64
+        var checked: String
+    }
+
+    @OptionGroup var options: CacheOptions
+    @OptionGroup var fetching: FetchOptions
+    @Argument(help: "The file to read.", completion: .file()) var file: String
+    @Argument(help: "The URL of the media in the file.") var url: MediaURL
+    @Flag(help: "Do not check the file against the origin.") var unchecked = false
+    @Flag(help: "Replace other bytes that are stored for the URL.") var replace = false
+
+    func validate() throws {
+        if file.isEmpty { throw ValidationError("<file> is empty: give the file to read") }
+    }
+
+    func run() async throws {
+        let source = try await fetching.source(url.url)
+        let (proof, bytes) = try await withWritableCache { cache in
+            let proof = try await cache.importFile(
+                at: URL(fileURLWithPath: file), as: source, isChecked: !unchecked, replacesOthers: replace)
+            return (proof, try await cache.storedResource(for: source)?.storedByteCount ?? 0)
+        }
+        let checked = proof == .hash ? "hash" : proof == .length ? "length" : "nothing"
+        if options.json {
+            return try Output.json(Report(url: source.displayAddress, bytes: bytes, checked: checked))
+        }
+        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.displayAddress), checked: \(checked)")
+    }
+
+    /// Opens the cache for writing. A server that uses the directory reads no files for other processes.
+    private func withWritableCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R {
+        do {
+            return try await options.withCache(capacity: fetching.room.capacity, upstream: fetching.upstream(), body)
+        } catch is HoldingServer {
+            throw CacheError(.directoryInUse, "a server uses the cache, and reads no files for other processes")
+        }
     }
 }

@@ -1,16 +1,18 @@
 import ArgumentParser
+import ByteRanges
 import Foundation
+import HTTPRanges
 import Spool
 import SpoolProxy
 
-/// `spool get`: fetch a media file, or part of it, through the cache.
+/// `spool get`: fetches a resource, or a range of it, through the cache.
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Fetch a media file, or part of it, through the cache.",
-        discussion: "What the cache has is not fetched again, also after an interruption. Without --output the bytes "
-            + "are fetched into the cache only. With --hls, all "
-            + "that the stream's playlists name is fetched, and “spool serve” plays it without its origin.")
+        abstract: "Fetch media, or a range of it, through the cache.",
+        discussion: "Stored bytes are not fetched again, also after an interruption. Without --output, the bytes "
+            + "are only stored in the cache. With --hls, all files of the stream are fetched, and “spool serve” "
+            + "serves it without its origin.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -21,22 +23,22 @@ struct GetCommand: AsyncParsableCommand {
     var output: String?
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The bytes to get: 0-99, 100- or -500, as in HTTP.", valueName: "a-b"))
+        help: ArgumentHelp("The bytes to fetch: 0-99, 100- or -500, as in HTTP.", valueName: "a-b"))
     var range: RangeArgument?
 
-    @Flag(help: "Fetch a whole HLS stream, for offline play: the URL is its playlist.") var hls = false
+    @Flag(help: "Fetch a whole HLS stream for offline playback; the URL is its playlist.") var hls = false
     @Option(
         help: ArgumentHelp(
-            "The variant of the stream: highest, lowest, or the best of at most so many bits a second, or so many pixels.",
+            "Variant of the stream: highest, lowest, or the best up to a bandwidth (bits per second) or a resolution.",
             valueName: "highest|lowest|BANDWIDTH|WIDTHxHEIGHT"))
     var variant: VariantArgument?
 
     func validate() throws {
         if hls, output != nil || range != nil {
-            throw ValidationError("--hls fetches into the cache, and all of a stream: give no --output and no --range")
+            throw ValidationError("--hls fetches a whole stream into the cache; remove --output and --range")
         }
-        if variant != nil, !hls { throw ValidationError("--variant is for --hls") }
-        if options.json, output == "-" { throw ValidationError("--json and --output - both want standard output") }
+        if variant != nil, !hls { throw ValidationError("--variant requires --hls") }
+        if options.json, output == "-" { throw ValidationError("--json and --output - both need standard output") }
         if output?.isEmpty ?? false {
             throw ValidationError("--output is empty: give a file, or - for standard output")
         }
@@ -52,7 +54,7 @@ struct GetCommand: AsyncParsableCommand {
         do {
             cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
-            // What is stored can be read beside the process that has it, unless there is something to be changed.
+            // Stored bytes can be read while another process uses the directory, unless the capacity is to change.
             if fetching.room.capacity == nil,
                 let beside = try await FetchBeside(
                     range, of: url.key, in: options.directory, encryptionKey: options.keys.key())
@@ -92,13 +94,13 @@ struct GetCommand: AsyncParsableCommand {
         if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 
-    /// Opened when there is a cache: only then is it known what lies in its directory.
+    /// Opened after the cache, because the check below needs the cache directory.
     private func target() async throws -> OutputTarget {
         if let output, output != "-" { try options.refuseWithinCache(output) }
         return try await OutputTarget(output)
     }
 
-    /// - Parameter isServers: Whether a server keeps what came, and writes it down in its own time.
+    /// - Parameter isServers: Whether a server stores the received bytes and records them with a delay.
     private func report(
         _ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, isServers: Bool = false
     ) async throws {
@@ -118,8 +120,49 @@ struct GetCommand: AsyncParsableCommand {
         do {
             return try await options.contents(of: url.key)?.first
         } catch is CacheError {
-            // All bytes are delivered; a report without the stored ranges is better than none.
+            // All bytes are delivered. A report without the stored ranges is better than an error.
             return nil
+        }
+    }
+}
+
+/// A range of bytes in the notation of HTTP: `0-99`, `100-` or `-500`.
+struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
+    var range: MediaRange
+
+    /// Parses one range.
+    ///
+    /// - Returns: `nil` if it is malformed, ends before its start, or has several parts (RFC 9110 §14.1.2).
+    init?(argument: String) {
+        guard !argument.contains(","), !argument.contains("="),
+            let header = RangeHeader(parsing: "bytes=" + argument), let specifier = header.specifiers.first
+        else { return nil }
+        switch specifier {
+        case .bounded(let first, let last):
+            range = last < NumberLimits.byteOffset ? .bytes(first..<last + 1) : .from(first)
+        case .from(let first): range = .from(first)
+        case .suffix(let count): range = .suffix(count)
+        }
+    }
+}
+
+/// The variant of a stream to fetch: `highest`, `lowest`, bits per second, or `WIDTHxHEIGHT` in pixels.
+struct VariantArgument: Hashable, Sendable, ExpressibleByArgument {
+    var selection: HLSVariantSelection
+
+    /// Parses a variant; `nil` for other text, and for numbers that are not positive.
+    init?(argument: String) {
+        switch argument {
+        case "highest": selection = .highest
+        case "lowest": selection = .lowest
+        default:
+            let numbers = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int64($0) ?? 0 }
+            guard numbers.allSatisfy({ $0 > 0 }) else { return nil }
+            switch numbers.count {
+            case 1: selection = .bandwidth(atMost: numbers[0])
+            case 2: selection = .resolution(atMost: HLSResolution(width: numbers[0], height: numbers[1]))
+            default: return nil
+            }
         }
     }
 }

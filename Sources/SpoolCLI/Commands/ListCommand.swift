@@ -4,13 +4,13 @@ import Foundation
 import Spool
 import SpoolProxy
 
-/// `spool ls`: what the cache holds.
+/// `spool ls`: lists the contents of the cache.
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ls", abstract: "List what the cache holds; also while another process uses it.",
+        commandName: "ls", abstract: "List the contents of the cache; also while another process uses it.",
         discussion: """
-            A stream of many files is one line, that of its playlist; --json lists each file, with the key of its playlist as \
-            its presentation.
+            A stream with several files has one line. With --json, each file is listed, with the key of its playlist as its \
+            presentation.
             """)
 
     @OptionGroup var options: CacheOptions
@@ -33,6 +33,53 @@ struct ListCommand: AsyncParsableCommand {
 }
 
 extension String {
-    /// The text, with blanks before it up to so many characters.
+    /// Returns the text, padded with spaces on the left to at least `count` characters.
     func padded(to count: Int) -> String { String(repeating: " ", count: max(0, count - self.count)) + self }
+}
+
+/// `spool info`: shows the stored part of one resource.
+struct InfoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info", abstract: "Show the stored part of a resource; also while another process uses it.")
+
+    @OptionGroup var options: CacheOptions
+    @Argument(help: "The URL of the media.") var url: MediaURL
+
+    func run() async throws {
+        guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
+        if options.json { return try Output.json(MediaReport(media)) }
+        let length = media.length.map { ByteCount(bytes: $0).text } ?? "unknown"
+        try Output.line("URL        \(media.address)")
+        try Output.line("key        \(media.key)")
+        try Output.line("length     \(length)")
+        try Output.line("type       \(media.mimeType ?? "unknown")")
+        try Output.line("validator  \(media.validator ?? "none")")
+        try Output.line("cached     \(ByteCount(bytes: media.storedByteCount).text), \(media.share)")
+        let cells = RangeBar.cells(upTo: 60, in: Output.columns(of: STDOUT_FILENO).map { $0 - 13 })
+        if cells > 0 {
+            try Output.line("           ▕\(RangeBar.text(media.storedRanges, length: media.length, cells: cells))▏")
+        }
+        try Output.line("pinned     \(media.isPinned ? "yes" : "no")")
+        try Output.line("last used  \(media.lastUsed.formatted(.iso8601))")
+    }
+}
+
+extension StoredPresentation {
+    /// The stored share, in one short column. For a stream, the number of complete files among the stored ones.
+    var share: String { parts.isEmpty ? media.share : "\(completeFileCount)/\(fileCount)" }
+
+    /// Returns the same as a bar of `cells` characters.
+    func bar(cells: Int) -> String {
+        guard !parts.isEmpty else { return RangeBar.text(media.storedRanges, length: media.length, cells: cells) }
+        return RangeBar.text(ByteRangeSet(0..<Int64(completeFileCount)), length: Int64(fileCount), cells: cells)
+    }
+}
+
+extension StoredResource {
+    /// The stored share, in one short column: `complete`, `42 %`, or bytes if the length is unknown.
+    var share: String {
+        if isComplete { return "complete" }
+        guard let length, length > 0 else { return ByteCount(bytes: storedByteCount).text }
+        return "\(min(99, storedByteCount * 100 / length)) %"
+    }
 }

@@ -1,11 +1,142 @@
 import ArgumentParser
+import Spool
 
-/// `spool offline`: named sets of media that are kept for play without a network.
+/// `spool offline`: named sets of media that are stored for playback without a network.
 struct OfflineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "offline", abstract: "Keep media for play without a network, in named sets.",
-        discussion: "What a set has is pinned, and stays until the set is removed.",
+        commandName: "offline", abstract: "Download media for playback without a network, in named sets.",
+        discussion: "The media of a set is pinned until the set is removed.",
         subcommands: [OfflineAddCommand.self, OfflineListCommand.self, OfflineRemoveCommand.self])
 
     @OptionGroup var options: CacheOptions
+}
+
+/// `spool offline add`: fetches media and pins it.
+struct OfflineAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Add media to a set and fetch all of it; without URLs, resume the set.",
+        discussion: """
+            Interrupted downloads are resumed. If some media can't be fetched, the others are, and the exit status is 1. \
+            The scheme, host and path of a URL are stored, its query only with --keep-query. Without it, give the URL again \
+            to resume. Of an HLS stream, the highest variant is fetched completely.
+            """)
+
+    @OptionGroup var options: CacheOptions
+    @OptionGroup var fetching: FetchOptions
+    @Argument(help: "The set's name.") var set: String
+    @Argument(help: "The URLs of the media.") var urls: [MediaURL] = []
+    @Option(
+        help: ArgumentHelp("A file with one URL on each line, or - for standard input.", valueName: "list"),
+        completion: .file())
+    var file: String?
+    @Flag(help: "Store the query of each URL, so that the download can be resumed by the set's name alone.")
+    var keepQuery = false
+
+    func validate() throws {
+        if set.isEmpty { throw ValidationError("<set> is empty: give the set's name") }
+        if MediaURL(argument: set) != nil {
+            throw ValidationError("<set> is a URL: give the set's name before the URLs")
+        }
+    }
+
+    func run() async throws {
+        var urls = urls
+        if let file {
+            guard CacheOptions.lent == nil else {
+                throw CommandFailure(.usage, "while a server uses the cache, give the URLs instead of --file")
+            }
+            urls += try await Abandonable(name: "spool.list").run { try URLList(path: file) }.urls
+        }
+        let sources = try await fetching.sources(urls.map(\.url))
+        let (items, failures, warnings) = try await options.withCache(
+            capacity: fetching.room.capacity, upstream: fetching.upstream()
+        ) { cache in
+            // A server's cache stays open at the end, and the server writes its own warnings.
+            let warnings = CacheOptions.lent == nil ? Warnings(of: cache) : nil
+            let session = OfflineSession(cache, set: set, isQuiet: options.json)
+            let failures = try await session.run(sources, keepingQuery: keepQuery)
+            return (try await cache.downloads.set(set)?.items ?? [], failures, warnings)
+        }
+        await warnings?.end()
+        if options.json { try Output.json(items.map { OfflineReport($0, in: set) }) }
+        if !failures.isEmpty { throw CommandFailures(all: failures) }
+    }
+}
+
+/// `spool offline list`: lists the sets, and the missing parts of their media.
+struct OfflineListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the media of sets and its stored part; also while another process uses the cache.",
+        discussion: "With a set's name, the exit status is 1 if media of it is incomplete.")
+
+    @OptionGroup var options: CacheOptions
+    @Argument(help: "The set's name; all sets without it.") var set: String?
+
+    func run() async throws {
+        var sets: [DownloadSet] = []
+        do {
+            sets = try await Downloads.inspect(options.directory, encryptionKey: options.keys.key())
+        } catch let error as CacheError where error.code == .notStored {
+            options.tellOfNoCache()
+        }
+        if let set {
+            sets = sets.filter { $0.name == set }
+            if sets.isEmpty { throw OfflineReport.noSet(set) }
+        }
+        let reports = sets.flatMap { set in set.items.map { OfflineReport($0, in: set.name) } }
+        if options.json { try Output.json(reports) } else { for report in reports { try Output.line(report.text) } }
+        let missing = sets.flatMap(\.missing)
+        guard let set, !missing.isEmpty else { return }
+        let count = "\(missing.count) of \(reports.count)"
+        throw CommandFailures(all: [
+            CacheError(.incomplete, "\(count) in “\(set.shown)” \(missing.count == 1 ? "is" : "are") not complete")
+        ])
+    }
+}
+
+/// `spool offline rm`: releases a set, or some of its media.
+struct OfflineRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rm", abstract: "Release a set, or media in it. Released media may be evicted.",
+        discussion: "Media stays pinned if another set has it. “spool rm” frees its space at once.")
+
+    struct Report: Encodable, Sendable {
+        var set: String
+        var removed: [String]
+    }
+
+    @OptionGroup var options: CacheOptions
+    @Argument(help: "The set's name.") var set: String
+    @Argument(help: "The URLs of the media; all of the set without any.") var urls: [MediaURL] = []
+
+    func run() async throws {
+        let outcome = try await options.withExistingCache { cache -> (removed: [String], failures: [any Error]) in
+            let downloads = cache.downloads
+            guard let found = try await downloads.set(set) else { return ([], [OfflineReport.noSet(set)]) }
+            guard !urls.isEmpty else {
+                try await downloads.release(set)
+                return (found.items.map(\.address), [])
+            }
+            var removed: [String] = []
+            var failures: [any Error] = []
+            for source in urls.map({ MediaSource(url: $0.url) }) {
+                if try await downloads.remove(source, from: set) {
+                    removed.append(source.displayAddress)
+                } else {
+                    failures.append(
+                        CacheError(.notStored, "the set “\(set.shown)” does not have \(source.displayAddress)"))
+                }
+            }
+            return (removed, failures)
+        }
+        let (removed, failures) = outcome ?? ([], [OfflineReport.noSet(set)])
+        if options.json {
+            try Output.json(Report(set: set, removed: removed))
+        } else {
+            for address in removed { try Output.line("released \(address)") }
+        }
+        if !failures.isEmpty { throw CommandFailures(all: failures) }
+    }
 }

@@ -1,13 +1,70 @@
 import ArgumentParser
 import Spool
+import SpoolProxy
 
-/// `spool pin`: keep a resource, whatever room others need.
+/// `spool pin`: protects a resource from eviction.
 struct PinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pin", abstract: "Keep a resource from eviction.")
+        commandName: "pin", abstract: "Protect a resource from eviction.")
 
     @OptionGroup var options: CacheOptions
     @Argument(help: "The URL of the media.") var url: MediaURL
 
     func run() async throws { try await options.setPinned(true, url) }
+}
+
+/// `spool unpin`: allows the eviction of a resource again.
+struct UnpinCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unpin", abstract: "Allow the eviction of a pinned resource again.")
+
+    @OptionGroup var options: CacheOptions
+    @Argument(help: "The URL of the media.") var url: MediaURL
+
+    func run() async throws { try await options.setPinned(false, url) }
+}
+
+extension CacheOptions {
+    func setPinned(_ isPinned: Bool, _ media: MediaURL) async throws {
+        let found = try await withExistingCache { cache in
+            guard try await cache.storedResource(for: media.key) != nil else { throw media.notStored }
+            if isPinned { try await cache.pin(media.key) } else { try await cache.unpin(media.key) }
+            return StoredPresentation.presentations(
+                in: try await cache.storedResources().filter { $0.key == media.key || $0.presentation == media.key }
+            ).first
+        }
+        guard case let kept?? = found else { throw media.notStored }
+        if json { return try Output.json(MediaReport(kept.media)) }
+        let bytes = ByteCount(bytes: kept.byteCount).text
+        try Output.line("\(isPinned ? "pinned" : "unpinned") \(kept.media.address), \(bytes) kept")
+    }
+}
+
+/// `spool gc`: evicts resources now.
+struct GarbageCollectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "gc",
+        abstract: "Evict media that is least likely to be played again, down to the capacity or to a size.")
+
+    struct Report: Encodable, Sendable {
+        var evicted: Int64
+        var stored: Int64
+        @OrNull var capacity: Int64?
+    }
+
+    @OptionGroup var options: CacheOptions
+    @Option(help: ArgumentHelp("Maximum size after eviction, such as 500MB.", valueName: "size")) var to: ByteCount?
+
+    func run() async throws {
+        let size = to?.bytes
+        let done = try await options.withExistingCache { cache in
+            let evicted = try await cache.evict(to: size)
+            return Report(evicted: evicted, stored: cache.storedByteCount, capacity: cache.capacity)
+        }
+        if done == nil { options.tellOfNoCache() }
+        let report = done ?? Report(evicted: 0, stored: 0, capacity: nil)
+        if options.json { return try Output.json(report) }
+        try Output.line(
+            "evicted \(ByteCount(bytes: report.evicted).text), \(ByteCount(bytes: report.stored).text) are stored")
+    }
 }

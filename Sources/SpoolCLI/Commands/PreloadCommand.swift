@@ -2,15 +2,15 @@ import ArgumentParser
 import Foundation
 import Spool
 
-/// `spool preload`: bring media into the cache before anyone plays it.
+/// `spool preload`: fetches media into the cache before it is played.
 struct PreloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "preload",
-        abstract: "Bring media, or what a player needs of it to start, into the cache before anyone plays it.",
+        abstract: "Fetch media, or the bytes that a player needs to start, into the cache before playback.",
         discussion:
-            "What the cache has is not fetched again, also after an interruption. Where one of several can't be "
-            + "fetched, the others are, and the exit status is 1. Of a stream, HLS or DASH, the playlists come, or the "
-            + "manifest, and the first segments of what players begin with; with --all, all of the highest quality.")
+            "Stored bytes are not fetched again, also after an interruption. If some media can't be "
+            + "fetched, the others are, and the exit status is 1. For HLS or DASH, the playlists or the "
+            + "manifest and the first segments of a variant are fetched. With --all, the highest quality is fetched.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -23,18 +23,18 @@ struct PreloadCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Fetch the first seconds, by the media's bit rate.", valueName: "s"))
     var seconds: Double?
     @Flag(help: "Fetch every byte.") var all = false
-    @Flag(help: "Fetch what a player needs to start; so it is without any of these options.") var smart = false
-    @Option(help: ArgumentHelp("How many are fetched at a time.", valueName: "n")) var jobs = 4
+    @Flag(help: "Fetch the bytes that a player needs to start (default).") var smart = false
+    @Option(help: ArgumentHelp("Maximum number of concurrent preloads.", valueName: "n")) var jobs = 4
 
     func validate() throws {
-        if urls.isEmpty, file == nil { throw ValidationError("give URLs, or a list of them with --file") }
+        if urls.isEmpty, file == nil { throw ValidationError("give URLs, or a file of URLs with --file") }
         if [bytes != nil, seconds != nil, all, smart].count(where: { $0 }) > 1 {
             throw ValidationError("give one of --bytes, --seconds, --all and --smart")
         }
         if let seconds, !(seconds >= 0 && seconds.isFinite) {
-            throw ValidationError("--seconds is a time from 0 on")
+            throw ValidationError("--seconds must be a number of at least 0")
         }
-        if !(1...256).contains(jobs) { throw ValidationError("--jobs is a number from 1 to 256") }
+        if !(1...256).contains(jobs) { throw ValidationError("--jobs must be a number from 1 to 256") }
     }
 
     private var amount: PreloadAmount {

@@ -4,11 +4,11 @@ import Foundation
 import Spool
 import SpoolProxy
 
-/// `spool rm`: remove resources from the cache, pinned or not.
+/// `spool rm`: removes resources from the cache, also pinned ones.
 struct RemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Remove resources from the cache, pinned or not.",
-        discussion: "Where one of several can't be removed, the others are, and the exit status is 1.")
+        discussion: "If some resources can't be removed, the others are, and the exit status is 1.")
 
     struct Report: Encodable, Sendable {
         var removed: [String]
@@ -34,7 +34,7 @@ struct RemoveCommand: AsyncParsableCommand {
             var failures: [any Error] = urls.filter { !stored.contains($0.key) }.map(\.notStored)
             let presentations = StoredPresentation.presentations(in: contents)
             let parts = presentations.flatMap(\.parts).map { StoredPresentation(media: $0) }
-            // A part by its own address, too.
+            // Parts of a stream can also be removed by their own URLs.
             for stored in presentations + (all ? [] : parts) where all || wanted.contains(stored.media.key) {
                 do {
                     try await cache.remove(stored.media.key)

@@ -4,36 +4,38 @@ import Spool
 import SpoolHTTP
 import SpoolProxy
 
-/// `spool serve`: the cache for any player, over HTTP on this machine.
+/// `spool serve`: the proxy server, which serves media through the cache to any player.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
         abstract: "Serve media through the cache to any player, over HTTP.",
-        discussion: "“spool url URL” prints the address to hand to a player. With --origin, the server stands for that "
-            + "origin: its paths are the origin's.")
+        discussion: "“spool url URL” prints the address for a player. With --origin, the server works in "
+            + "reverse mode, with the paths of that origin.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
-    @OptionGroup var doors: ServingOptions
-    @Option(help: ArgumentHelp("When what is stored may be used without asking.", valueName: "policy"))
+    @OptionGroup var serving: ServingOptions
+    @Option(help: ArgumentHelp("Rules for using stored responses without revalidation.", valueName: "policy"))
     var freshness = Freshness.http
-    @Option(help: ArgumentHelp("What goes first when room is needed.", valueName: "policy"))
+    @Option(help: ArgumentHelp("Eviction policy.", valueName: "policy"))
     var eviction = Eviction.standard
     @Option(
         help: ArgumentHelp(
-            "How long what nobody plays is kept, such as 12h or 30d; pinned media stays.", valueName: "time"))
+            "Evict media that was not played for this time, such as 12h or 30d, unless it is pinned.", valueName: "time"
+        ))
     var maxAge: AgeArgument?
     @Option(
-        help: ArgumentHelp("What is to stay free on the volume, such as 5GB, whatever the capacity.", valueName: "size")
+        help: ArgumentHelp(
+            "Free space to leave on the volume, such as 5GB, regardless of the capacity.", valueName: "size")
     )
     var keepFree: ByteCount?
     @Option(
         help: ArgumentHelp(
-            "The most that is kept of one host, such as media.example.org=2GB; may be given more than once.",
+            "The quota of a host, such as media.example.org=2GB; may be repeated.",
             valueName: "host=size"))
     var quota: [QuotaArgument] = []
 
-    /// The policies, as they are typed.
+    /// The eviction policies, as typed.
     enum Eviction: String, ExpressibleByArgument, CaseIterable, Sendable {
         case standard, lru, largest, never
 
@@ -47,7 +49,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The policies, as they are typed.
+    /// The freshness policies, as typed.
     enum Freshness: String, ExpressibleByArgument, CaseIterable, Sendable {
         case http, immutable, revalidate
 
@@ -65,18 +67,18 @@ struct ServeCommand: AsyncParsableCommand {
         if let twice = hosts.first(where: { host in hosts.count { $0 == host } > 1 }) {
             throw ValidationError("--quota has “\(twice)” more than once")
         }
-        if doors.token != nil, doors.tokenFile != nil {
+        if serving.token != nil, serving.tokenFile != nil {
             throw ValidationError("give one of --token and --token-file")
         }
-        guard fetching.headers.isEmpty || doors.origin != nil else {
+        guard fetching.headers.isEmpty || serving.origin != nil else {
             throw ValidationError(
-                "--header needs --origin: whose address names any origin would send it to all of them")
+                "--header requires --origin, because otherwise the fields would be sent to every origin")
         }
     }
 
     func run() async throws {
-        var configuration = try doors.configuration()
-        if doors.origin != nil { configuration.originFields = try await fetching.headerFields() }
+        var configuration = try serving.configuration()
+        if serving.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()
         let upstream = HTTPUpstream.standard(configuration.guarding(fetching.upstreamConfiguration))
         let cache = try await options.openNow(upstream) { cache in
@@ -97,6 +99,57 @@ struct ServeCommand: AsyncParsableCommand {
             Interruption.allow(seconds: 15)
             await Forever.wait()
             await server.stop(within: .seconds(10))
+        }
+    }
+}
+
+/// A duration, as `90s`, `30m`, `12h` or `30d`.
+struct AgeArgument: Hashable, Sendable, ExpressibleByArgument {
+    var duration: Duration
+
+    /// Parses a positive number with its unit; `nil` for other text, and for more than a hundred years.
+    init?(argument: String) {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        guard let unit = argument.last.flatMap({ units[$0] }), let number = Double(argument.dropLast()),
+            argument.utf8.first.map({ (48...57).contains($0) }) == true, number > 0, number * unit <= 100 * 366 * 86_400
+        else { return nil }
+        duration = .seconds(number * unit)
+    }
+}
+
+/// A host and its quota, as `media.example.org=2GB` or `[::1]=2GB`.
+struct QuotaArgument: Sendable, ExpressibleByArgument {
+    var host: String
+    var size: ByteCount
+
+    /// Parses a host and a size; `nil` if either is missing or invalid.
+    init?(argument: String) {
+        let parts = argument.split(separator: "=", omittingEmptySubsequences: false)
+        guard parts.count == 2, let size = ByteCount(argument: String(parts[1])) else { return nil }
+        let isAddress = parts[0].hasPrefix("[") && parts[0].hasSuffix("]")
+        let host = isAddress ? parts[0].dropFirst().dropLast() : parts[0]
+        guard !host.isEmpty, !host.contains(where: { isAddress ? "/@ []".contains($0) : "/:@ []".contains($0) }) else {
+            return nil
+        }
+        (self.host, self.size) = (String(host), size)
+    }
+}
+
+/// `spool url`: prints the address of media at the server, for a player.
+struct URLCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "url", abstract: "Print the address at which “spool serve” has a media file.")
+
+    @Argument(help: "The URL of the media.") var url: MediaURL
+    @Option(help: ArgumentHelp("Address and port of the server.", valueName: "host:port"))
+    var listen = ListenAddress.standard
+
+    func run() throws {
+        let host = listen.host.contains(":") ? "[\(listen.host)]" : listen.host
+        do {
+            try Output.line("http://\(host):\(listen.port)" + ForwardAddress.requestTarget(for: try OriginURL(url.url)))
+        } catch let error as AddressError {
+            throw CommandFailure(.usage, "the URL can't be requested through a server: \(error)")
         }
     }
 }

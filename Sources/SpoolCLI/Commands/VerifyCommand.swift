@@ -4,10 +4,10 @@ import Foundation
 import Spool
 import Synchronization
 
-/// `spool verify`: check every stored block against its seal.
+/// `spool verify`: checks every stored block against its checksum.
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Check every stored block against its seal.")
+        commandName: "verify", abstract: "Check every stored block against its checksum.")
 
     struct Report: Encodable, Sendable {
         var blocks: Int
@@ -17,7 +17,7 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 
     @OptionGroup var options: CacheOptions
-    @Flag(help: "Drop bad blocks, so that they are fetched again when asked for.") var repair = false
+    @Flag(help: "Discard bad blocks, so that they are fetched again when needed.") var repair = false
 
     func run() async throws {
         let found = try await options.withExistingCache { try await check($0) }
@@ -37,7 +37,7 @@ struct VerifyCommand: AsyncParsableCommand {
         if bad > 0 {
             let are = "\(bad.counted("block")) \(bad == 1 ? "is" : "are") damaged"
             failures.append(
-                CommandFailure(.damaged, "\(are); --repair drops what is, to be fetched again"))
+                CommandFailure(.damaged, "\(are); --repair discards damaged blocks, so that they are fetched again"))
         }
         if let cause = found?.uncheckedCause {
             failures.append(

@@ -1,37 +1,64 @@
+import ArgumentParser
 import Foundation
 import Spool
 import Synchronization
 
-/// Plays media twice through a cache of its own: once with the origin, with jumps, and once without.
+/// `spool demo`: shows the purpose of the cache.
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Play media twice, the second time without the origin, and show the sources of the bytes.",
+        discussion: "Without an argument, it generates a video with ffmpeg and serves it. The cache is temporary, "
+            + "unless --cache names one. The last line is JSON.")
+
+    struct Report: Encodable, Sendable {
+        var first: PlayReport
+        var second: PlayReport
+    }
+
+    @OptionGroup var options: CacheOptions
+    @OptionGroup var fetching: FetchOptions
+    @Argument(help: "A file or a URL to play instead.") var media: PlayableURL?
+
+    func run() async throws {
+        let story = try await Demo(options: options, fetching: fetching, media: media).run()
+        if !options.json { try Output.line(story.text) }
+        try Output.json(Report(first: story.first, second: story.second))
+        guard let broken = story.promises.first(where: { !$0.isKept }) else { return }
+        throw CommandFailure(.brokenPromise, "a promise was broken: \(broken.text)")
+    }
+}
+
+/// Plays media twice through a cache of its own: first with the origin and with seeks, then without the origin.
 struct Demo: Sendable {
     private struct Heard: Sendable {
         var arrivals = ArrivalMap()
         var jumps: [SeekArgument] = []
     }
 
-    /// Which cache, and the form of the output.
+    /// The cache directory, and the form of the output.
     var options: CacheOptions
-    /// Request fields, and the capacity.
+    /// The header fields of requests, and the capacity.
     var fetching: FetchOptions
-    /// The media to play; nil for a film of its own.
+    /// The media to play; `nil` for a generated video.
     var media: PlayableURL?
 
-    /// Plays twice and tells the story.
+    /// Plays twice and reports the result.
     func run() async throws -> DemoReport {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Left over, it is only a temporary folder.
+        // If it can't be removed, it remains as a temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let origin = try await origin(in: folder)
         var options = options
         if options.cachePath == nil { options.cachePath = folder.appendingPathComponent("cache").path }
 
-        Output.remark("first play, through an empty cache …")
+        Output.remark("first playback, through an empty cache …")
         let (first, heard) = try await play(origin, options, upstream: nil) { PlayPlan.tour(ofSeconds: $0 ?? 0) }
         let sent = try await origin.sent()
         let upstream = await origin.switchOff()
-        Output.remark("second play, with the origin switched off …")
+        Output.remark("second playback, with the origin switched off …")
         let (second, _) = try await play(origin, options, upstream: upstream) { duration in
             PlayPlan(rate: 2 * PlayPlan.rate(forSeconds: duration ?? 0))
         }
@@ -45,7 +72,7 @@ struct Demo: Sendable {
     private func origin(in folder: URL) async throws -> DemoOrigin {
         switch media?.url {
         case nil:
-            Output.remark("making a film with ffmpeg …")
+            Output.remark("generating a video with ffmpeg …")
             return try await DemoOrigin(serving: DemoMedia.make(in: folder))
         case let file? where file.isFileURL:
             return try await DemoOrigin(serving: file)
@@ -76,7 +103,7 @@ struct Demo: Sendable {
         return (report, heard.withLock { $0 })
     }
 
-    /// Whether what the cache gives out is the origin's file; nil where that is not at hand.
+    /// Whether the exported media equals the origin's file; `nil` if that file is not available.
     private func compare(_ origin: DemoOrigin, _ options: CacheOptions, in folder: URL) async throws -> Bool? {
         guard let file = origin.file else { return nil }
         let copy = folder.appendingPathComponent("copy")

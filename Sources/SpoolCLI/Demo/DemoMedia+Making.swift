@@ -4,9 +4,9 @@ import Foundation
 extension DemoMedia {
     private static let seconds = 60
 
-    /// Makes the film in `folder`, in a few seconds.
+    /// Generates the video in `folder`, in a few seconds.
     ///
-    /// - Throws: ``CommandFailure`` when ffmpeg is missing or fails.
+    /// - Throws: ``CommandFailure`` if ffmpeg is missing or fails.
     static func make(in folder: URL) async throws -> URL {
         let file = folder.appendingPathComponent(name)
         let process = Process()
@@ -30,7 +30,7 @@ extension DemoMedia {
         }
         guard status == 0 else {
             throw CommandFailure(
-                .noFilm, "ffmpeg could not make the film (status \(status)): install it, or name a file or a URL")
+                .noFilm, "ffmpeg could not generate the video (status \(status)): install it, or give a file or a URL")
         }
         return file
     }

@@ -2,11 +2,11 @@
 import Foundation
 
 extension DemoMedia {
-    /// No film: an app of these systems can't start ffmpeg.
+    /// Throws, because apps on these systems can't start ffmpeg.
     ///
     /// - Throws: ``CommandFailure``, always.
     static func make(in folder: URL) async throws -> URL {
-        throw CommandFailure(.noFilm, "no film can be made on this system: name a file or a URL")
+        throw CommandFailure(.noFilm, "this system can't generate a video: give a file or a URL")
     }
 }
 #endif

@@ -2,21 +2,21 @@ import Foundation
 import Spool
 import SpoolOrigin
 
-/// Where the demonstration's bytes come from: a server of its own that serves a file, or any other URL.
+/// The origin of the demonstration: a local server for one file, or any other URL.
 ///
-/// The own server sends 4 MB/s, or the whole file in fifteen seconds if that is faster, so that what the cache does can
-/// be seen.
+/// The local server sends 4 MB/s, or the whole file in 15 seconds if that is faster. This makes the effect of the cache
+/// visible.
 struct DemoOrigin: Sendable {
     /// The URL to play.
     let url: URL
-    /// The file behind it, if it is our own server's.
+    /// The file that the local server serves; `nil` for another URL.
     let file: URL?
     private let server: OriginServer?
 
-    /// Serves a file from this machine.
+    /// Serves a local file.
     init(serving file: URL) async throws {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
-            throw CommandFailure(.unplayable, "“\(file.path)” can't be read: name a file that is there, or a URL")
+            throw CommandFailure(.unplayable, "“\(file.path)” can't be read: give an existing file, or a URL")
         }
         let content = OriginContent.file(file)
         let bytesPerSecond = Int(max(4_000_000, content.length / 15))
@@ -39,16 +39,17 @@ struct DemoOrigin: Sendable {
         server = nil
     }
 
-    /// Switches it off: requests from now on get no response.
+    /// Switches the origin off: requests get no response from now on.
     ///
-    /// - Returns: The upstream of the second play; nil for the usual one, which finds our server gone.
+    /// - Returns: The transport of the second playback; `nil` for the default one, which finds the local server
+    ///   stopped.
     func switchOff() async -> (any Upstream)? {
         guard let server else { return Unreachable() }
         await server.stop()
         return nil
     }
 
-    /// The bytes that the server's socket sent, and how many of them were sent again; nil where it is not our server.
+    /// The bytes that the server's socket sent, and how many of them were sent again; `nil` without a local server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }
         try await server.log.untilQuiet()
@@ -57,10 +58,34 @@ struct DemoOrigin: Sendable {
         return (bytes, bytes - server.log.distinctBytesSent(url.path), interrupted)
     }
 
-    /// An upstream without a network.
+    /// A transport without a network.
     private struct Unreachable: Upstream {
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
-            throw UpstreamError(.unreachable, "the network is switched off for the second play")
+            throw UpstreamError(.unreachable, "the network is switched off for the second playback")
+        }
+    }
+}
+
+/// The generated video of the demonstration: one minute with sound, encoded by ffmpeg.
+///
+/// Its index (the `moov` box) is at the end, as encoders leave it, so a player has to seek there before playback. Noise
+/// makes the file as large as real media.
+enum DemoMedia {
+    static let name = "film.mp4"
+
+    /// Returns the media type for a file extension, for the origin's responses.
+    static func contentType(of file: URL) -> String {
+        switch file.pathExtension.lowercased() {
+        case "mp4", "m4v": "video/mp4"
+        case "mov": "video/quicktime"
+        case "m4a": "audio/mp4"
+        case "mp3": "audio/mpeg"
+        case "wav": "audio/wav"
+        case "ogg", "oga", "opus": "audio/ogg"
+        case "flac": "audio/flac"
+        case "webm": "video/webm"
+        case "mkv": "video/x-matroska"
+        default: "application/octet-stream"
         }
     }
 }

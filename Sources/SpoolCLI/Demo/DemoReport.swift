@@ -1,9 +1,9 @@
 import ByteRanges
 import Foundation
 
-/// Tells what the demonstration showed, in at most twenty lines, and evaluates whether the cache kept its promises.
+/// The result of the demonstration in at most 20 lines, and whether the cache fulfilled its promises.
 struct DemoReport: Sendable {
-    /// Something that was promised, and whether it was kept.
+    /// A promise of the cache, and whether it was fulfilled.
     struct Promise: Sendable {
         var text: String
         var isKept: Bool
@@ -11,43 +11,42 @@ struct DemoReport: Sendable {
 
     /// The name of the media.
     var name: String
-    /// Its length in bytes; nil if it never became known.
+    /// Its length in bytes; `nil` if unknown.
     var length: Int64?
-    /// The plays.
+    /// The reports of the two playbacks.
     var first: PlayReport
     var second: PlayReport
-    /// In which part of the first play each byte came.
+    /// The stage of the first playback in which each byte was received.
     var arrivals: ArrivalMap
-    /// The jumps of the first play, in order.
+    /// The seeks of the first playback, in order.
     var jumps: [SeekArgument]
-    /// The bytes that the origin's socket counted; nil where the origin is not ours.
+    /// The bytes that the origin's socket counted; `nil` if the origin is not ours.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
-    /// Whether the cached file equals the origin's, byte for byte; nil where that can't be known.
+    /// Whether the cached file equals the origin's, byte for byte; `nil` if that is unknown.
     var isIdentical: Bool?
 
     private static let cells = 64
-    /// How many bytes the origin may send twice because they were on their way when the player jumped: a block for
-    /// each transfer that was cancelled.
+    /// The number of bytes that the origin may send twice: one block for each transfer that a seek cancelled.
     private var allowance: Int64 { (64 << 10) * Int64(sent?.interrupted ?? 0) }
 
     /// The promises.
     var promises: [Promise] {
         let landed = cached.byteCount
         var promises = [
-            Promise(text: "both plays reached the end", isKept: first.ended && second.ended),
+            Promise(text: "both playbacks reached the end", isKept: first.ended && second.ended),
             Promise(
-                text: "each byte once: \(first.bytesFromOrigin.counted("byte")) came from the origin, "
-                    + "\(landed.grouped) different ones landed",
+                text: "each byte once: \(first.bytesFromOrigin.counted("byte")) received from the origin, "
+                    + "\(landed.grouped) distinct bytes stored",
                 isKept: first.bytesFromOrigin == landed),
             Promise(
-                text: "the second play heard nothing from the origin",
+                text: "the second playback used no bytes from the origin",
                 isKept: second.bytesFromOrigin == 0 && second.originRequests == 0),
         ]
         if let sent {
             promises.append(
                 Promise(
                     text: "the origin counted \(sent.bytes.counted("byte")) at its socket, "
-                        + "\(sent.again.grouped) of them twice (on their way at a jump)",
+                        + "\(sent.again.grouped) of them twice (in transit during a seek)",
                     isKept: sent.again <= allowance))
         }
         if let isIdentical {
@@ -62,11 +61,11 @@ struct DemoReport: Sendable {
         let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
         let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown length"
         var lines = ["\(name) (\(time), \(size)), played twice with AVPlayer through the cache", ""]
-        lines.append("First play, cache empty\(jumpText):")
+        lines.append("First playback, cache empty\(jumpText):")
         lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")
         lines.append("  " + sources(of: first))
-        if !jumps.isEmpty { lines.append("  1: what the origin sent before the first jump; 2: after it; and so on") }
-        lines.append("Second play, origin switched off:")
+        if !jumps.isEmpty { lines.append("  1 was received before the first seek, 2 after it, and so on") }
+        lines.append("Second playback, origin switched off:")
         lines.append("  ▕\(RangeBar.text(cached, length: length, cells: Self.cells))▏")
         lines.append("  " + sources(of: second))
         lines.append("")
@@ -78,12 +77,42 @@ struct DemoReport: Sendable {
 
     private var jumpText: String {
         guard !jumps.isEmpty else { return "" }
-        return ", jumping "
+        return ", seeking "
             + jumps.map { "\(ProgressLine.clock($0.at)) → \(ProgressLine.clock($0.to))" }.joined(separator: " and ")
     }
 
     private func sources(of play: PlayReport) -> String {
         "\(ByteCount(bytes: play.bytesFromOrigin).text) from the origin in \(play.originRequests.counted("request")), "
             + "\(ByteCount(bytes: play.bytesFromCache).text) from the cache"
+    }
+}
+
+/// The stage of playback in which each byte was received from the origin, for drawing.
+struct ArrivalMap: Sendable {
+    private var stages: [ByteRangeSet] = [ByteRangeSet()]
+
+    /// Starts the next stage, after a seek.
+    mutating func beginStage() { stages.append(ByteRangeSet()) }
+
+    /// Records received bytes.
+    mutating func landed(_ range: Range<Int64>) { stages[stages.count - 1].insert(range) }
+
+    /// All received bytes.
+    var all: ByteRangeSet {
+        stages.reduce(into: ByteRangeSet()) { $0.formUnion($1) }
+    }
+
+    /// Returns a row of cells from the first byte of the file to its last.
+    ///
+    /// Each cell shows the number of the stage, from 1, that received most of it. A dot means that nothing was
+    /// received.
+    func text(length: Int64, cells: Int) -> String {
+        guard length > 0 else { return "" }
+        return (0..<cells).map { index in
+            let cell = RangeBar.range(ofCell: index, of: cells, length: length)
+            let shares = stages.map { $0.intersection(cell).byteCount }
+            guard let most = shares.max(), most > 0, let stage = shares.firstIndex(of: most) else { return "·" }
+            return stage < 9 ? String(stage + 1) : "+"
+        }.joined()
     }
 }

@@ -1,19 +1,20 @@
 import ByteRanges
 import Foundation
 import Spool
+import SpoolProxy
 import Synchronization
 
-/// Reads a range of a media file through the cache and hands it on, a chunk at a time.
+/// Reads a range of a resource through the cache and delivers it, one chunk at a time.
 ///
-/// One chunk is written while the next one is read; no more than these two are in memory.
+/// One chunk is written while the next one is read. At most these two are in memory.
 final class Fetch: Sendable {
-    /// How it ended.
+    /// The result of a fetch.
     struct Outcome: Sendable {
-        /// The bytes that were delivered.
+        /// The delivered bytes.
         var range: Range<Int64>
-        /// The length of the whole; nil if no response told it.
+        /// The length of the resource; `nil` if no response included it.
         var length: Int64?
-        /// How long it took, in seconds.
+        /// The duration, in seconds.
         var seconds: Double
     }
 
@@ -23,7 +24,7 @@ final class Fetch: Sendable {
     private let start = ContinuousClock.now
     private let progress: Mutex<(line: ProgressLine, rate: RateEstimate)>
 
-    /// Delivers `range` of `media` to `target`.
+    /// Creates a fetch that delivers `range` of `media` to `target`.
     init(_ media: MediaResource, _ range: MediaRange, to target: OutputTarget) {
         self.media = media
         self.range = range
@@ -33,7 +34,8 @@ final class Fetch: Sendable {
 
     /// Delivers every byte of the range.
     ///
-    /// - Throws: `CacheError` as `MediaReader.next()` does, and when the target can't be written; `CancellationError`.
+    /// - Throws: The errors of `MediaReader.next()`, ``CommandFailure`` if the target can't be written, or
+    ///   `CancellationError`.
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
         do {
@@ -49,7 +51,8 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        // What goes nowhere but into the cache need not be read again: a slice tells that it is there, and proven.
+        // If only the cache is to be filled, a slice shows that bytes are stored and verified, without reading them
+        // again.
         let reader = target.isCacheOnly ? media.sliceReader(range) : media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
         let length = try await media.contentInformation().length
@@ -71,7 +74,7 @@ final class Fetch: Sendable {
         return Outcome(range: start..<end, length: length ?? media.landed.bounds?.upperBound, seconds: elapsed)
     }
 
-    /// The first chunk; nil where the whole is asked for and the whole is empty.
+    /// The first chunk; `nil` if the whole resource is requested and is empty.
     private func firstChunk(of reader: MediaReader) async throws -> MediaChunk? {
         do {
             return try await reader.next()
@@ -103,8 +106,45 @@ extension MediaRange {
         }
     }
 
-    /// The end that was asked for; nil: the end of the resource.
+    /// The requested end; `nil` for the end of the resource.
     var end: Int64? {
         if case .bytes(let range) = self { range.upperBound } else { nil }
+    }
+}
+
+/// The bytes that `spool get` delivered, and their sources.
+struct FetchReport: Encodable, Sendable {
+    var url: String
+    @OrNull var length: Int64?
+    var range: [Int64]
+    var bytes: Int64
+    var bytesFromCache: Int64
+    var bytesFromOrigin: Int64
+    var originRequests: Int
+    var seconds: Double
+    var complete: Bool
+
+    /// - Parameters:
+    ///   - counts: The statistics after the cache was closed, when no bytes are in transit.
+    ///   - kept: The stored part of the resource; `nil` if nothing is stored.
+    init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
+        url = source.displayAddress
+        _length = OrNull(wrappedValue: kept?.length ?? outcome.length)
+        range = outcome.range.pair
+        bytes = outcome.range.upperBound - outcome.range.lowerBound
+        bytesFromCache = counts.bytesFromCache
+        bytesFromOrigin = counts.bytesFromOrigin
+        originRequests = counts.originRequests
+        seconds = outcome.seconds
+        complete = kept?.isComplete ?? false
+    }
+
+    /// A summary in one line.
+    var text: String {
+        let rate = seconds > 0 ? ", \(ByteCount(bytes: Int64(Double(bytes) / seconds)).text)/s" : ""
+        return "\(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s\(rate): "
+            + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
+            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"
+            + (complete ? "; the cache has all of it" : "")
     }
 }

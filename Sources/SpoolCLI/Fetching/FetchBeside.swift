@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Spool
 
-/// Delivers a range that is stored already, while another process has the cache directory.
+/// Delivers a range that is already stored, while another process uses the cache directory.
 struct FetchBeside {
     private static let chunkSize: Int64 = 1 << 20
 
@@ -10,7 +10,7 @@ struct FetchBeside {
     private let range: Range<Int64>
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.beside")
 
-    /// What is stored of the range, checked once; nil unless that is every byte of it.
+    /// Opens and verifies the stored range; `nil` unless all of it is stored.
     init?(_ range: MediaRange, of key: CacheKey, in directory: URL, encryptionKey: EncryptionKey?) async throws {
         let executor = executor
         let found = try await executor.run { () throws -> (StoredReader, Range<Int64>)? in
@@ -40,15 +40,15 @@ struct FetchBeside {
         do {
             return try StoredReader(path: directory.path, key: key, encryptionKey: encryptionKey)
         } catch let error as CacheError where [.notStored, .storage].contains(error.code) {
-            // The other process has not begun its catalog yet, or closes it just now.
+            // The other process has not created its catalog yet, or is closing it.
             return nil
         }
     }
 
     /// Delivers the range.
     ///
-    /// - Throws: ``CommandFailure`` when the target can't be written; `CacheError` with code `.resourceChanged` when the
-    ///   other process removed bytes since they were checked: those are not handed out.
+    /// - Throws: ``CommandFailure`` if the target can't be written. `CacheError` with code `.resourceChanged` if the
+    ///   other process has removed bytes since they were verified.
     func run(to target: OutputTarget) async throws -> Fetch.Outcome {
         let start = ContinuousClock.now
         do {

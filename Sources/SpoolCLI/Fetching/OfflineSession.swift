@@ -1,7 +1,8 @@
 import ByteRanges
 import Spool
+import SpoolProxy
 
-/// Brings media of a set, and says of each one when it is over.
+/// Downloads the media of a set, and prints a line for each finished one.
 struct OfflineSession {
     private let cache: MediaCache
     private let set: String
@@ -14,21 +15,21 @@ struct OfflineSession {
         self.isQuiet = isQuiet
     }
 
-    /// Adds these, or goes on with what the set has if there are none.
+    /// Adds the sources to the set, or resumes the whole set if there are none.
     ///
-    /// - Returns: Why some are not complete.
-    /// - Throws: `CancellationError`; `CacheError` where nothing can be added.
+    /// - Returns: The errors of incomplete items.
+    /// - Throws: `CancellationError`. `CacheError` if nothing can be added.
     func run(_ sources: [MediaSource], keepingQuery: Bool) async throws -> [any Error] {
         var failures: [any Error] = []
         var sources = sources
         var keepingQuery = keepingQuery
         if sources.isEmpty {
             guard let found = try await cache.downloads.set(set) else { throw OfflineReport.noSet(set) }
-            // As they are: what was written down stays so.
+            // Recorded queries stay as they are.
             keepingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in
-                CacheError(.incomplete, "\(item.address): to go on, give its URL again: its query was not written down")
+                CacheError(.incomplete, "\(item.address): give its URL again, because its query is not stored")
             }
         }
         let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: keepingQuery)
@@ -52,5 +53,39 @@ struct OfflineSession {
             throw error
         }
         return failures
+    }
+}
+
+/// The stored part of one item of a set.
+struct OfflineReport: Encodable, Sendable {
+    var set: String
+    var url: String
+    var landed: Int64
+    @OrNull var length: Int64?
+    var complete: Bool
+    @OrNull var missing: Int64?
+    private let needsURL: Bool
+
+    private enum CodingKeys: CodingKey { case set, url, landed, length, complete, missing }
+
+    init(_ item: DownloadSet.Item, in set: String) {
+        self.set = set
+        url = item.address
+        landed = item.storedByteCount
+        _length = OrNull(wrappedValue: item.length)
+        complete = item.isComplete
+        _missing = OrNull(wrappedValue: item.missingByteCount)
+        needsURL = item.url == nil && !item.isComplete
+    }
+
+    /// A summary in one line.
+    var text: String {
+        let goal = length.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
+        let state = complete ? "" : needsURL ? "  incomplete; give its URL again to resume" : "  incomplete"
+        return "\(set.shown)  \(ByteCount(bytes: landed).text)\(goal)  \(url)\(state)"
+    }
+
+    static func noSet(_ name: String) -> CacheError {
+        CacheError(.notStored, "there is no set “\(name.shown)”; “spool offline list” lists the sets")
     }
 }

@@ -1,10 +1,11 @@
 import Foundation
 import Spool
+import Synchronization
 
-/// Where a fetched range goes: a file, standard output, or nowhere but the cache.
+/// The destination of a fetched range: a file, standard output, or only the cache.
 ///
-/// A regular file gets its name when it is whole; see ``PartialFile``. Devices and pipes are written at once. One task at
-/// a time may call.
+/// A regular file gets its name when it is complete; see ``PartialFile``. Devices and pipes are written immediately.
+/// Use it from one task at a time.
 final class OutputTarget: Sendable {
     private enum Place: Sendable {
         case nowhere
@@ -15,14 +16,14 @@ final class OutputTarget: Sendable {
 
     private let place: Place
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.output")
-    /// For pipes and terminals, whose other end may keep a writer waiting for ever.
+    /// The thread for pipes and terminals, whose reader may block a writer forever.
     private let patience: Abandonable
 
-    /// Opens the target: nil for none, `-` for standard output, else a path.
+    /// Opens the target: `nil` for the cache only, `-` for standard output, otherwise a path.
     ///
-    /// A named pipe is opened when somebody reads it.
+    /// Opening a named pipe waits for its reader.
     ///
-    /// - Throws: ``CommandFailure`` with code `unwritable` when the file can't be made; `CancellationError`.
+    /// - Throws: ``CommandFailure`` with code `unwritable` if the file can't be created, or `CancellationError`.
     init(_ path: String?) async throws {
         let patience = Abandonable(name: "spool.pipe")
         self.patience = patience
@@ -44,15 +45,15 @@ final class OutputTarget: Sendable {
         }
     }
 
-    /// Whether bytes go nowhere but into the cache.
+    /// Whether bytes go only into the cache.
     var isCacheOnly: Bool {
         if case .nowhere = place { true } else { false }
     }
 
     /// Writes the next bytes.
     ///
-    /// - Throws: ``CommandFailure``: `unwritable`, `outputClosed`; `CancellationError`, where somebody else keeps it from
-    ///   being written.
+    /// - Throws: ``CommandFailure`` with code `unwritable` or `outputClosed`. `CancellationError` if the task is
+    ///   cancelled while the reader of a pipe blocks it.
     func write(_ data: Data) async throws {
         switch place {
         case .nowhere: break
@@ -66,14 +67,125 @@ final class OutputTarget: Sendable {
         }
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     func finish() async throws {
         guard case .file(let file) = place else { return }
         try await executor.run { try file.finish() }
     }
 
-    /// Removes what was written so far.
+    /// Removes the bytes written so far.
     func discard() {
         if case .file(let file) = place { file.discard() }
+    }
+}
+
+/// A file next to the one that it replaces, `NAME.partial`, which gets the final name when it is complete.
+///
+/// After an interruption it is removed, because the bytes are in the cache. A file that a killed process left is
+/// continued if it starts with the same bytes. Files of other programs are therefore never overwritten.
+private final class PartialFile: Sendable {
+    private struct State {
+        /// The number of bytes appended so far.
+        var offset: Int64 = 0
+        /// The number of bytes that the file had at first.
+        let found: Int64
+        /// Whether only this command wrote to the file.
+        var isOurs: Bool { found == 0 || offset > found }
+    }
+
+    private let path: String
+    private let partial: String
+    private let descriptor: Int32
+    private let state: Mutex<State>
+
+    /// Opens `path.partial`. If `path` is a link, its target is replaced.
+    ///
+    /// - Throws: ``CommandFailure`` with code `unwritable`.
+    init(replacing path: String) throws {
+        var status = stat()
+        let isThere = lstat(path, &status) == 0
+        if isThere, status.st_mode & S_IFMT == S_IFLNK {
+            guard let real = realpath(path, nil) else { throw Output.unwritable("“\(path)”", errno) }
+            defer { free(real) }
+            self.path = String(cString: real)
+            guard lstat(self.path, &status) == 0 else { throw Output.unwritable("“\(path)”", errno) }
+        } else {
+            self.path = path
+        }
+        partial = self.path + ".partial"
+        let mode = isThere ? status.st_mode & 0o7777 : nil
+        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        var new = open(partial, flags | O_CREAT | O_EXCL, 0o666)
+        let isNew = new >= 0
+        if new < 0, errno == EEXIST { new = open(partial, flags) }
+        guard new >= 0 else {
+            // `ELOOP` means that the path is a link.
+            throw errno == ELOOP ? Self.isInTheWay(partial) : Output.unwritable("“\(partial)”", errno)
+        }
+        descriptor = new
+        do {
+            let found = isNew ? 0 : try Self.sizeOfLeftover(descriptor, partial)
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+                throw CommandFailure(.unwritable, "“\(partial)” is being written by another process")
+            }
+            // A replaced file keeps its mode.
+            if let mode, fchmod(descriptor, mode) != 0 { throw Output.unwritable("“\(partial)”", errno) }
+            state = Mutex(State(found: found))
+        } catch {
+            if isNew { unlink(partial) }
+            close(descriptor)
+            throw error
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    private static func sizeOfLeftover(_ descriptor: Int32, _ partial: String) throws -> Int64 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Output.unwritable("“\(partial)”", errno) }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_nlink == 1 else {
+            throw isInTheWay(partial)
+        }
+        return Int64(status.st_size)
+    }
+
+    private static func isInTheWay(_ partial: String) -> CommandFailure {
+        CommandFailure(
+            .unwritable, "“\(partial)” is in the way, and not left by an interrupted command: rename or remove it")
+    }
+
+    /// Writes the next bytes; blocks.
+    func append(_ data: Data) throws {
+        try state.withLock { state in
+            let known = Int(max(0, min(Int64(data.count), state.found - state.offset)))
+            if known > 0 {
+                var there = Data(count: known)
+                let count = there.withUnsafeMutableBytes { bytes in
+                    pread(descriptor, bytes.baseAddress, known, off_t(state.offset))
+                }
+                guard count == known, there == data.prefix(known) else { throw Self.isInTheWay(partial) }
+                state.offset += Int64(known)
+            }
+            var rest = data.dropFirst(known)
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(state.offset)) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw Output.unwritable("“\(path)”", errno) }
+                state.offset += Int64(count)
+                rest = rest.dropFirst(count)
+            }
+        }
+    }
+
+    /// Gives the file its final name; blocks.
+    func finish() throws {
+        guard state.withLock({ $0.offset >= $0.found }) else { throw Self.isInTheWay(partial) }
+        guard rename(partial, path) == 0 else { throw Output.unwritable("“\(path)”", errno) }
+    }
+
+    /// Removes the written bytes.
+    func discard() {
+        // A failure to remove it is ignored, because the error that led here is reported.
+        if state.withLock({ $0.isOurs }) { unlink(partial) }
     }
 }

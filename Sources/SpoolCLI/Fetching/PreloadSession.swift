@@ -1,9 +1,11 @@
+import HTTPTypes
 import Spool
+import SpoolProxy
 import Synchronization
 
-/// Preloads media files, and says of each one when it is over.
+/// Preloads media, and prints a line for each finished item.
 struct PreloadSession {
-    /// The numbers of the line that is drawn meanwhile.
+    /// The numbers of the progress line.
     private struct Tally {
         var ended = 0
         var landed: Int64 = 0
@@ -20,10 +22,10 @@ struct PreloadSession {
         self.isQuiet = isQuiet
     }
 
-    /// Preloads, in the order given.
+    /// Preloads the sources, in the given order.
     ///
-    /// - Returns: How each one ended.
-    /// - Throws: `CancellationError`; ``CommandFailure`` where standard output can't be written.
+    /// - Returns: The outcome of each preload.
+    /// - Throws: `CancellationError`. ``CommandFailure`` if standard output can't be written.
     func run(
         _ sources: [MediaSource], _ amount: PreloadAmount, ofStreams share: StreamAmount
     ) async throws -> [PreloadOutcome] {
@@ -32,7 +34,7 @@ struct PreloadSession {
         let tally = Mutex(Tally())
         let line = LiveLine { columns in
             let tally = tally.withLock { $0 }
-            // Those at the front of the line run.
+            // The first preloads of the queue are running.
             let landed = preloads[tally.ended...].prefix(256).reduce(tally.landed) { $0 + $1.state.landedByteCount }
             let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: landed).text)"
             return String(text.prefix(max(0, columns - 1)))
@@ -54,5 +56,99 @@ struct PreloadSession {
             await line.end()
             throw error
         }
+    }
+}
+
+/// The part of an HLS or DASH stream to preload.
+enum StreamAmount: Equatable, Sendable {
+    /// The segments that start in the first seconds, at least one.
+    case first(seconds: Double)
+    case whole
+    /// Only the playlist, like any other file.
+    case playlist
+}
+
+/// The outcome of the preload of one URL.
+struct PreloadOutcome: Sendable {
+    var landed: Int64
+    var wanted: Int64?
+    var isComplete: Bool
+    var error: (any Error)?
+
+    init(_ state: PreloadState) {
+        landed = state.landedByteCount
+        wanted = state.wantedByteCount
+        isComplete = state.isComplete
+        error = state.error
+    }
+
+    /// Adds the files that an HLS playlist or a DASH manifest lists, if the preloaded resource is one.
+    ///
+    /// - Throws: `CancellationError`.
+    mutating func addStream(
+        of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
+    ) async throws {
+        guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
+        do {
+            let bytes = try await Self.bring(kind, source, amount, in: cache, jobs: jobs)
+            (landed, wanted) = (bytes, bytes)
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            (isComplete, self.error) = (false, error)
+        }
+    }
+
+    private static func kind(of source: MediaSource, in cache: MediaCache) async -> ManifestKind? {
+        var prefix: [UInt8] = []
+        let media = cache.media(for: source)
+        do {
+            for try await chunk in media.preloadReader(.bytes(0..<Int64(ManifestKind.prefixLength))) {
+                chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
+            }
+            let type = try await media.response().response.fields[.contentType]
+            return ManifestKind(prefix: prefix, contentType: type)
+        } catch {
+            // A resource that can't be read back counts as a single file.
+            return nil
+        }
+    }
+
+    /// - Returns: The number of stored bytes.
+    private static func bring(
+        _ kind: ManifestKind, _ source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int
+    ) async throws -> Int64 {
+        var seconds: Double?
+        if case .first(let first) = amount { seconds = first }
+        switch kind {
+        case .hls:
+            let variant: HLSVariantSelection = seconds == nil ? .highest : .first
+            let download = HLSDownloader(
+                source, in: cache, variant: variant, firstSeconds: seconds, concurrency: jobs)
+            return try await download.run().progress.bytes
+        case .dash:
+            return try await DASHDownloader(source, in: cache, firstSeconds: seconds, concurrency: jobs).run().bytes
+        }
+    }
+}
+
+/// The progress of one preloaded resource.
+struct PreloadReport: Encodable, Sendable {
+    var url: String
+    var landed: Int64
+    @OrNull var wanted: Int64?
+    var complete: Bool
+
+    init(_ source: MediaSource, _ outcome: PreloadOutcome) {
+        url = source.displayAddress
+        landed = outcome.landed
+        _wanted = OrNull(wrappedValue: outcome.wanted)
+        complete = outcome.isComplete
+    }
+
+    /// A summary in one line.
+    var text: String {
+        let goal = wanted.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
+        return "\(ByteCount(bytes: landed).text)\(goal)  \(url)" + (complete ? "" : "  incomplete")
     }
 }

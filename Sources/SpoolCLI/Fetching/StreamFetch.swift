@@ -4,12 +4,12 @@ import Spool
 import SpoolProxy
 import Synchronization
 
-/// Brings a whole stream into the cache, and shows how far it has come.
+/// Downloads a whole stream into the cache, and shows the progress.
 final class StreamFetch: Sendable {
-    /// How it ended.
+    /// The result of the download.
     struct Outcome: Sendable {
         var summary: HLSDownloader.Summary
-        /// How long it took, in seconds.
+        /// The duration, in seconds.
         var seconds: Double
     }
 
@@ -23,7 +23,7 @@ final class StreamFetch: Sendable {
         name = source.url.lastPathComponent.shown
     }
 
-    /// - Throws: As `HLSDownloader.run(_:)` does.
+    /// - Throws: The errors of `HLSDownloader.run(_:)`.
     func run() async throws -> Outcome {
         let live = LiveLine { self.line(columns: $0) }
         do {
@@ -47,7 +47,7 @@ final class StreamFetch: Sendable {
         }
     }
 
-    /// The line, in fewer than `columns` characters; its bar is of segments.
+    /// The progress line, in fewer than `columns` characters. Its bar shows segments.
     static func line(_ name: String, _ progress: HLSDownloader.Progress, rate: Double?, columns: Int) -> String {
         var facts = ["\(progress.storedSegments) of \(progress.segmentCount.counted("segment"))"]
         facts.append(ByteCount(bytes: progress.bytes).text)
@@ -55,5 +55,39 @@ final class StreamFetch: Sendable {
         let (stored, all) = (Int64(progress.storedSegments), Int64(progress.segmentCount))
         return RangeBar.line(
             before: name, ByteRangeSet(0..<stored), length: all, after: facts.joined(separator: "  "), columns: columns)
+    }
+}
+
+/// The stream that `spool get --hls` downloaded, and the sources of its bytes.
+struct StreamReport: Encodable, Sendable {
+    var url: String
+    var variant: String
+    var segments: Int
+    var bytes: Int64
+    var bytesFromCache: Int64
+    var bytesFromOrigin: Int64
+    var originRequests: Int
+    var seconds: Double
+
+    /// - Parameter counts: The statistics of the whole cache after it was closed.
+    init(_ outcome: StreamFetch.Outcome, of source: MediaSource, counts: TransferStatistics) {
+        let progress = outcome.summary.progress
+        url = source.displayAddress
+        variant = MediaSource(url: outcome.summary.variant).displayAddress
+        segments = progress.segmentCount
+        bytes = progress.bytes
+        bytesFromOrigin = counts.bytesFromOrigin
+        // Bytes that were read twice count once.
+        bytesFromCache = max(0, progress.bytes - counts.bytesLanded)
+        originRequests = counts.originRequests
+        seconds = outcome.seconds
+    }
+
+    /// A summary in one line.
+    var text: String {
+        "\(segments.counted("segment")), \(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s: "
+            + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
+            + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request")); "
+            + "the cache has all of the stream"
     }
 }

@@ -1,19 +1,19 @@
 import SpoolStorage
 import Synchronization
 
-/// Runs calls that may block for as long as somebody outside likes: on a pipe that nobody reads, or nobody writes.
+/// Runs calls that another process may block forever: on a pipe without a reader or a writer.
 ///
-/// Such a call can't be stopped. A cancel of the task lets go of it instead: its thread stays behind, and ends with the
-/// process.
+/// Such a call can't be interrupted. A cancelled task stops waiting for it instead. The thread of the call ends with
+/// the process.
 final class Abandonable: Sendable {
     private let executor: BlockingExecutor
 
-    /// - Parameter name: What the thread is called in a debugger.
+    /// - Parameter name: The name of the thread in a debugger.
     init(name: String) { executor = BlockingExecutor(threadLimit: 1, name: name) }
 
-    /// Runs `body`, and waits for it until the task is cancelled; what it does after that nobody hears of.
+    /// Runs `body`, and waits for its result until the task is cancelled. A later result is discarded.
     ///
-    /// - Throws: What `body` throws; `CancellationError`.
+    /// - Throws: The error of `body`, or `CancellationError`.
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         let wait = Wait<R>()
         return try await withTaskCancellationHandler {
@@ -32,7 +32,7 @@ final class Abandonable: Sendable {
         }
     }
 
-    /// Who waits for one call: resumed once, by whichever comes first.
+    /// The task that waits for one call. It is resumed once, by the result or by a cancel.
     private final class Wait<R: Sendable>: Sendable {
         private enum State {
             case new
@@ -42,7 +42,7 @@ final class Abandonable: Sendable {
 
         private let state = Mutex(State.new)
 
-        /// Whether there is anything to wait for; false after a cancel.
+        /// Whether the task has to wait; false after a cancel.
         func begin(_ continuation: CheckedContinuation<R, any Error>) -> Bool {
             state.withLock { state in
                 guard case .new = state else { return false }

@@ -2,16 +2,16 @@ import ArgumentParser
 import ByteRanges
 import Foundation
 
-/// A number of bytes as people write it: `500MB`, `2GiB`, `1.5 GB`, `65536`.
+/// A number of bytes as users write it: `500MB`, `2GiB`, `1.5 GB`, `65536`.
 ///
-/// `K`, `M`, `G` and `T` count in thousands, with or without `B`; `KiB`, `MiB`, `GiB` and `TiB` in 1024s. Upper or
-/// lower case.
+/// `K`, `M`, `G` and `T` are powers of 1000, with or without `B`. `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024.
+/// Case is ignored.
 struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
     var bytes: Int64
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    /// Reads a size from 0 to 8 PiB (2^53 bytes); `nil` for anything else.
+    /// Parses a size from 0 to 8 PiB (2^53 bytes); `nil` for other text.
     init?(argument: String) {
         let text = argument.trimmingCharacters(in: .whitespaces).lowercased()
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
@@ -44,7 +44,7 @@ struct ByteCount: Hashable, Sendable, ExpressibleByArgument {
 
     var defaultValueDescription: String { text }
 
-    /// The size in the largest unit that leaves a whole number before the point: `12.3 MB`.
+    /// The size in the largest unit that leaves a whole number before the decimal point: `12.3 MB`.
     var text: String {
         let units: [(name: String, size: Double)] = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)]
         for unit in units where Double(bytes) >= unit.size * 0.9995 {

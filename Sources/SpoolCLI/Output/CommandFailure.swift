@@ -1,34 +1,36 @@
-/// Says why a command could not do what was asked, where the library has no error for it.
+import Spool
+
+/// An error of a command for which the library has none.
 struct CommandFailure: Error {
-    /// The kind of failure; docs/errors.md has a row for each.
+    /// The kind of failure. Each has a row in docs/errors.md.
     enum Code: String, CaseIterable, Sendable {
-        /// The command line can't be understood: exit status 64.
+        /// The command line is invalid. The exit status is 64.
         case usage
-        /// A signal came: exit status 130 after `SIGINT`, else 1.
+        /// A signal was received. The exit status is 130 after `SIGINT`, otherwise 1.
         case interrupted
-        /// A file for `--header @FILE` or `SPOOL_HEADERS` can't be read, or a line in it is no header field.
+        /// A file for `--header @FILE` or `SPOOL_HEADERS` can't be read, or a line in it is not a header field.
         case headerFile
-        /// A file for `--key-file` or `--passphrase-file` can't be read, or holds no key.
+        /// A file for `--key-file` or `--passphrase-file` can't be read, or contains no key.
         case keyFile
         /// Standard output or the target file can't be written.
         case unwritable
-        /// Whoever read standard output has gone; not told, since nobody may be there to hear it.
+        /// The reader of standard output has closed it. Not reported, because standard error may be closed too.
         case outputClosed
         /// The player can't play the media.
         case unplayable
-        /// The player got no further for a minute.
+        /// The player made no progress for a minute.
         case stoodStill
-        /// `verify` found damage that is still there.
+        /// `spool verify` found damage that it did not repair.
         case damaged
-        /// The demonstration's own film could not be made.
+        /// The video of the demonstration could not be generated.
         case noFilm
-        /// The demonstration found that the cache did not do what it should.
+        /// The demonstration found that the cache broke a promise.
         case brokenPromise
     }
 
     /// The kind of failure.
     var code: Code
-    /// A sentence, beginning in lower case.
+    /// A sentence that starts in lower case.
     var message: String
 
     init(_ code: Code, _ message: String) {
@@ -37,8 +39,61 @@ struct CommandFailure: Error {
     }
 }
 
-/// What went wrong with some of several things; the others are done.
+/// The failures of some of several items. The other items succeeded.
 struct CommandFailures: Error {
-    /// One for each that went wrong.
+    /// One error for each failed item.
     var all: [any Error]
+}
+
+/// A warning of a command that continues. Each has a row in docs/errors.md.
+enum Warning: String, CaseIterable, Sendable {
+    /// New media is not stored, or a damaged catalog was moved aside. Found when the cache is opened.
+    case opening
+    /// The media that is played or fetched is not stored.
+    case notKept
+    /// The media has changed at its origin.
+    case changed
+    /// Stored bytes were damaged, and are fetched again.
+    case damaged
+    /// Other users can read a file of header fields, a key or a passphrase.
+    case readableSecret
+    /// The player could not seek.
+    case noJump
+
+    /// Writes the warning to standard error.
+    func tell(_ text: String) { Output.remark("warning: " + text.abbreviated) }
+}
+
+/// Writes the warnings of a cache to standard error, each kind once.
+struct Warnings: Sendable {
+    private let task: Task<Void, Never>
+
+    /// Listens to the events of `cache` until it is closed.
+    ///
+    /// - Parameter heard: Receives every event.
+    init(of cache: MediaCache, heard: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
+        task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
+            // A read-only cache was reported when it was opened.
+            var told: Set<Warning> = isReadOnly ? [.notKept] : []
+            for await event in events {
+                heard(event)
+                guard let (kind, text) = Self.text(of: event), told.insert(kind).inserted else { continue }
+                kind.tell(text)
+            }
+        }
+    }
+
+    private static func text(of event: CacheEvent) -> (kind: Warning, text: String)? {
+        switch event.kind {
+        // This message already names the media.
+        case .notKept(let cause) where cause.message.hasPrefix(event.address): (.notKept, cause.message)
+        case .notKept(let cause): (.notKept, "\(event.address) is not stored: \(cause.message)")
+        case .changed(let reason): (.changed, "\(event.address) has changed at its origin: \(reason)")
+        case .blocksDropped: (.damaged, "stored bytes of \(event.address) were damaged; they are fetched again")
+        default: nil
+        }
+    }
+
+    /// Waits until all events are reported. Call this after the cache is closed.
+    func end() async { await task.value }
 }

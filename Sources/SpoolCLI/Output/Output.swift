@@ -1,42 +1,43 @@
 import Foundation
 import Spool
+import Synchronization
 
-/// Standard output for what was asked for, standard error for everything said beside it.
+/// Writes results to standard output, and all other text to standard error.
 ///
-/// Whatever is printed may hold text from elsewhere: a type, a tag, a path. So nothing gets to a terminal but as it is
-/// seen; see ``Swift/StringProtocol/shown``.
+/// Printed text may come from other sources, such as a media type, a tag or a path. It is therefore escaped for the
+/// terminal; see ``Swift/StringProtocol/shown``.
 enum Output {
-    /// Whether a person watches standard error.
+    /// Whether standard error is a terminal.
     static var isWatched: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
 
-    /// What takes the place of standard output and error, for a command that is run for another process.
+    /// Receives the output instead of standard output and error, while a command runs for another process.
     @TaskLocal static var captured: CapturedOutput?
 
-    /// Whether a line at standard error can be drawn anew: not on a terminal that knows no more than a printer.
+    /// Whether a line at standard error can be redrawn, which is not possible on a dumb terminal.
     static var canDraw: Bool { isWatched && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
 
-    /// Whether the kind of terminal that `TERM` names understands what ``draw(_:)`` sends.
+    /// Whether the kind of terminal that `TERM` names understands the control sequences of ``draw(_:)``.
     static func canDraw(terminal: String?) -> Bool { !["", "dumb"].contains(terminal ?? "") }
 
-    /// Columns of the terminal at standard error.
+    /// The number of columns of the terminal at standard error.
     static var columns: Int { columns(of: STDERR_FILENO) ?? 80 }
 
-    /// Columns of the terminal at a descriptor; nil if none is there, or it does not say.
+    /// The number of columns of the terminal at a descriptor; `nil` without a terminal, or if it reports none.
     static func columns(of descriptor: Int32) -> Int? {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 
-    /// Prints lines of the response; a newline in `text` ends one.
+    /// Prints lines of the result. Newlines in `text` separate lines.
     ///
-    /// - Throws: ``CommandFailure``: `unwritable`, or `outputClosed` when nobody reads any more.
+    /// - Throws: ``CommandFailure`` with code `unwritable`, or `outputClosed` if the reader has closed the pipe.
     static func line(_ text: String) throws {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(\.shown)
         try write(Array((lines.joined(separator: "\n") + "\n").utf8))
     }
 
-    /// Prints the response as one line of JSON.
+    /// Prints the result as one line of JSON.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -46,19 +47,19 @@ enum Output {
 
     /// Writes bytes to standard output.
     ///
-    /// - Throws: As ``line(_:)`` does.
+    /// - Throws: The same errors as ``line(_:)``.
     static func write(_ bytes: some ContiguousBytes) throws {
         let code = bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
-        if code == EPIPE { throw CommandFailure(.outputClosed, "nobody reads standard output any more") }
+        if code == EPIPE { throw CommandFailure(.outputClosed, "standard output is closed") }
         if code != 0 { throw unwritable("standard output", code) }
     }
 
-    /// Says something on standard error, on one line.
+    /// Writes one line to standard error.
     static func remark(_ text: String) {
         tell(text.split(whereSeparator: \.isNewline).joined(separator: " ").shown + "\n")
     }
 
-    /// Draws the last line of a terminal anew, without ending it.
+    /// Redraws the last line of a terminal, without ending it.
     static func draw(_ text: String) { tell("\r\(text.shown)\u{1B}[K") }
 
     /// The error of a failed write.
@@ -67,13 +68,13 @@ enum Output {
     }
 
     private static func tell(_ text: String) {
-        // Nobody reads any more: there is nowhere left to report it.
+        // Standard error is closed, so there is no place to report it.
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
-    /// Writes all of the bytes, however long that takes; blocks.
+    /// Writes all bytes, however long that takes; blocks.
     ///
-    /// - Returns: The system's error; 0 if all was written.
+    /// - Returns: The system's error; 0 if all bytes were written.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         if let captured, captured.take(bytes, for: descriptor) { return 0 }
         var bytes = bytes[...]
@@ -81,9 +82,9 @@ enum Output {
             let written = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, bytes.count)
             if written < 0, errno == EINTR { continue }
             if written < 0, errno == EAGAIN {
-                // Whoever shares the pipe or terminal does not want to wait, and has made it so for all.
+                // Another process that shares the pipe or terminal has made it non-blocking.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                // Whatever becomes of the wait, the next write tells.
+                // After a failed wait, the next write reports the error.
                 _ = poll(&wanted, 1, -1)
                 continue
             }
@@ -94,13 +95,79 @@ enum Output {
     }
 }
 
-/// The system's words for an `errno`.
+/// Returns the system's text for an `errno`.
 func systemCause(_ code: Int32) -> String {
-    // strerror responds from constant strings for known codes: no data race to fear.
+    // For known codes, strerror returns constant strings, so there is no data race.
     strerror(code).map { String(cString: $0).lowercased() } ?? "the system gives no reason"
 }
 
 extension Range<Int64> {
-    /// `[start, end]`, as JSON has no ranges; the end is not part of it.
+    /// `[start, end]`, with an exclusive end, because JSON has no ranges.
     var pair: [Int64] { [lowerBound, upperBound] }
+}
+
+/// The output of a command that runs in this process for another one.
+final class CapturedOutput: Sendable {
+    private let texts = Mutex((output: [UInt8](), errors: [UInt8]()))
+
+    /// Appends bytes for standard output or error; returns false for other descriptors.
+    func take(_ bytes: UnsafeRawBufferPointer, for descriptor: Int32) -> Bool {
+        switch descriptor {
+        case STDOUT_FILENO: texts.withLock { $0.output.append(contentsOf: bytes) }
+        case STDERR_FILENO: texts.withLock { $0.errors.append(contentsOf: bytes) }
+        default: return false
+        }
+        return true
+    }
+
+    var output: String { texts.withLock { String(decoding: $0.output, as: UTF8.self) } }
+    var errors: String { texts.withLock { String(decoding: $0.errors, as: UTF8.self) } }
+}
+
+extension StringProtocol {
+    /// The text in a form that is safe to show on a terminal.
+    ///
+    /// Characters that a terminal would interpret are replaced by their numbers, such as `\u{1B}`. These are control
+    /// characters (C0, DEL, C1), line separators, and characters that are invisible or change the direction of text.
+    /// Joiners stay, because scripts and emoji need them.
+    var shown: String {
+        guard unicodeScalars.contains(where: \.acts) else { return String(self) }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            if scalar.acts {
+                text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    /// The text with the middle of long words removed, such as the path of a URL of several kilobytes.
+    var abbreviated: String {
+        split(separator: " ", omittingEmptySubsequences: false)
+            .map { $0.count > 300 ? "\($0.prefix(200))…\($0.suffix(60))" : String($0) }
+            .joined(separator: " ")
+    }
+
+    /// JSON text with the same characters written as `\u001b`. They occur only inside its strings.
+    var shownInJSON: String {
+        guard unicodeScalars.contains(where: \.acts) else { return String(self) }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            guard scalar.acts else { return text.unicodeScalars.append(scalar) }
+            for unit in String(scalar).utf16 {
+                let digits = String(unit, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var acts: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        // The zero width joiner and non-joiner.
+        case .format: value != 0x200C && value != 0x200D
+        default: false
+        }
+    }
 }

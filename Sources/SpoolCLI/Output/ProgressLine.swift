@@ -1,22 +1,22 @@
 import ByteRanges
 import Foundation
 
-/// The numbers of the progress line, and its text; no terminal, no clock.
+/// The numbers of the progress line, and its text. Uses no terminal and no clock.
 struct ProgressLine: Sendable {
-    /// The file's name.
+    /// The name of the file.
     var name: String
-    /// Bytes delivered so far.
+    /// The number of bytes delivered so far.
     var done: Int64 = 0
-    /// Bytes to deliver; nil while that is not known.
+    /// The number of bytes to deliver; `nil` while unknown.
     var goal: Int64?
-    /// Bytes a second lately; nil before it can be told.
+    /// The current rate in bytes per second; `nil` at first.
     var rate: Double?
-    /// Which bytes of the file are there.
+    /// The stored ranges of the file.
     var landed = ByteRangeSet()
-    /// The file's length.
+    /// The length of the file.
     var length: Int64?
 
-    /// The line, in fewer than `columns` characters.
+    /// Returns the text, in fewer than `columns` characters.
     func text(columns: Int) -> String {
         var facts = [ByteCount(bytes: done).text + (goal.map { " of \(ByteCount(bytes: $0).text)" } ?? "")]
         if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
@@ -30,12 +30,101 @@ struct ProgressLine: Sendable {
         return Double(max(0, goal - done)) / rate
     }
 
-    /// `0:07`, `12:30` or `1:02:03`.
+    /// Formats a duration as `0:07`, `12:30` or `1:02:03`.
     static func clock(_ seconds: Double) -> String {
         guard seconds.isFinite, seconds < 360_000 else { return "–:––" }
         let whole = Int(max(0, seconds).rounded(.up))
         let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60)
         if hours > 0 { return String(format: "%d:%02d:%02d", hours, minutes, rest) }
         return String(format: "%d:%02d", minutes, rest)
+    }
+}
+
+/// Keeps one line of a terminal up to date while a command runs.
+///
+/// Writes nothing if standard error is not a terminal that can redraw lines.
+struct LiveLine: Sendable {
+    private let task: Task<Void, Never>?
+
+    /// Starts to draw the text for the number of columns, ten times a second.
+    init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
+        guard isShown else {
+            task = nil
+            return
+        }
+        task = Task {
+            while !Task.isCancelled {
+                Output.draw(await text(Output.columns))
+                // After a cancel, the condition ends the loop.
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+            Output.draw("")
+        }
+    }
+
+    /// Clears it and stops drawing.
+    func end() async {
+        task?.cancel()
+        await task?.value
+    }
+}
+
+/// The rate of progress over the last few seconds.
+struct RateEstimate: Sendable {
+    private var samples: [(seconds: Double, bytes: Int64)] = []
+
+    /// Adds a sample and returns the rate in bytes per second; `nil` at first.
+    mutating func note(_ bytes: Int64, at seconds: Double) -> Double? {
+        samples.append((seconds, bytes))
+        while samples.count > 2, samples[1].seconds < seconds - 5 { samples.removeFirst() }
+        guard let first = samples.first, seconds - first.seconds > 0.2 else { return nil }
+        return Double(bytes - first.bytes) / (seconds - first.seconds)
+    }
+}
+
+/// Shows the stored parts of a file as a row of cells, from its first byte to its last.
+enum RangeBar {
+    /// A cell is `·` if nothing of it is stored, and darker the more is stored: `░`, `▒`, `▓`, `█`. Only a completely
+    /// stored cell is `█`.
+    static func text(_ landed: ByteRangeSet, length: Int64?, cells: Int) -> String {
+        guard let length, length > 0 else { return String(repeating: "·", count: max(0, cells)) }
+        return String(
+            (0..<max(0, cells)).map { index in
+                let cell = range(ofCell: index, of: cells, length: length)
+                let there = landed.intersection(cell).byteCount
+                let whole = cell.upperBound - cell.lowerBound
+                if there == 0 { return "·" }
+                if there == whole { return "█" }
+                return ["░", "▒", "▓"][Int(min(2, Double(there) / Double(whole) * 3))]
+            })
+    }
+
+    /// The number of cells that fit on a line; 0 if fewer than ten fit.
+    ///
+    /// - Parameter room: The number of free characters; `nil` for no limit.
+    static func cells(upTo most: Int, in room: Int?) -> Int {
+        let cells = min(most, room ?? most)
+        return cells >= 10 ? cells : 0
+    }
+
+    /// Returns a line with a bar of up to 40 cells between two texts, in fewer than `columns` characters.
+    ///
+    /// If the columns don't suffice, the bar gets shorter. Then the first text is left out, then the bar.
+    static func line(
+        before: String, _ landed: ByteRangeSet, length: Int64?, after: String, columns: Int
+    ) -> String {
+        for before in [before + " ", ""] {
+            let cells = min(40, columns - before.count - after.count - 4)
+            if cells >= 10 { return before + "▕" + text(landed, length: length, cells: cells) + "▏ " + after }
+        }
+        return String(after.prefix(max(0, columns - 1)))
+    }
+
+    /// The bytes that a cell stands for. At least one, also if the file has fewer bytes than the row has cells.
+    static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
+        let size = Double(length) / Double(cells)
+        let start = min(Int64(Double(index) * size), length - 1)
+        let end = index + 1 == cells ? length : Int64(Double(index + 1) * size)
+        return start..<max(start + 1, min(end, length))
     }
 }

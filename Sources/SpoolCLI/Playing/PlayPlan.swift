@@ -1,8 +1,9 @@
+import ArgumentParser
 import Foundation
 
-/// The plan of a play: jumps in their order, and where to stop. Decides; plays nothing.
+/// The plan of a playback: seeks in order, and when to stop. Makes decisions only.
 struct PlayPlan: Sendable {
-    /// The next thing to do at a moment of the play.
+    /// The next step of a playback.
     enum Step: Equatable, Sendable {
         case goOn
         case jump(SeekArgument)
@@ -11,21 +12,21 @@ struct PlayPlan: Sendable {
 
     private var seeks: ArraySlice<SeekArgument>
     private let until: Double?
-    /// Where the play came out of its last jump, or began.
+    /// The target of the last seek, or 0.
     private var origin = 0.0
-    /// How fast to play.
+    /// The playback rate.
     let rate: Double
 
     /// - Parameters:
-    ///   - seeks: Jumps. Each is made once, when the play is at or past its `at` and those before it are made.
-    ///   - until: Where to stop: when the play gets there from before, or is there once no jump is left.
+    ///   - seeks: The seeks. Each is made once, when playback has reached its `at` and the previous seeks are made.
+    ///   - until: The time to stop at. It applies when playback reaches it from before, or if no seek is left.
     init(seeks: [SeekArgument] = [], until: Double? = nil, rate: Double = 1) {
         self.seeks = seeks[...]
         self.until = until
         self.rate = rate
     }
 
-    /// The next step, with the play at `time` seconds. A jump that is returned counts as made.
+    /// Returns the next step at `time` seconds. A returned seek counts as made.
     mutating func step(at time: Double) -> Step {
         let isToStop = until.map { time >= $0 && (origin < $0 || seeks.isEmpty) } ?? false
         if let next = seeks.first, time >= next.at, !isToStop || next.at < (until ?? .infinity) {
@@ -38,8 +39,9 @@ struct PlayPlan: Sendable {
 }
 
 extension PlayPlan {
-    /// A tour of a whole film that leaves holes on its way and fills them: from near the beginning to its last third,
-    /// and a little later back and on to the end.
+    /// A tour that leaves missing ranges and fills them later.
+    ///
+    /// It seeks from near the start to the last third, and a little later back, and plays to the end.
     static func tour(ofSeconds duration: Double) -> PlayPlan {
         let time = { (share: Double) in (duration * share * 10).rounded() / 10 }
         return PlayPlan(
@@ -49,6 +51,26 @@ extension PlayPlan {
             rate: rate(forSeconds: duration))
     }
 
-    /// How fast a demonstration plays: ten times as fast as recorded, or a film of any length in about fifteen seconds.
+    /// The rate of the demonstration: 10, or higher if that is needed to play the media in about 15 seconds.
     static func rate(forSeconds duration: Double) -> Double { min(100, max(10, duration / 15)) }
+}
+
+/// A seek during playback: `AT:TO`, both in seconds of media time.
+struct SeekArgument: Hashable, Sendable, ExpressibleByArgument {
+    var at: Double
+    var to: Double
+
+    init(at: Double, to: Double) {
+        self.at = at
+        self.to = to
+    }
+
+    /// Parses `AT:TO`; `nil` unless both are numbers of at least 0.
+    init?(argument: String) {
+        let parts = argument.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let at = Double(parts[0]), let to = Double(parts[1]), at.isFinite, to.isFinite,
+            at >= 0, to >= 0
+        else { return nil }
+        self.init(at: at, to: to)
+    }
 }

@@ -2,23 +2,25 @@ import AVFoundation
 import Foundation
 import SpoolAVFoundation
 
-/// Plays one asset with a real player, by a plan, and says how it went.
+/// Plays one asset with a real player by a plan, and returns the outcome.
 @MainActor final class PlaySession {
-    /// How it went.
+    /// The outcome of a playback.
     struct Outcome: Sendable {
-        /// How long the media is, in seconds; nil if that is not known.
+        /// The duration of the media, in seconds; `nil` if unknown.
         var duration: Double?
-        /// Whether its end was reached; false when the plan stopped the play before.
+        /// Whether playback reached the end; false if the plan stopped it.
         var ended: Bool
-        /// Where it was then, in seconds.
+        /// The time at the end of playback, in seconds.
         var time = 0.0
 
         init(duration: Double?, ended: Bool, time: Double = 0) {
             (self.duration, self.ended, self.time) = (duration, ended, time)
         }
 
-        /// At what the player calls the end. That is where bytes end, which may be before the media does: of two
-        /// seconds, and of a fiftieth for formats that only estimate their duration, nothing is made.
+        /// Creates the outcome at the end that the player reports.
+        ///
+        /// The player reports the end of the bytes, which may be before the end of the media. A difference of 2
+        /// seconds, or of 2 % for formats with an estimated duration, is accepted.
         init(duration: Double?, endedAt time: Double) {
             let isEnd = duration.map { time >= $0 - max(2, $0 / 50) } ?? true
             self.init(duration: duration, ended: isEnd, time: time)
@@ -29,15 +31,15 @@ import SpoolAVFoundation
         case time
         case tick
         case ended
-        /// A jump is over.
+        /// A seek has finished.
         case arrived
         case failed
     }
 
-    /// How long a headless play may stand still before it is given up.
+    /// The time without progress after which a headless playback fails.
     private static let patience: Duration = .seconds(60)
 
-    /// The media, as messages name it.
+    /// The name of the media in messages.
     private let name: String
     private let player = AVPlayer()
     private let item: AVPlayerItem
@@ -48,15 +50,15 @@ import SpoolAVFoundation
     private let send: AsyncStream<Event>.Continuation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
-    /// Whether what the player tells may be from before a jump.
+    /// Whether the player's events may date from before a seek.
     private var isJumping = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
     /// - Parameters:
-    ///   - name: What messages call the media.
-    ///   - isHeadless: Without picture and sound. Elsewhere than on Linux that means muted.
-    ///   - plan: What to do, for a duration in seconds; asked once, when the item is ready.
-    ///   - jumped: Told of each jump as it is made.
+    ///   - name: The name of the media in messages.
+    ///   - isHeadless: Whether playback has neither video nor sound. Except on Linux, it is only muted.
+    ///   - plan: Returns the plan for a duration in seconds; called once, when the item is ready.
+    ///   - jumped: Called for each seek.
     init(
         _ asset: AVURLAsset, name: String, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
         jumped: @escaping @Sendable (SeekArgument) -> Void = { _ in }
@@ -69,20 +71,20 @@ import SpoolAVFoundation
         (events, send) = AsyncStream.makeStream()
     }
 
-    /// Where it plays, in seconds.
+    /// The current time, in seconds.
     var time: Double { item.currentTime().seconds }
-    /// How long the media is, in seconds.
+    /// The duration of the media, in seconds.
     var duration: Double? { item.duration.isNumeric ? item.duration.seconds : nil }
 
     /// Plays until the end, or until the plan stops.
     ///
-    /// - Throws: The item's error; ``CommandFailure`` when nothing moves any more; `CancellationError`.
+    /// - Throws: The item's error, ``CommandFailure`` without progress for a minute, or `CancellationError`.
     func run() async throws -> Outcome {
         let observers = listen()
         let ticker = Task { [send] in
             while !Task.isCancelled {
                 send.yield(.tick)
-                // Cancelled, the loop ends by its condition.
+                // After a cancel, the condition ends the loop.
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }
@@ -98,7 +100,7 @@ import SpoolAVFoundation
             }
             throw CancellationError()
         } onCancel: {
-            // Also ends a jump that waits for bytes.
+            // This also ends a seek that waits for bytes.
             Task { @MainActor in self.player.replaceCurrentItem(with: nil) }
         }
     }
@@ -114,7 +116,7 @@ import SpoolAVFoundation
             player.enableCaching()
             recovery = .of(player)
         }
-        // The time is looked up when the event is dealt with: what lies in the stream may be from before a jump.
+        // The time is read when the event is handled, because events in the stream may date from before a seek.
         _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
             send.yield(.time)
         }
@@ -134,7 +136,7 @@ import SpoolAVFoundation
 
     private func react(to event: Event) async throws -> Outcome? {
         if item.status == .failed {
-            // Whoever closes the window has seen enough.
+            // The user closed the player's window.
             if plan != nil, isClosedByPerson { return Outcome(duration: duration, ended: false, time: time) }
             throw failure
         }
@@ -150,7 +152,7 @@ import SpoolAVFoundation
         case .ended:
             let outcome = Outcome(duration: duration, endedAt: time)
             guard isJumping, !outcome.ended else { return outcome }
-            // It was reached before the jump away from it, and the player stopped there.
+            // The end was reached before the seek, and the player stopped there.
             player.play()
             return nil
         case .arrived: isJumping = false
@@ -162,12 +164,12 @@ import SpoolAVFoundation
         case .jump(let jump):
             jumped(jump)
             isJumping = true
-            // Behind what the player has told until then.
+            // Sent after all previous events of the player.
             defer { send.yield(.arrived) }
             let target = CMTime(seconds: jump.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
             try Task.checkCancellation()
-            if !hasArrived { Warning.noJump.tell("the jump to \(ProgressLine.clock(jump.to)) was not possible") }
+            if !hasArrived { Warning.noJump.tell("the seek to \(ProgressLine.clock(jump.to)) was not possible") }
             return nil
         }
     }
@@ -182,7 +184,7 @@ import SpoolAVFoundation
 
     private var failure: any Error {
         var cause = item.error?.localizedDescription ?? "the player gives no reason"
-        // The cache's own sentences name it already.
+        // The cache's messages already start with the name.
         for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
             cause = String(cause.dropFirst(name.count + separator.count))
         }
@@ -192,6 +194,6 @@ import SpoolAVFoundation
     private func checkProgress() throws -> Outcome? {
         if time != lastProgress.time { lastProgress = (time, .now) }
         guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
-        throw CommandFailure(.stoodStill, "the play has stood still at \(ProgressLine.clock(time)) for a minute")
+        throw CommandFailure(.stoodStill, "playback has made no progress at \(ProgressLine.clock(time)) for a minute")
     }
 }

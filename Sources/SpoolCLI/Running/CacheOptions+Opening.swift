@@ -4,14 +4,15 @@ import Spool
 import SpoolHTTP
 
 extension CacheOptions {
-    /// Opens the cache, lends it to `body`, and closes it, whether `body` returns or throws.
+    /// Opens the cache, passes it to `body`, and closes it, also if `body` throws.
     ///
-    /// While another process has the directory, waits for it, up to ten seconds; see ``openWhenFree(_:)``.
+    /// If another process uses the directory, waits for up to ten seconds; see ``openWhenFree(_:)``.
     ///
     /// - Parameters:
-    ///   - capacity: The most that the directory may keep from now on; nil leaves that as it is.
-    ///   - upstream: Where bytes come from; nil for the platform's HTTP client.
-    /// - Throws: The library's errors: `.directoryInUse` when the other process keeps the directory.
+    ///   - capacity: The new capacity of the directory; `nil` leaves it unchanged.
+    ///   - upstream: The transport; `nil` for the platform's HTTP client.
+    /// - Throws: `CacheError` with code `.directoryInUse` if the other process does not close the directory, and other
+    ///   errors of the library.
     func withCache<R: Sendable>(
         capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
@@ -20,10 +21,12 @@ extension CacheOptions {
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 
-    /// As ``withCache(capacity:upstream:_:)``, for what only reads: while a server has the directory, beside it, and what is
-    /// not stored comes through the server.
+    /// Passes a cache to `body` that may be read-only.
     ///
-    /// - Parameter isPreload: Whether nobody waits for that: the server's players go first.
+    /// If a server uses the directory, stored bytes are read from it, and missing ranges are fetched through the
+    /// server.
+    ///
+    /// - Parameter isPreload: Whether no player waits for the bytes. The server then serves its players first.
     func withCacheOrServer<R: Sendable>(
         capacity: RoomOptions.Capacity? = nil, upstream: (any Upstream)? = nil, isPreload: Bool = false,
         _ body: (MediaCache) async throws -> R
@@ -35,22 +38,22 @@ extension CacheOptions {
         }
     }
 
-    /// A cache that reads what is stored, and gets the rest through the server that has the directory.
+    /// Opens a cache that reads stored bytes, and fetches missing ranges through the server that uses the directory.
     func open(beside server: HoldingServer, isPreload: Bool = false) async throws -> MediaCache {
         try await openNow(server.upstream(isPreload: isPreload)) { $0.isReadOnly = true }
     }
 
-    /// As ``withCache(capacity:upstream:_:)``, for what needs a cache that is there; nil if there is none, and none is made.
+    /// Passes an existing cache to `body`; returns `nil`, and creates none, if there is none.
     func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
         do {
             guard try await contents() != nil else { return nil }
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // There is one; opening it sets the catalog aside, and says so.
+            // The cache exists. Opening it moves the damaged catalog aside and reports that.
         }
         return try await withCache(body)
     }
 
-    /// Refuses a file to write that would lie among the cache's own, where it could take the place of one.
+    /// Rejects an output file inside the cache directory, which could replace a file of the cache.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable`.
     func refuseWithinCache(_ path: String) throws {
@@ -64,13 +67,14 @@ extension CacheOptions {
         guard let folder = real(directory.path), let place = real(path) ?? real(parent) else { return }
         guard place == folder || place.hasPrefix(folder + "/") else { return }
         throw CommandFailure(
-            .unwritable, "“\(path)” can't be written: it is in the cache's own directory; name a place outside of it")
+            .unwritable, "“\(path)” can't be written, because it is in the cache's own directory; choose another one")
     }
 
-    /// Says on standard error that the directory holds no cache: nothing in the output tells that from an empty one.
+    /// Reports on standard error that the directory contains no cache, because the output equals that of an empty
+    /// cache.
     func tellOfNoCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
-    /// Lends an open cache to `body` and closes it.
+    /// Passes an open cache to `body` and closes it.
     func use<R: Sendable>(
         _ cache: MediaCache, capacity: RoomOptions.Capacity? = nil, _ body: (MediaCache) async throws -> R
     ) async throws -> R {
@@ -86,7 +90,7 @@ extension CacheOptions {
         }
     }
 
-    /// The stored resources, read also while another process has the cache; nil where there is no cache.
+    /// Returns the stored resources, also while another process uses the cache; `nil` if there is no cache.
     func contents(of key: CacheKey? = nil) async throws -> [StoredResource]? {
         do {
             return try await MediaCache.inspect(directory, key: key, encryptionKey: keys.key())
@@ -97,9 +101,8 @@ extension CacheOptions {
 
     /// Opens the cache.
     ///
-    /// - Throws: `CacheError`: `.directoryInUse` when another process has the directory.
-    ///
-    /// - Parameter configure: What else the cache is told.
+    /// - Parameter configure: Changes the configuration.
+    /// - Throws: `CacheError` with code `.directoryInUse` if another process uses the directory.
     func openNow(
         _ upstream: (any Upstream)? = nil, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> MediaCache {
@@ -112,9 +115,9 @@ extension CacheOptions {
             directory: directory, upstream: upstream ?? HTTPUpstream.standard(), configuration: configuration)
     }
 
-    /// Opens the cache; while another process has the directory, says at once which, and waits up to ten seconds.
+    /// Opens the cache. If another process uses the directory, reports that at once and waits for up to ten seconds.
     ///
-    /// - Throws: ``HoldingServer`` where that process is a server, which can be asked.
+    /// - Throws: ``HoldingServer`` if that process is a server, which can run commands.
     func openWhenFree(_ upstream: (any Upstream)? = nil) async throws -> MediaCache {
         let upstream = upstream ?? HTTPUpstream.standard()
         let deadline = ContinuousClock.now + .seconds(10)
@@ -131,9 +134,26 @@ extension CacheOptions {
         }
     }
 
-    /// Writes to standard error if asked for, else nothing: what a person must know is said otherwise.
+    /// Writes to standard error with `--verbose`, otherwise nothing. Errors and warnings are reported in other ways.
     private var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }
+    }
+}
+
+/// The log of `--verbose`: one line on standard error for each message.
+struct ErrorLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { $1 }
+        let facts = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        Output.remark("\(event.level): \(event.message)\(facts)")
     }
 }

@@ -3,46 +3,47 @@ import HTTPTypes
 import Spool
 import SpoolHTTP
 import SpoolProxy
+import Synchronization
 
-/// A server that has the cache directory: commands ask it, rather than wait until it ends.
+/// The server that uses the cache directory. Commands send requests to it instead of waiting for its end.
 struct HoldingServer: Error {
-    /// Where it takes commands.
+    /// The address of the server's control port.
     private let address: String
-    /// What lets them in; it stands in no address, so that no message shows it.
+    /// The credentials for that port. They are not part of the address, so messages never show them.
     private let secret: String
 
-    /// The server that has a directory; nil if none says that it has.
+    /// The server that uses a directory; `nil` if the directory names none.
     init?(of directory: URL) {
         let parts = MediaCache.announcement(in: directory)?.split(separator: " ") ?? []
         guard parts.count == 2, parts[0].hasPrefix("http://127.0.0.1:") else { return nil }
         (address, secret) = (String(parts[0]), String(parts[1]))
     }
 
-    /// What a server with a cache and this address notes in the directory.
+    /// Records the server's control address in the directory.
     static func announce(_ server: ProxyServer, in cache: MediaCache) async throws {
         try await cache.announce(server.controlAddress.map { "\($0.address) \($0.secret)" })
     }
 
-    /// Where bytes come from that the server fetches, and keeps, for others.
+    /// Returns a transport whose requests the server fetches and stores.
     ///
-    /// - Parameter isPreload: Whether nobody waits for them: the server's players go first.
+    /// - Parameter isPreload: Whether no player waits for the bytes. The server then serves its players first.
     func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
-        // While players wait for bytes, it sends none.
+        // The server sends no response while its players wait for bytes.
         if isPreload { configuration.headTimeout = .seconds(3600) }
-        // It is on this machine, and what lets in there is for no other proxy.
+        // The server runs on this machine, and no other proxy may see its credentials.
         configuration.proxyEnvironment = [:]
         return Way(
             address: address, secret: secret, isPreload: isPreload, http: HTTPUpstream.standard(configuration))
     }
 
-    /// Has the server run a command.
+    /// Runs a command in the server.
     ///
-    /// - Returns: The exit status, once what it printed is printed here.
+    /// - Returns: The exit status, after the output of the command is printed here.
     func run(_ arguments: [String]) async throws -> Int32 {
         guard let url = URL(string: address + "/.spool/api/command") else { throw unusable }
         var configuration = HTTPUpstream.Configuration()
-        // As long as the command takes.
+        // A command may take that long.
         configuration.headTimeout = .seconds(24 * 3600)
         configuration.proxyEnvironment = [:]
         let body = try JSONEncoder().encode(CommandCall(arguments: arguments))
@@ -58,17 +59,17 @@ struct HoldingServer: Error {
         var data = Data()
         for try await chunk in response.body { chunk.withUnsafeBytes { data.append(contentsOf: $0) } }
         guard response.head.status == .ok, let outcome = try? JSONDecoder().decode(CommandOutcome.self, from: data)
-        else { throw unusable }  // Whatever else listens there by now.
+        else { throw unusable }  // Another program uses the port by now.
         _ = Array(outcome.errors.utf8).withUnsafeBytes { Output.write($0, to: STDERR_FILENO) }
         try Output.write(Array(outcome.output.utf8))
         return outcome.status
     }
 
     private var unusable: CacheError {
-        CacheError(.directoryInUse, "the server that has the cache directory does not respond as one")
+        CacheError(.directoryInUse, "the server that uses the cache directory does not respond as expected")
     }
 
-    /// The way to origins through the server.
+    /// The transport to origins through the server.
     private struct Way: Upstream {
         let address: String
         let secret: String
@@ -83,12 +84,44 @@ struct HoldingServer: Error {
                 request.url = url
             } catch {
                 throw UpstreamError(
-                    .failed, "the address can't be asked through the server: \(error)", underlying: error)
+                    .failed, "the address can't be requested through the server: \(error)", underlying: error)
             }
             request.headerFields[.proxyAuthorization] = "Bearer \(secret)"
             // The lowest urgency (RFC 9218 §4.1).
             if isPreload { request.headerFields[.priority] = "u=7" }
             return try await http.open(request)
+        }
+    }
+}
+
+/// Runs a command for another process, on a cache that is open in this one.
+enum LentCommand {
+    private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
+
+    /// Sets the function that runs a command line, reports errors, and returns the exit status. Call this once at the
+    /// start.
+    static func use(_ run: @escaping @Sendable ([String]) async -> Int32) { self.run.withLock { $0 = run } }
+
+    /// The commands that only use the cache, and neither read nor write files for the other process.
+    private static let verbs = ["pin", "unpin", "rm", "gc", "verify", "offline"]
+
+    /// Returns a function that runs them on a cache.
+    static func runner(on cache: MediaCache) -> @Sendable ([String]) async -> CommandOutcome {
+        let run = run.withLock { $0 }
+        return { arguments in
+            let verb = CommandWords.all(in: arguments).first ?? ""
+            guard let run, verbs.contains(verb) else {
+                let name = ShownArgument.text(verb)
+                let cause = "a server uses the cache directory, and “\(name)” is not run by it"
+                return CommandOutcome(
+                    output: "", errors: "error: \(cause) (stop it, or give another directory with --cache)\n", status: 1
+                )
+            }
+            let captured = CapturedOutput()
+            let status = await Output.$captured.withValue(captured) {
+                await CacheOptions.$lent.withValue(cache) { await run(arguments) }
+            }
+            return CommandOutcome(output: captured.output, errors: captured.errors, status: status)
         }
     }
 }

@@ -2,18 +2,20 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ends a command well when it is told to stop: what runs is cancelled, and the cache closed, before the process exits.
+/// Handles signals: cancels the running command and closes the cache before the process exits.
 enum Interruption {
-    /// How long the end may take, in seconds: beyond it something outside holds it up, such as a pipe that nobody reads.
+    /// The time limit for the end, in seconds. After it, another process blocks the end, such as the reader of a pipe.
     private static let patience = Mutex(5.0)
 
-    /// Lets the end take so long from now on, for what has others' work to end.
+    /// Sets the time limit, for commands that have to finish work for clients.
     static func allow(seconds: Double) { patience.withLock { $0 = seconds } }
 
-    /// Runs `body`; `SIGINT`, `SIGTERM` and `SIGHUP` cancel it, but for those that whoever started the process had it
-    /// ignore, as `nohup` does. A second signal ends the process at once.
+    /// Runs `body` and cancels its task on `SIGINT`, `SIGTERM` and `SIGHUP`.
     ///
-    /// - Returns: The result of `body`; after a signal 130 (`SIGINT`) or 1, unless all was done by then.
+    /// Signals that the parent process made this one ignore, as `nohup` does, stay ignored. A second signal ends the
+    /// process at once.
+    ///
+    /// - Returns: The result of `body`. After a signal, 130 (`SIGINT`) or 1, unless `body` succeeded.
     static func exitCode(of body: @escaping @Sendable () async -> Int32) async -> Int32 {
         let received = Mutex<Int32?>(nil)
         let task = Task { await body() }
@@ -39,11 +41,29 @@ enum Interruption {
         return code(for: number)
     }
 
-    /// Has the process ignore a signal, whose default would end it before a source hears of it; whether it did already.
+    /// Makes the process ignore a signal, because the default action would end it before a source handles the signal.
+    ///
+    /// - Returns: Whether the signal was ignored before.
     private static func isIgnored(_ number: Int32) -> Bool {
-        // `SIG_IGN` is the number 1, which can't be compared as the function that it is typed as.
+        // `SIG_IGN` is the number 1 with the type of a function, which can't be compared.
         unsafeBitCast(signal(number, SIG_IGN), to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     private static func code(for number: Int32) -> Int32 { number == SIGINT ? 130 : 1 }
+}
+
+/// Waits until the task is cancelled.
+enum Forever {
+    static func wait() async {
+        let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiting.withLock { $0 = continuation }
+                // The task may have been cancelled before it waited.
+                if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
+            }
+        } onCancel: {
+            waiting.withLock { $0.take() }?.resume()
+        }
+    }
 }

@@ -31,7 +31,7 @@ struct HeldUpTests {
             busy.send(signal)
             let result = await busy.end()
             #expect(result.status == (signal == SIGINT ? 130 : 1))
-            #expect(result.complaints == ["error: interrupted; what has landed is kept"])
+            #expect(result.complaints == ["error: interrupted; received bytes stay in the cache"])
             #expect(origin.log.exchanges.isEmpty)
         }
     }
@@ -56,7 +56,7 @@ struct HeldUpTests {
             }
             busy.send(SIGTERM)
             let result = await busy.end()
-            #expect(result.status == 1 && result.complaints == ["error: interrupted; what has landed is kept"])
+            #expect(result.status == 1 && result.complaints == ["error: interrupted; received bytes stay in the cache"])
             // Empty after a clean end.
             #expect(try Data(contentsOf: spool.file("cache/lock")).isEmpty)
         }

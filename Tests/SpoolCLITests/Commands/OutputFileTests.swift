@@ -170,7 +170,9 @@ struct OutputFileTests {
                 for arguments in [["get", url, "--output", name], ["export", url, name]] {
                     let result = try await spool.run(arguments)
                     #expect(result.status == 1 && result.complaints.count == 1, "\(arguments): \(result.errors)")
-                    #expect(result.errors.contains("“\(name)” can't be written: it is in the cache's own directory"))
+                    #expect(
+                        result.errors.contains("“\(name)” can't be written, because it is in the cache's own directory")
+                    )
                 }
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == before)

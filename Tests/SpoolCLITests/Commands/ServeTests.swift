@@ -79,12 +79,12 @@ import FoundationNetworking
                 #expect(missing.status == 1)
                 #expect(missing.complaints.count == 1)
                 #expect(try await spool.run("rm", url).status == 0)
-                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 0 bytes are kept\n")
+                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 0 bytes are stored\n")
                 #expect(try await spool.run("ls").text.isEmpty)
                 let added = try await spool.run("offline", "add", "Flight", url)
                 #expect(added.status == 0 && added.text.hasPrefix("700.0 kB of 700.0 kB"), "\(added.errors)")
                 #expect(try await spool.run("offline", "list", "Flight").status == 0)
-                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 700.0 kB are kept\n")
+                #expect(try await spool.run("gc", "--to", "0").text == "evicted 0 bytes, 700.0 kB are stored\n")
                 #expect(try await spool.run("offline", "rm", "Flight").text == "released \(url)\n")
                 let refused = try await spool.run("import", "copy", url)
                 #expect(refused.status == 1 && refused.complaints.count == 1, "\(refused.errors)")
@@ -169,7 +169,7 @@ import FoundationNetworking
             }
             #expect(ended.status == 0)
             let open = try await spool.run("serve", "--header", "Authorization: Bearer key")
-            #expect(open.status == 64 && open.errors.contains("--header needs --origin"))
+            #expect(open.status == 64 && open.errors.contains("--header requires --origin"))
         }
     }
 
