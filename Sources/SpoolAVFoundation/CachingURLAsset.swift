@@ -3,19 +3,22 @@ public import AVFoundation
 import Foundation
 public import Spool
 
-/// An asset that plays through a cache: what was played once is not fetched again.
+/// An asset that plays through a cache, so that played bytes are not fetched again.
 ///
-/// Use it where an `AVURLAsset` is used. It gives AVFoundation a URL that only its own ``loader`` can load
-/// (`spool+https://…`); ``originalURL`` is the one that it was made with. Media that can't be cached plays plainly, as an
-/// `AVURLAsset` of the same URL would: files and other schemes than `http` and `https`, unless a `MediaSource` with a
-/// resolver says where their bytes are, and playlists (`.m3u8`), whose segments AVFoundation never asks a loader for.
+/// Use it instead of an `AVURLAsset`. It gives AVFoundation a URL that only its own ``loader`` can load
+/// (`spool+https://…`). ``originalURL`` is the URL that it was created with.
 ///
-/// With a ``server``, HLS plays through the cache, too: the player is handed the server's URL for it. A URL is known for HLS
-/// by its ending (`.m3u8`, `.m3u`), or by `AVURLAssetOverrideMIMETypeKey` with `application/vnd.apple.mpegurl`.
+/// Some media can't be cached and plays directly, as an `AVURLAsset` of the same URL would:
 ///
-/// A playlist without either, and on Apple platforms a stream without a length, are found out when they are loaded,
-/// and the player is sent to the server's URL for a playlist if there is a server. Else it is sent to ``originalURL``, or
-/// where a resolver found it, without the header fields that a `MediaSource` would have added to the request.
+/// - files, and schemes other than `http` and `https`, unless a `MediaSource` with a resolver supplies the URL
+/// - playlists (`.m3u8`), because AVFoundation never requests their segments from a loader
+///
+/// With a ``server``, HLS also plays through the cache: the player gets the server's URL. A URL counts as HLS by its
+/// extension (`.m3u8`, `.m3u`), or by `AVURLAssetOverrideMIMETypeKey` with `application/vnd.apple.mpegurl`.
+///
+/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. A playlist is
+/// then redirected to the server's URL, if there is a server. Otherwise the player is redirected to ``originalURL``, or
+/// to the resolver's URL, without the header fields of the `MediaSource`.
 ///
 /// ```swift
 /// let asset = CachingURLAsset(caching: url, in: cache)
@@ -24,40 +27,42 @@ public import Spool
 /// player.play()
 /// ```
 ///
-/// The asset holds its loader; releasing the asset ends what it still loads, and what has landed stays in the cache.
+/// The asset holds its loader. Releasing the asset ends its requests; received bytes stay in the cache.
 ///
-/// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant, and `Sendable` but
-/// for the options, which are only handed on to another asset.
+/// `@unchecked Sendable`, restated from the superclass: everything that this class adds is constant. All of it is
+/// `Sendable` except the options, which are only passed to another asset.
 public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
-    /// The URL that the asset was made with.
+    /// The URL that the asset was created with.
     public let originalURL: URL
-    /// The name of the media file in the cache; nil when it plays plainly.
+    /// The key of the resource in the cache; `nil` if it plays directly.
     public let cacheKey: CacheKey?
-    /// Serves the player's loading requests; nil when the asset plays plainly.
+    /// The loader for the player's requests; `nil` if the asset plays directly.
     public let loader: CachingResourceLoader?
-    /// The server that it plays through; nil where a ``loader`` serves it, and when it plays plainly.
+    /// The server that the asset plays through; `nil` with a ``loader``, and if it plays directly.
     public let server: (any MediaServer)?
     private let source: MediaSource?
     private let cache: MediaCache?
     private let options: [String: Any]?
 
-    /// The media file as the cache knows it: what has landed, and counts; nil when the asset plays plainly.
+    /// The resource, with its stored ranges and statistics; `nil` if the asset plays directly.
     public var media: MediaResource? { loader?.media }
 
-    /// `AVURLAssetOverrideMIMETypeKey`, by its value: SDKs before iOS 17's don't declare it, and these sources are also
-    /// checked with one of them. The value of each of AVFoundation's option keys is its name.
+    /// The value of `AVURLAssetOverrideMIMETypeKey`.
+    ///
+    /// SDKs before iOS 17's don't declare it, and these sources are also checked with one of them. The value of each
+    /// option key of AVFoundation is its name.
     static let overrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
 
-    /// An asset of a media file whose URL or credentials are found anew when needed.
+    /// Creates an asset for a source whose URL or credentials may be resolved when needed.
     ///
     /// - Parameters:
-    ///   - source: where the bytes come from. One with a resolver is cached whatever the scheme of its `url` is.
-    ///   - cache: where they are kept.
-    ///   - server: what HLS plays through, over the same cache: a `ProxyServer` of `SpoolProxy`. Nil, and one that is not
-    ///     running: HLS plays plainly, uncached.
-    ///   - options: `AVURLAsset…Key`s. Those that concern HTTP (cookies, cellular access) have no effect on what goes
-    ///     through the cache, since its upstream makes the requests. `AVURLAssetOverrideMIMETypeKey` goes before what
-    ///     the origin says and before what the first bytes look like.
+    ///   - source: The source of the bytes. With a resolver, it is cached regardless of the scheme of its `url`.
+    ///   - cache: The cache.
+    ///   - server: The server for HLS, over the same cache: a `ProxyServer` of `SpoolProxy`. Without a running server,
+    ///     HLS plays directly, uncached.
+    ///   - options: `AVURLAsset…Key`s. Options about HTTP (cookies, cellular access) have no effect on cached media,
+    ///     because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` overrides the origin's
+    ///     media type and the first bytes.
     public init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil,
         options: [String: Any]? = nil
@@ -90,14 +95,14 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         }
     }
 
-    /// An asset of the media file, or the stream, at a URL.
+    /// Creates an asset for the media or stream at a URL.
     public convenience init(
         caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil, options: [String: Any]? = nil
     ) {
         self.init(caching: MediaSource(url: url), in: cache, server: server, options: options)
     }
 
-    /// An asset without a cache, which plays plainly: what AVFoundation itself may call.
+    /// Creates an asset without a cache, which plays directly. AVFoundation itself may call this.
     @available(
         *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
@@ -112,40 +117,40 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         super.init(url: originalURL, options: options)
     }
 
-    /// As ``init(url:options:)``.
+    /// Creates an asset without a cache; see ``init(url:options:)``.
     @available(
         *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 
     deinit {
-        // The player may still hold requests of ours; what they read ends now, whoever else holds the loader.
+        // The player may still hold requests. Their readers end now, even if another object retains the loader.
         loader?.suspend()
     }
 
-    /// Another asset of the same media, which has not failed yet; nil for one that plays plainly.
+    /// Returns another asset of the same media that has not failed; `nil` for one that plays directly.
     func fresh() -> CachingURLAsset? {
         guard let cache, let source, loader != nil || server != nil else { return nil }
         return CachingURLAsset(caching: source, in: cache, server: server ?? loader?.server, options: options)
     }
 
-    /// Whether media at this URL goes through a cache: `http` or `https`, and no playlist.
+    /// Whether media at this URL can be cached: `http` or `https`, and not a playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// Whether media of this source goes through a cache: as its URL does, or of any scheme where it has a resolver.
+    /// Whether media of this source can be cached: as its URL, or with any scheme if it has a resolver.
     public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 
-    /// The URL by which a player asks a resource loader; nil for one that plays plainly.
+    /// Returns the URL by which a player uses a resource loader; `nil` for media that plays directly.
     public static func cachingURL(for url: URL) -> URL? { CachingURL.caching(url) }
 
-    /// The origin's URL for one that ``cachingURL(for:)`` gave; any other comes back as it is.
+    /// Returns the origin's URL for a URL of ``cachingURL(for:)``, and other URLs unchanged.
     public static func originalURL(of url: URL) -> URL { CachingURL.original(url) ?? url }
 }
 
 extension AVURLAsset {
-    /// An asset that plays through the cache where that is possible, and a plain one where it is not.
+    /// Returns an asset that plays through the cache if possible, otherwise a plain one.
     ///
-    /// - Parameter server: What HLS plays through; without one, it plays plainly.
+    /// - Parameter server: The server for HLS; without one, HLS plays directly.
     public static func caching(
         _ url: URL, in cache: MediaCache, server: (any MediaServer)? = nil, options: [String: Any]? = nil
     ) -> AVURLAsset {

@@ -2,22 +2,22 @@
 import Foundation
 import Spool
 
-/// Turns an origin's URL into one that a player cannot load by itself, so that it asks our loader; and back.
+/// Converts an origin's URL into one that a player can't load itself, so that it uses our loader, and back.
 ///
-/// The prefix goes before the scheme, in the text of the URL: `https://host/a.mp3` becomes
-/// `spool+https://host/a.mp3`. Nothing else is touched, so the original comes back letter for letter. The
-/// characters are those of RFC 3986 §3.1; others (underscores) are refused by URL parsers since iOS 17.
+/// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
+/// rest is unchanged, so the original URL is restored exactly. The characters are those of RFC 3986 §3.1. URL parsers
+/// since iOS 17 reject others, such as underscores.
 enum CachingURL {
     /// The prefix before the scheme.
     static let prefix = "spool+"
 
-    /// The URL for the player; nil for one that is to be played plainly.
+    /// Returns the URL for the player; `nil` for a URL that plays directly.
     static func caching(_ url: URL) -> URL? {
         guard canBeCached(url) else { return nil }
         return URL(string: prefix + url.absoluteString)
     }
 
-    /// The same for a source: one with a resolver says itself where its bytes are, so its URL may have any scheme.
+    /// Returns the URL for a source. With a resolver, its URL may have any scheme.
     static func caching(_ source: MediaSource) -> URL? {
         guard source.isResolved, source.url.scheme != nil, !isOurs(source.url), !isPlaylist(source.url) else {
             return caching(source.url)
@@ -25,7 +25,7 @@ enum CachingURL {
         return URL(string: prefix + source.url.absoluteString)
     }
 
-    /// The origin's URL; nil if `url` is none of ours.
+    /// Returns the origin's URL; `nil` if `url` has no prefix.
     static func original(_ url: URL) -> URL? {
         guard isOurs(url), let original = URL(string: String(url.absoluteString.dropFirst(prefix.count))),
             original.scheme != nil
@@ -37,9 +37,9 @@ enum CachingURL {
         url.absoluteString.prefix(prefix.count).lowercased() == prefix
     }
 
-    /// Whether the URL names a progressive media file over HTTP.
+    /// Whether the URL is that of a progressive file over HTTP.
     ///
-    /// Playlists are left to the player: a resource loader is never asked for the media segments that they name.
+    /// Playlists are left to the player, because it never requests their media segments from a resource loader.
     static func canBeCached(_ url: URL) -> Bool {
         isHTTP(url) && !(url.host ?? "").isEmpty && !isPlaylist(url)
     }
@@ -48,18 +48,18 @@ enum CachingURL {
         playlistExtensions.contains(url.pathExtension.lowercased())
     }
 
-    /// Endings of playlists: HLS (RFC 8216 §4) and DASH.
-    static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
+    /// The extensions of playlists: HLS (RFC 8216 §4) and DASH.
+    private static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
 
-    /// Whether it is known for an HLS playlist before anybody has asked for it: by its type, or else by its ending.
+    /// Whether a URL counts as an HLS playlist before any request: by its type, or otherwise by its extension.
     static func isHLS(_ url: URL, mimeType: String?) -> Bool {
         if let mimeType { return UniformType.isPlaylist(mimeType: mimeType) }
         return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())
     }
 
-    /// Why HLS plays plainly.
+    /// Returns the reason why HLS plays directly.
     ///
-    /// - Parameter server: The one that gave no URL, if there is one.
+    /// - Parameter server: The server that returned no URL, if there is one.
     static func reason(withoutServer server: (any MediaServer)?) -> String {
         "HLS plays through the cache by a server in the app only, and "
             + (server == nil ? "there is none" : "that can't be reached")

@@ -3,32 +3,32 @@ import ByteRanges
 import Foundation
 import Spool
 
-/// Type and length of a media file, as a player is told them before the first byte.
+/// The type and length of a resource, which a player needs before the first byte.
 struct ResourceDescription: Sendable, Hashable {
-    /// Number of bytes; nil if the origin does not tell.
+    /// The number of bytes; `nil` if unknown.
     var length: Int64?
-    /// Uniform type identifiers that fit, best first.
+    /// The uniform type identifiers that fit, best first.
     var types: [String]
-    /// Whether every byte is in the cache, so that all can be handed over at once.
+    /// Whether every byte is in the cache, and so available immediately.
     var isComplete: Bool
-    /// Whether it is an HLS playlist, by its type.
+    /// Whether the type is that of an HLS playlist.
     var isPlaylist = false
-    /// Whether the player has to go to the origin itself, or to a server.
+    /// Whether the player has to load from the origin or a server itself.
     var mustPlayPlainly: Bool
 
-    /// The type to tell the player; nil if it allows some and none of them fits.
+    /// Returns the type for the player; `nil` if it allows only other types.
     func contentType(allowed: [String]?) -> String? {
         UniformType.choose(from: types, allowed: allowed)
     }
 }
 
 extension ResourceDescription {
-    /// Asks the cache, and through it the origin if need be.
+    /// Describes a resource by the cache, and if necessary by a request to the origin.
     ///
-    /// - Parameter mimeType: what the app says that it is, whatever the origin says and the bytes look like.
-    /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
+    /// - Parameter mimeType: The app's media type, which overrides the origin's and the first bytes.
+    /// - Throws: `CacheError` if the origin has to be asked and fails to respond or rejects the request.
     init(of media: MediaResource, unknownLength: UnknownLengthPolicy, mimeType: String? = nil) async throws {
-        // Where nothing is known, one request brings all: the head of its response and the first bytes.
+        // Without stored data, one request fetches both the headers and the first bytes.
         let start = try await media.isKnown ? nil : Self.start(of: media)
         let information = try await media.contentInformation()
         length = information.length
@@ -38,18 +38,18 @@ extension ResourceDescription {
         mustPlayPlainly =
             isPlaylist || information.length == nil && unknownLength == .redirect
         types = UniformType.candidates(mimeType: declared, pathExtension: media.source.url.pathExtension)
-        // What the app says is not doubted.
+        // The app's media type is not checked.
         guard !mustPlayPlainly, mimeType == nil || types.isEmpty else { return }
         do {
             let bytes = if let start { start } else { try await Self.storedStart(of: media, isNeeded: types.isEmpty) }
             let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }
             types = UniformType.ordered(declared: types, found: found)
         } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
-            // An empty resource, or one whose beginning can't be had now: what was declared has to do.
+            // The resource is empty, or its start is not available. The declared type has to suffice.
         }
     }
 
-    /// The first bytes, fetched if need be; nil if there are none.
+    /// Returns the first bytes, fetched if necessary; `nil` if there are none.
     private static func start(of media: MediaResource) async throws -> Data? {
         do {
             return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
@@ -58,7 +58,8 @@ extension ResourceDescription {
         }
     }
 
-    /// The first bytes of what is known already. If others landed and they did not, they are fetched only if needed.
+    /// Returns the first bytes of a resource that is partly stored. If they are missing, they are fetched only if
+    /// needed.
     private static func storedStart(of media: MediaResource, isNeeded: Bool) async throws -> Data? {
         let landed = media.landed
         guard isNeeded || landed.isEmpty || landed.contains(0..<1) else { return nil }
@@ -67,6 +68,26 @@ extension ResourceDescription {
 
     static func isComplete(_ media: MediaResource, length: Int64?) -> Bool {
         length.map { media.landed.contains(0..<$0) } ?? false
+    }
+}
+
+/// The policy for resources whose length the origin does not send, such as a chunked response or a live stream.
+enum UnknownLengthPolicy: Sendable {
+    /// Serves the requested bytes up to their end.
+    case serve
+    /// Redirects the player to the origin, which it plays without the cache.
+    case redirect
+
+    /// The policy for the platform's player.
+    ///
+    /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays one over HTTP. The
+    /// player for Linux plays it from the loader and follows no redirects.
+    static var platform: UnknownLengthPolicy {
+        #if canImport(Darwin)
+        .redirect
+        #else
+        .serve
+        #endif
     }
 }
 #endif

@@ -5,35 +5,36 @@ import Foundation
 public import Spool
 import Synchronization
 
-/// Serves an asset's loading requests from a cache, and through the cache from the origin.
+/// Serves the loading requests of an asset from a cache, and through the cache from the origin.
 ///
-/// One loader per asset; ``CachingURLAsset`` brings its own, and most apps need nothing else. An asset of another
-/// class can be given one by hand: AVFoundation holds it weakly, so keep it as long as the asset, and make the asset
-/// with the URL that ``CachingURLAsset/cachingURL(for:)`` gives, or the loader is never asked.
+/// Each asset has one loader. ``CachingURLAsset`` has its own, and most apps need nothing else. For an asset of another
+/// class, create the asset with the URL of ``CachingURLAsset/cachingURL(for:)``, otherwise AVFoundation does not use
+/// the loader. It holds the loader weakly, so retain the loader as long as the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
 /// asset.resourceLoader.setDelegate(loader, queue: loader.queue)
 /// ```
 ///
-/// Each loading request is one reader of the cache. Bytes are handed over as they land, in order, on ``queue``; the
-/// next are fetched when the former are handed over. Requests are told apart by identity, so a new one may come before
-/// the old one's cancel. What landed before a cancel stays. Releasing the loader ends all its readers.
+/// Each loading request is a reader of the cache. Received bytes are delivered in order on ``queue``. The next bytes
+/// are read after the previous ones are delivered. Requests are distinguished by identity, so a new one may precede the
+/// cancel of an old one. Bytes received before a cancel stay in the cache. Releasing the loader ends all its readers.
 ///
-/// After a first burst, bytes are handed over at a few times the pace of playing, however fast they are there. A request
-/// whose network is gone stays open, and goes on when it is back; only an origin's refusal ends it, or the player.
+/// After a first burst, bytes are delivered at a few times the rate of playback. A request that lost the network stays
+/// open, and resumes when the network returns. Only the player, or a rejection by the origin, ends it.
 ///
-/// A renewal request is served like any other: what a cache holds does not expire, and fresh URLs or credentials are the `MediaSource`'s affair. Authentication challenges are left to the system's default handling,
-/// for the same reason: requests to the origin are the upstream's.
+/// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` supplies new
+/// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
+/// the origin.
 ///
-/// `@unchecked Sendable`: all that can change is touched on ``queue`` alone, which every entry checks.
+/// `@unchecked Sendable`: mutable state is used only on ``queue``, which every entry checks.
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
-    /// The media file, as the cache knows it.
+    /// The resource.
     public let media: MediaResource
-    /// The queue that loading requests come and are served on: serial, and not the main queue.
+    /// The serial queue on which loading requests are received and served; not the main queue.
     public let queue = DispatchQueue(label: "spool.resource-loader", qos: .userInitiated)
 
-    /// The most bytes handed over at once.
+    /// The maximum number of bytes to deliver at once.
     private static let chunkSize = 128 << 10
 
     private let cache: MediaCache
@@ -46,26 +47,27 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private var pace = DeliveryPace()
     private let clock: LoadingClock
     private let mimeType: String?
-    /// What playlists are played through.
+    /// The server for playlists.
     let server: (any MediaServer)?
     private var path: NetworkPath?
     private let progress = Mutex(Progress())
 
-    /// How far the loader has come, for whoever looks from another thread.
+    /// The progress of the loader, for other threads.
     struct Progress: Sendable {
-        /// Bytes that were handed to the player, all requests together.
+        /// The number of bytes delivered to the player, over all requests.
         var delivered: Int64 = 0
-        /// Whether a request waits for the network to come back.
+        /// Whether a request waits for the network to return.
         var waitsForNetwork = false
     }
 
-    /// A loader of a media file in a cache. Costs nothing until the player asks.
+    /// Creates a loader for media in a cache. It does nothing until the player sends a request.
     ///
     /// - Parameters:
-    ///   - source: where the bytes come from.
-    ///   - cache: where they are kept.
-    ///   - server: where the player is sent if the media turns out to be an HLS playlist; nil: to the origin.
-    ///   - mimeType: the media type to go by, whatever the origin says and the first bytes look like.
+    ///   - source: The source of the bytes.
+    ///   - cache: The cache.
+    ///   - server: The server to which the player is redirected if the media is an HLS playlist; `nil` redirects to the
+    ///     origin.
+    ///   - mimeType: A media type that overrides the origin's and the first bytes.
     public convenience init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, mimeType: String? = nil
     ) {
@@ -89,14 +91,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     deinit {
         describing?.cancel()
         for request in requests.values { request.reader?.cancel() }
-        // The requests go where they were used, and after any cancel that AVFoundation has sent there for them.
+        // The requests are released on the queue that used them, after any cancel that AVFoundation has sent there.
         let held = ReleasedOnQueue(requests)
         queue.async { withExtendedLifetime(held) {} }
     }
 
     // MARK: The player's side
 
-    /// Takes every request on.
+    /// Accepts every request.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
@@ -105,7 +107,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Takes every renewal on, like any other request.
+    /// Accepts every renewal, like any other request.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
@@ -114,7 +116,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Ends the request's reader. The request is not touched any more.
+    /// Ends the request's reader. The request is not used any more.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {
@@ -136,10 +138,9 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The app's side
 
-    /// Stops loading what is open now, for a player that has moved on without cancelling. From any thread.
+    /// Stops loading for a player that has moved on without cancelling. Any thread may call this.
     ///
-    /// Nothing is said to the player either: its requests stay open, and ``resume()`` takes them up where they stopped.
-    /// Requests that come later are served.
+    /// The player is not informed. Its requests stay open, and ``resume()`` resumes them. Later requests are served.
     public func suspend() {
         queue.async {
             for id in self.requests.keys { self.feed(id) { $0.suspend() } }
@@ -147,14 +148,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Goes on with what ``suspend()`` stopped. From any thread.
+    /// Resumes the requests that ``suspend()`` stopped. Any thread may call this.
     public func resume() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.resume() } }
         }
     }
 
-    /// The media plays for so long, in seconds, and at this rate: how fast it is handed over follows. From any thread.
+    /// Sets the duration in seconds and the rate, which determine the delivery rate. Any thread may call this.
     func plays(duration: Double?, rate: Float) {
         queue.async {
             self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
@@ -164,15 +165,14 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// The network may be back: what waits for it is tried now. From any thread.
+    /// Retries the requests that wait for the network. Any thread may call this.
     func networkReturned() {
         queue.async {
             for id in self.requests.keys.sorted() { self.feed(id) { $0.networkReturned() } }
         }
     }
 
-    /// Waits until `count` more bytes were handed over; false if no open request could bring them, or the task is
-    /// cancelled.
+    /// Waits until `count` more bytes were delivered. Returns false if no request is open, or the task is cancelled.
     func waitForDelivery(of count: Int64) async -> Bool {
         let wait = DeliveryWait()
         return await withTaskCancellationHandler {
@@ -185,7 +185,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 }
             }
         } onCancel: {
-            // Before the queue is asked: what comes to it later finds the mark, what came before is found there.
+            // Set before the queue is used: a later wait finds the mark, and an earlier one is found on the queue.
             wait.isCancelled.store(true, ordering: .releasing)
             queue.async {
                 for waiter in self.waiters.cancelled(wait) { waiter.resume(returning: false) }
@@ -193,7 +193,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// How far it has come. From any thread.
+    /// The current progress. Any thread may read it.
     var progressNow: Progress { progress.withLock { $0 } }
 
     private func noteLosses() {
@@ -207,7 +207,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The resource
 
-    /// Finds out type and length: once for any number of requests.
+    /// Finds type and length, once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
         let (media, policy, mimeType) = (media, unknownLength, mimeType)
@@ -224,7 +224,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     private func described(_ result: Result<ResourceDescription, any Error>) {
         describing = nil
-        resource = try? result.get()  // A failure goes to each request below.
+        resource = try? result.get()  // An error is passed to each request below.
         for id in requests.keys.sorted() {
             switch result {
             case .success(let resource): describe(resource, to: id)
@@ -248,7 +248,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         Task(executorPreference: media.readingExecutor) { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
-                    // Nothing more is taken from the cache while bytes wait for the player's queue, or for their time.
+                    // No more is read while bytes wait for the player's queue, or for their time.
                     let pause = await queue.run { [weak self] in
                         self?.received(chunk, token: token, for: id)
                     }
@@ -264,7 +264,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Hands bytes over; how long to wait before the next, or nil when nobody wants more of this reader.
+    /// Delivers bytes. Returns the time to wait before the next ones, or `nil` if this reader is no longer needed.
     private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Duration? {
         if let request = requests[id], request.losses > 0 {
             request.losses = 0
@@ -278,13 +278,13 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
-        // The description may be of a version that is gone.
+        // The description may belong to a replaced version.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
         let isLossOfNetwork = LoadingFailure.isLossOfNetwork(error)
         feed(id, cause: error) { $0.readFailed(token: token, isLossOfNetwork: isLossOfNetwork) }
     }
 
-    /// Reads on after a while, or when the system says that there is a network again.
+    /// Resumes reading after a delay, or when the system reports a network again.
     private func readLater(_ request: LoadingRequest, token: Int) {
         if path == nil { path = NetworkPath { [weak self] in self?.networkReturned() } }
         request.reader = nil
@@ -292,7 +292,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         noteLosses()
         let (id, delay) = (request.id, Duration.seconds(1 << min(request.losses - 1, 3)))
         Task { [weak self, queue, clock] in
-            // Nobody cancels this task; a clock that fails only makes it earlier.
+            // This task is never cancelled. A failing clock only shortens the delay.
             try? await clock.sleep(delay)
             queue.async { [weak self] in self?.feed(id) { $0.retry(token: token) } }
         }
@@ -300,19 +300,19 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: Carrying out
 
-    /// Feeds a request's machine and does what it says. On the queue only.
+    /// Passes an input to a request's state machine and performs its actions. On the queue only.
     private func feed(
         _ id: LoadingRequest.ID, bytes: Data = Data(), cause: (any Error)? = nil,
         _ input: (inout LoadingRequest.StateMachine) -> [LoadingRequest.StateMachine.Action]
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         guard let request = requests[id] else { return }
-        // AVFoundation sets its flag a little before it calls the delegate; from then on the request must not be touched.
+        // AVFoundation sets its flag shortly before it calls the delegate. From then on, the request must not be used.
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:
                 guard var resource else { continue }
-                // More may have landed, or gone, since it was described.
+                // Bytes may have been stored or evicted since the description was created.
                 resource.isComplete = ResourceDescription.isComplete(media, length: resource.length)
                 if request.fill(resource) { continue }
                 return give(up: request, LoadingFailure.noAllowedType(of: media.source.url))
@@ -339,7 +339,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                         of: media.source,
                         reason: isPlaylist
                             ? CachingURL.reason(withoutServer: server)
-                            : "its origin does not tell its length, and AVPlayer plays nothing without one from a cache"
+                            : "its origin does not send its length, which AVPlayer requires from a cache"
                     )
                 }
                 request.redirect(to: served ?? media.resolvedURL, resource)

@@ -1,35 +1,37 @@
 #if canImport(AVFoundation) && !os(watchOS)
-/// How fast bytes that have landed are handed to one loading request.
+import Synchronization
+
+/// The rate at which stored bytes are delivered to one loading request. Makes decisions only.
 ///
-/// A player calls a request off when it has enough, but the cancel comes late, and some never send it; meanwhile a disk
-/// could hand over a whole film, and the player would hold it in memory. So each request gets a burst at once, and then
-/// a few times what playing uses up. Small requests, and the first bytes after a seek, are within the burst. Pure.
+/// A player cancels a request when it has enough, but late, or never. A disk could deliver whole media in the meantime,
+/// which the player would hold in memory. Each request therefore gets a burst, and then a few times the rate of
+/// playback. Small requests, and the first bytes after a seek, are within the burst.
 struct DeliveryPace: Hashable, Sendable {
-    /// Bytes handed over at once.
+    /// The number of bytes to deliver at once.
     private(set) var burst = Self.smallestBurst
-    /// Bytes a second after that.
+    /// The number of bytes per second after the burst.
     private(set) var bytesPerSecond = Self.unknownRate
-    /// Bytes that may be handed over now; below 0 after a piece that was more than that.
+    /// The number of bytes that may be delivered now; negative after a larger piece.
     private var credit: Double
     private var lastTime: Duration?
 
-    /// What suits media whose bit rate is not known: 64 Mbit/s is more than players of phones and desks can use.
-    static let unknownRate: Double = 8 * 1_048_576
-    static let smallestBurst: Int64 = 4 << 20
+    /// The rate for media with an unknown bit rate: 64 Mbit/s is more than common players can use.
+    private static let unknownRate: Double = 8 * 1_048_576
+    private static let smallestBurst: Int64 = 4 << 20
     private static let largestBurst: Int64 = 32 << 20
-    /// Never slower than this: what is told of a duration may be wrong.
+    /// The minimum rate, because the given duration may be wrong.
     private static let slowest: Double = 512 * 1024
     private static let secondsOfBurst: Double = 20
-    /// How many times as fast as playing.
+    /// The rate as a multiple of the playback rate.
     private static let margin: Double = 4
 
     init() { credit = Double(Self.smallestBurst) }
 
-    /// The pace for media of a length and duration, played at a rate.
+    /// Sets the rate for media of a length and duration, played at a rate.
     ///
     /// - Parameters:
-    ///   - length: bytes; nil if not known.
-    ///   - duration: seconds; nil if not known.
+    ///   - length: The length in bytes; `nil` if unknown.
+    ///   - duration: The duration in seconds; `nil` if unknown.
     mutating func learn(length: Int64?, duration: Double?, rate: Float) {
         guard let length, let duration, duration.isFinite, duration > 0, length > 0, rate.isFinite else { return }
         let used = Double(length) / duration * Double(max(1, abs(rate)))
@@ -39,9 +41,9 @@ struct DeliveryPace: Hashable, Sendable {
         credit += Double(burst - former)
     }
 
-    /// Bytes were handed over; how long to wait before the next.
+    /// Records delivered bytes and returns the time to wait before the next ones.
     ///
-    /// - Parameter now: the time since any fixed moment.
+    /// - Parameter now: The time since a fixed moment.
     mutating func handedOver(_ count: Int, at now: Duration) -> Duration {
         if let lastTime {
             let seconds =
@@ -54,17 +56,59 @@ struct DeliveryPace: Hashable, Sendable {
     }
 }
 
-/// A clock, as far as pacing and trying again need one.
+/// A clock for pacing and retries.
 struct LoadingClock: Sendable {
-    /// The time since the clock was taken up.
+    /// The time since the clock was created.
     let now: @Sendable () -> Duration
-    /// Waits; throws `CancellationError` when the task is cancelled.
+    /// Waits; throws `CancellationError` if the task is cancelled.
     let sleep: @Sendable (Duration) async throws -> Void
 
     init<C: Clock>(_ clock: C) where C.Duration == Duration {
         let start = clock.now
         now = { start.duration(to: clock.now) }
         sleep = { try await clock.sleep(until: clock.now.advanced(by: $0), tolerance: nil) }
+    }
+}
+
+/// One wait for bytes to be delivered to the player.
+final class DeliveryWait: Sendable {
+    /// Whether the waiting task was cancelled.
+    let isCancelled = Atomic(false)
+}
+
+/// The tasks that wait for a number of bytes to be delivered to the player.
+///
+/// Makes decisions only; its owner resumes the tasks. Every added continuation is returned once.
+struct DeliveryWaiters {
+    private struct Waiter {
+        let wait: DeliveryWait
+        var remaining: Int64
+        let continuation: CheckedContinuation<Bool, Never>
+    }
+
+    private var waiters: [Waiter] = []
+
+    mutating func add(_ wait: DeliveryWait, _ continuation: CheckedContinuation<Bool, Never>, count: Int64) {
+        waiters.append(Waiter(wait: wait, remaining: count, continuation: continuation))
+    }
+
+    /// Records delivered bytes and returns the tasks whose number is reached.
+    mutating func delivered(_ count: Int64) -> [CheckedContinuation<Bool, Never>] {
+        guard !waiters.isEmpty else { return [] }
+        for index in waiters.indices { waiters[index].remaining -= count }
+        return remove { $0.remaining <= 0 }
+    }
+
+    /// Handles a cancel and returns the waiting task, unless it was returned before.
+    mutating func cancelled(_ wait: DeliveryWait) -> [CheckedContinuation<Bool, Never>] { remove { $0.wait === wait } }
+
+    /// Returns all tasks, because there is nothing to wait for any more.
+    mutating func removeAll() -> [CheckedContinuation<Bool, Never>] { remove { _ in true } }
+
+    private mutating func remove(where isOver: (Waiter) -> Bool) -> [CheckedContinuation<Bool, Never>] {
+        let over = waiters.filter(isOver).map(\.continuation)
+        waiters.removeAll(where: isOver)
+        return over
     }
 }
 #endif

@@ -2,28 +2,28 @@
 import Foundation
 import Spool
 
-/// Tells a player why a loading request failed, in the words of `NSURLErrorDomain`, which its own loading would use.
+/// Converts errors into those of `NSURLErrorDomain`, which the player's own loading would report.
 ///
-/// The cache's error lies beneath, under `NSUnderlyingErrorKey`; its sentence is the localised description.
+/// `NSUnderlyingErrorKey` contains the cache's error, whose message is the localized description.
 enum LoadingFailure {
-    /// The error for what a read of the cache threw.
+    /// Returns the error for a failed read of the cache.
     static func error(for cause: (any Error)?, url: URL) -> NSError {
         guard let cause else { return make(NSURLErrorUnknown, "loading failed", url) }
         return make(code(for: cause), String(describing: cause), url, underlying: cause)
     }
 
-    /// The origin sent less than it had announced.
+    /// Returns the error for a response that ended early.
     static func endedEarly(at offset: Int64, _ url: URL) -> NSError {
         make(NSURLErrorNetworkConnectionLost, "the bytes ended at \(offset), before the resource does", url)
     }
 
-    /// The player allows none of the types that the resource can be.
+    /// Returns the error for a resource whose possible types the player does not allow.
     static func noAllowedType(of url: URL) -> NSError {
         make(NSURLErrorCannotDecodeContentData, "the player allows none of the types that fit the resource", url)
     }
 
-    /// Whether nobody was reached, or the connection broke: what may be tried again as long as anyone waits. An origin
-    /// that has responded, whatever it was, has decided.
+    /// Whether there was no connection, or it broke, so that a retry is useful as long as a client waits. A response of
+    /// the origin is final.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
         guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false
@@ -31,7 +31,7 @@ enum LoadingFailure {
         return (error.underlying as? UpstreamError)?.isTransient ?? false
     }
 
-    /// The code of `NSURLErrorDomain` that says it best.
+    /// Returns the code of `NSURLErrorDomain` that fits best.
     static func code(for cause: any Error) -> Int {
         if let cause = cause as? UpstreamError { return code(for: cause) }
         if cause is CancellationError { return NSURLErrorCancelled }
@@ -73,10 +73,10 @@ enum LoadingFailure {
     }
 
     private static func make(_ code: Int, _ sentence: String, _ url: URL, underlying: (any Error)? = nil) -> NSError {
-        // No query: it may be a credential, and errors get into logs.
+        // Without the query, which may be a credential, because errors are logged.
         let name = MediaSource(url: url).displayAddress
         var details: [String: Any] = [:]
-        // The cache's own sentences name the resource already.
+        // Messages of the cache already name the resource.
         details[NSLocalizedDescriptionKey] = underlying == nil ? "\(name): \(sentence)" : sentence
         details[NSUnderlyingErrorKey] = underlying
         return NSError(domain: NSURLErrorDomain, code: code, userInfo: details)

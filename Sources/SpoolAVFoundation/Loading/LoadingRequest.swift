@@ -1,23 +1,24 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import AVFoundation
+import Dispatch
 import Foundation
 import Spool
 
-/// One loading request of the player while it is being served.
+/// One loading request of the player while it is served.
 ///
-/// Keeps what AVFoundation lends us (we must retain it until its end) and carries out what its ``StateMachine`` says.
-/// Belongs to its loader's queue: made, used and released there.
+/// Retains AVFoundation's request until its end, as required, and performs the actions of its ``StateMachine``.
+/// Created, used and released on its loader's queue.
 final class LoadingRequest {
-    /// Counts up within a loader; what tasks carry instead of the request itself.
+    /// A number within a loader, which tasks use instead of the request.
     typealias ID = Int
 
     let id: ID
     let request: AVAssetResourceLoadingRequest
     var machine: StateMachine
-    /// The reader that it is served from now.
+    /// The current reader.
     var reader: MediaReader?
     var pace: DeliveryPace
-    /// How often in a row the network was gone when it was read.
+    /// The number of consecutive reads that lost the network.
     var losses = 0
 
     init(_ request: AVAssetResourceLoadingRequest, id: ID, pace: DeliveryPace) {
@@ -33,26 +34,27 @@ final class LoadingRequest {
         machine = StateMachine(RequestedData(information: request.contentInformationRequest != nil, data: data))
     }
 
-    /// Whether AVFoundation has ended it: its flag may be set before the delegate is called, and then it must not be touched.
+    /// Whether AVFoundation has ended the request. Its flag may be set before the delegate is called, and then the
+    /// request must not be used.
     var isGone: Bool { request.isCancelled || request.isFinished }
 
     /// Fills in type and length.
     ///
-    /// - Returns: False if none of the types that the player allows fits; finishing would be an exception then.
+    /// - Returns: False if the player allows none of the types, because finishing would then raise an exception.
     func fill(_ description: ResourceDescription) -> Bool {
         guard let information = request.contentInformationRequest else { return true }
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        // Also without a length: a cache has ranges of what has landed, and brings the others by waiting.
+        // Also without a length: the cache serves stored ranges, and waits for other ones.
         information.isByteRangeAccessSupported = true
         information.isEntireLengthAvailableOnDemand = description.isComplete
         return true
     }
 
-    /// Sends the player to the origin's URL, as an HTTP redirect would (RFC 9110 §15.4.3).
+    /// Redirects the player to the origin's URL, as an HTTP redirect would (RFC 9110 §15.4.3).
     ///
-    /// Where the player allows some types only, finishing with none of them would be an exception, also here.
+    /// If the player allows only some types, finishing without any of them would raise an exception here, too.
     func redirect(to url: URL, _ description: ResourceDescription?) {
         if let information = request.contentInformationRequest, let allowed = information.allowedContentTypes,
             let anyType = allowed.first
@@ -66,5 +68,247 @@ final class LoadingRequest {
         }
         request.finishLoading()
     }
+}
+
+extension LoadingRequest {
+    /// The bytes that a loading request asks of a resource, as offsets, and whether it needs information.
+    struct RequestedData: Hashable, Sendable {
+        /// Whether type and length are requested.
+        var information: Bool
+        /// The first requested byte; `nil` if no bytes are requested.
+        var start: Int64?
+        /// The end of the requested bytes; `nil` for the end of the resource.
+        var end: Int64?
+
+        /// Creates the values from AVFoundation's request.
+        ///
+        /// - Parameters:
+        ///   - data: `nil` if no bytes are requested. `requestedLength` counts only without `toEnd`, and may be
+        ///     `Int.max`. `currentOffset` may be 0 before the first byte.
+        init(
+            information: Bool,
+            data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)?
+        ) {
+            self.information = information
+            guard let data, !Self.isProbe(information: information, data: data) else { return }
+            start = max(0, data.requestedOffset, data.currentOffset)
+            if data.toEnd { return }
+            let (sum, overflow) = data.requestedOffset.addingReportingOverflow(Int64(max(0, data.requestedLength)))
+            end = overflow ? nil : max(0, sum)
+        }
+
+        /// Whether the bytes are the two of an information request, which the player does not use. Delivering them has
+        /// made players stall.
+        private static func isProbe(
+            information: Bool,
+            data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)
+        ) -> Bool {
+            information && !data.toEnd && data.requestedOffset == 0 && data.requestedLength <= 2
+        }
+    }
+
+    /// Decides about one loading request: what to read from the cache, what to deliver, and how it ends.
+    ///
+    /// Makes decisions only. It ensures these rules for any order of inputs:
+    ///
+    /// - Information precedes bytes.
+    /// - Bytes are delivered in order, each once.
+    /// - Nothing is delivered after the player has cancelled.
+    /// - There is one end.
+    ///
+    /// Ranges are half-open offsets of the resource.
+    struct StateMachine: Hashable, Sendable {
+        /// The state of the request.
+        enum State: Hashable, Sendable {
+            /// The resource is not described yet. Exits: responding, finished, cancelled.
+            case waitingForInformation
+            /// Bytes are delivered as they are received. Exits: finished, cancelled.
+            case responding
+            /// Finished, with or without an error. No exit.
+            case finished
+            /// The player cancelled it, and nothing may be delivered any more. No exit.
+            case cancelled
+        }
+
+        /// An action, to be performed in the given order.
+        enum Action: Hashable, Sendable {
+            /// Fill in type and length.
+            case fillInformation
+            /// Start to read from the cache; a `to` of `nil` reads to the end. The results carry `token`.
+            case read(token: Int, from: Int64, to: Int64?)
+            /// Read again when the network returns, or after a delay, by `retry(token)`.
+            case readLater(token: Int)
+            /// Stop the last read.
+            case stopReading
+            /// Deliver these bytes of the chunk, counted from its first.
+            case respond(Range<Int>)
+            /// Finish without an error.
+            case finish
+            /// Redirect the player to the origin.
+            case redirect
+            /// Fail with the error of the input.
+            case fail
+            /// Fail because bytes are missing in between or at the end.
+            case failIncomplete
+        }
+
+        private(set) var state = State.waitingForInformation
+        private let requested: RequestedData
+        /// The next byte to deliver. Some players start `currentOffset` at 0, so it is tracked here.
+        private(set) var cursor: Int64
+        /// The end of the bytes, once known.
+        private(set) var end: Int64?
+        /// Whether reading is stopped because the player has moved on without cancelling.
+        private(set) var isSuspended = false
+        private var lastToken = 0
+        private var isBeingRead = false
+
+        init(_ requested: RequestedData) {
+            self.requested = requested
+            cursor = requested.start ?? 0
+            end = requested.end
+        }
+
+        /// Whether nothing more will be delivered.
+        var isOver: Bool { state == .finished || state == .cancelled }
+
+        /// Whether bytes are still to be delivered.
+        var owesBytes: Bool { state == .responding || state == .waitingForInformation && requested.start != nil }
+
+        /// Whether the read with this token is still needed.
+        func isReading(_ token: Int) -> Bool { state == .responding && isBeingRead && token == lastToken }
+
+        // MARK: From the cache
+
+        /// Handles the type and length; a `nil` length means an unknown end.
+        mutating func informationLoaded(length: Int64?) -> [Action] {
+            guard state == .waitingForInformation else { return [] }
+            let actions: [Action] = requested.information ? [.fillInformation] : []
+            guard requested.start != nil else { return actions + finish() }
+            if let length { end = min(end ?? length, length) }
+            if let end, cursor >= end { return actions + finish() }
+            state = .responding
+            return actions + (isSuspended ? [] : read())
+        }
+
+        /// Handles a resource that a loader can't serve.
+        mutating func mustRedirect() -> [Action] {
+            guard state == .waitingForInformation else { return [] }
+            state = .finished
+            return [.redirect]
+        }
+
+        /// Handles a failure to find type and length.
+        mutating func informationFailed() -> [Action] {
+            guard state == .waitingForInformation else { return [] }
+            return finish(.fail)
+        }
+
+        /// Handles received bytes.
+        ///
+        /// - Returns: The actions. Unless they contain ``Action/stopReading`` or an end, reading continues.
+        mutating func received(offset: Int64, count: Int, token: Int) -> [Action] {
+            guard isReading(token) else { return [] }
+            guard offset <= cursor, count >= 0 else { return finish(.failIncomplete) }
+            let (chunkEnd, overflow) = offset.addingReportingOverflow(Int64(count))
+            let limit = min(overflow ? .max : chunkEnd, end ?? .max)
+            guard limit > cursor else { return [] }
+            let bytes = Int(cursor - offset)..<Int(limit - offset)
+            cursor = limit
+            return [.respond(bytes)] + (cursor == end ? finish() : [])
+        }
+
+        /// Handles the end of the bytes.
+        mutating func readEnded(token: Int) -> [Action] {
+            guard isReading(token) else { return [] }
+            isBeingRead = false
+            // The player would take fewer bytes than the length for a shorter resource.
+            if let end, cursor < end { return finish(.failIncomplete) }
+            return finish()
+        }
+
+        /// Handles a failed read. After a loss of the network, the request stays open, because the player may wait for
+        /// it.
+        mutating func readFailed(token: Int, isLossOfNetwork: Bool = false) -> [Action] {
+            guard isReading(token) else { return [] }
+            isBeingRead = false
+            return isLossOfNetwork ? [.readLater(token: token)] : finish(.fail)
+        }
+
+        /// Resumes the read that ended with this token, because the network may have returned.
+        mutating func retry(token: Int) -> [Action] {
+            guard state == .responding, !isBeingRead, !isSuspended, token == lastToken else { return [] }
+            return read()
+        }
+
+        /// Resumes the read that waits for the network.
+        mutating func networkReturned() -> [Action] { retry(token: lastToken) }
+
+        /// Handles a request that starts past the end of the resource.
+        mutating func readPastEnd(token: Int) -> [Action] {
+            guard isReading(token) else { return [] }
+            isBeingRead = false
+            return finish()
+        }
+
+        // MARK: From the player
+
+        /// Handles a cancel, or an end by AVFoundation.
+        mutating func cancel() -> [Action] {
+            guard !isOver else { return [] }
+            state = .cancelled
+            return stop()
+        }
+
+        /// Stops reading and leaves the request open, because the player has moved on without cancelling.
+        mutating func suspend() -> [Action] {
+            guard !isOver, !isSuspended else { return [] }
+            isSuspended = true
+            return stop()
+        }
+
+        /// Resumes reading, because the player has returned.
+        mutating func resume() -> [Action] {
+            guard !isOver, isSuspended else { return [] }
+            isSuspended = false
+            return state == .responding ? read() : []
+        }
+
+        // MARK: Decisions
+
+        private mutating func read() -> [Action] {
+            lastToken += 1
+            isBeingRead = true
+            return [.read(token: lastToken, from: cursor, to: end)]
+        }
+
+        private mutating func stop() -> [Action] {
+            defer { isBeingRead = false }
+            return isBeingRead ? [.stopReading] : []
+        }
+
+        private mutating func finish(_ last: Action = .finish) -> [Action] {
+            state = .finished
+            return stop() + [last]
+        }
+    }
+}
+
+extension DispatchQueue {
+    /// Runs `body` on the queue and waits for its result without blocking a thread.
+    func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+        await withCheckedContinuation { continuation in
+            async { continuation.resume(returning: body()) }
+        }
+    }
+}
+
+/// A value whose last reference is to be released on a queue.
+///
+/// `@unchecked Sendable`: the value can't be accessed. It is only moved to the queue.
+final class ReleasedOnQueue<Value>: @unchecked Sendable {
+    private let value: Value
+
+    init(_ value: Value) { self.value = value }
 }
 #endif

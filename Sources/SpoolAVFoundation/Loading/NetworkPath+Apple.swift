@@ -2,11 +2,11 @@
 import Dispatch
 import Network
 
-/// Tells when the system has a network again.
+/// Observes whether the system has a network.
 final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 
-    /// Calls back on a queue of its own, each time that the network can be used after a change, as long as it lives.
+    /// Calls back on a queue of its own whenever the network is available after a change, until it is released.
     init(_ returned: @escaping @Sendable () -> Void) {
         monitor.pathUpdateHandler = { path in
             if path.status == .satisfied { returned() }

@@ -1,5 +1,5 @@
 #if canImport(AVFoundation) && !os(watchOS) && !canImport(Network)
-/// Where no system tells when there is a network again: requests are tried again after a while.
+/// Replaces the observation of the network on other systems. Requests are retried after a delay.
 final class NetworkPath: Sendable {
     init(_ returned: @escaping @Sendable () -> Void) {}
 }

@@ -1,6 +1,6 @@
 #if canImport(AVFoundation) && !os(watchOS) && !(os(iOS) || os(tvOS) || os(visionOS))
 extension CachingPlayer {
-    /// There is no audio session to listen to.
+    /// Returns no tokens, because there is no audio session.
     func listenToAudioSession() -> [NotificationToken] { [] }
 }
 #endif

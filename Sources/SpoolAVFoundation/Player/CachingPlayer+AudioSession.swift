@@ -2,10 +2,10 @@
 import AVFoundation
 import Foundation
 
-/// Interruptions, headphones that are pulled, and a media server that was reset, as Apple's "Handling audio interruptions"
-/// and "Responding to audio route changes" ask for.
+/// Handles interruptions, disconnected headphones, and a reset of the media server. Follows Apple's "Handling audio
+/// interruptions" and "Responding to audio route changes".
 extension CachingPlayer {
-    /// Listens as long as what it returns is kept.
+    /// Listens until the returned tokens are released.
     func listenToAudioSession() -> [NotificationToken] {
         [
             NotificationToken(AVAudioSession.interruptionNotification) { [weak self] notification in
@@ -25,7 +25,7 @@ extension CachingPlayer {
                 let reason = (notification.userInfo?[AVAudioSessionRouteChangeReasonKey] as? UInt)
                     .flatMap(AVAudioSession.RouteChangeReason.init)
                 guard reason == .oldDeviceUnavailable else { return }
-                // What was heard in headphones is not to be heard by all.
+                // Sound from headphones must not continue on the speaker.
                 Task { @MainActor in self?.pause() }
             },
             NotificationToken(AVAudioSession.mediaServicesWereResetNotification) { [weak self] _ in

@@ -3,8 +3,9 @@ import Foundation
 import MediaPlayer
 
 extension CachingPlayer {
-    /// Shows what plays on the lock screen and in Control Center, and heeds what is pressed there, on headphones and in cars:
-    /// play, pause, next, previous, and a new position.
+    /// Shows the current media on the lock screen and in Control Center, and handles remote commands.
+    ///
+    /// The commands of these screens, headphones and cars are play, pause, next, previous and a new position.
     ///
     /// ```swift
     /// player.publishNowPlaying { entry in
@@ -12,16 +13,17 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// For one player of an app at a time; on iOS the audio session's category has to be one that plays alone, such as
-    /// `.playback`. Never run by its makers: they have no machine of Apple's.
+    /// Use it for one player of an app at a time. On iOS, the category of the audio session has to exclude other audio,
+    /// such as `.playback`.
     ///
-    /// - Parameter describe: What is known of an entry, by `MPMediaItemProperty…` names; duration, time and rate are added.
+    /// - Parameter describe: Returns the properties of an entry, by `MPMediaItemProperty…` names. Duration, time and
+    ///   rate are added.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
         display = SystemNowPlaying(self, describe)
         display?.update(self)
     }
 
-    /// Shows nothing any more, and heeds nothing.
+    /// Stops showing the media and handling commands.
     public func stopPublishingNowPlaying() {
         guard display != nil else { return }
         display = nil
@@ -29,7 +31,7 @@ extension CachingPlayer {
     }
 }
 
-/// The system's now-playing information, and its commands.
+/// The system's now-playing information and commands.
 @MainActor private final class SystemNowPlaying: NowPlayingDisplay {
     private let describe: @MainActor (CachingQueue.Entry) -> [String: Any]
     private var shown: NowPlayingMoment?
@@ -60,9 +62,9 @@ extension CachingPlayer {
         center.nowPlayingInfo = info
     }
 
-    /// What the system's commands do, as long as it lives.
+    /// The handlers of the system's commands, until it is released.
     ///
-    /// `@unchecked Sendable`: what it holds are constants that only go back to the command center.
+    /// `@unchecked Sendable`: it holds only constants, which are only passed back to the command center.
     private final class Commands: @unchecked Sendable {
         private var targets: [(command: MPRemoteCommand, target: Any)] = []
 

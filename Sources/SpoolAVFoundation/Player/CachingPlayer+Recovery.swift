@@ -4,7 +4,7 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
-    /// Does for the item what its recovery says.
+    /// Performs the next action of the item's recovery.
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
         let isServed = item.mediaServer != nil
@@ -33,24 +33,25 @@ extension CachingPlayer {
             renewItem()
         case .giveUp:
             isMeantToPlay = false
-            // Else what is listed next would begin by itself.
+            // Otherwise, the next entry would start automatically.
             avPlayer.rate = 0
             forgetSeeks()
         }
     }
 
-    /// How origins of the current media can't be had now.
+    /// The reasons why origins of the current media are unavailable.
     private var losses: Set<OriginLoss> {
         queue.current.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
 
-    /// Whether it plays without the cache.
+    /// Whether media plays without the cache.
     private var isPlain: Bool { hasFailed || isExternal }
 
-    /// Whether the current media can be had without the cache: not where that sends what a player does not.
+    /// Whether the current media can play without the cache: not if the source adds fields that a player does not send.
     private var canPlayPlainly: Bool { queue.current?.source.isPlain ?? true }
 
-    /// Whether the system has it wait for something else than media: an advertisement, others who watch along.
+    /// Whether the system delays playback for another reason than media, such as an advertisement or coordinated
+    /// playback.
     private var isHeldBySystem: Bool {
         guard let reason = avPlayer.reasonForWaitingToPlay else { return false }
         return !Self.reasonsOfMedia.contains(reason.rawValue)
@@ -61,8 +62,8 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Puts an item in the present one's place that stands, or will stand, where that stood; in another player, if this one
-    /// can't play any more.
+    /// Replaces the current item with one that seeks to the same time, in another player if this one can't play any
+    /// more.
     func renewItem() {
         keepPosition()
         if avPlayer.status == .failed { renewPlayer() }
@@ -70,7 +71,7 @@ extension CachingPlayer {
         avPlayer.rate = isMeantToPlay && !seeking.holdsPlayback ? wantedRate : 0
     }
 
-    /// A player that has failed does so for good.
+    /// A failed player stays failed.
     private func renewPlayer() {
         let fresh = AVQueuePlayer()
         fresh.takeSettings(of: avPlayer)
@@ -82,8 +83,10 @@ extension CachingPlayer {
 
     // MARK: The system
 
-    /// The system's media server was reset: players and items of before are of no use, whatever they say (Apple: "Responding
-    /// to audio session route changes", `mediaServicesWereResetNotification`).
+    /// Replaces the player and its items after a reset of the system's media server.
+    ///
+    /// The old ones are unusable, whatever they report (Apple: "Responding to audio session route changes",
+    /// `mediaServicesWereResetNotification`).
     func mediaServerWasReset() {
         keepPosition()
         renewPlayer()
@@ -92,25 +95,27 @@ extension CachingPlayer {
         look()
     }
 
-    /// A call, an alarm, another app: the system has paused the player, or is about to.
+    /// Handles the start of an interruption, such as a call or an alarm: the system pauses the player.
     func interruptionBegan() {
         let isInterrupted = wasInterrupted || isMeantToPlay
         pause()
         wasInterrupted = isInterrupted
     }
 
-    /// It is over; the system says whether the app may go on by itself. A person who paused meanwhile is heeded.
+    /// Handles the end of an interruption. The system reports whether the app may resume automatically. A pause by the
+    /// user in between is respected.
     func interruptionEnded(mayResume: Bool) {
         let isToPlay = wasInterrupted && mayResume
         wasInterrupted = false
         if isToPlay { play() }
     }
 
-    /// Another device fetches the media itself and can ask no loader: while it plays, it gets the origin's own URLs.
+    /// Plays the origin's own URL while another device plays, because that device fetches the media itself without a
+    /// loader.
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
-        // After the end the item is made anew when somebody plays again.
+        // After the end, the item is created again when playback is requested.
         guard queue.current != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
@@ -126,7 +131,7 @@ extension CachingPlayer {
         if avPlayer.status == .failed { return .failed(.other) }
         return switch item.status {
         case .readyToPlay: .ready
-        // What a server was refused a player can't tell from media that it does not know.
+        // A player does not distinguish a rejection by the server from an unknown format.
         case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
         case .failed: .failed(Self.failure(item.error))
@@ -134,7 +139,7 @@ extension CachingPlayer {
         }
     }
 
-    /// What an item's error, or one beneath it, says: that nobody was reached, or that there is no such media.
+    /// Returns the kind of failure according to an item's error or an underlying one: no connection, or missing media.
     private static func failure(_ error: (any Error)?) -> ItemRecovery.Failure {
         var next = error
         while let error = next {
@@ -154,5 +159,24 @@ extension CachingPlayer {
         NSURLErrorDNSLookupFailed, NSURLErrorNotConnectedToInternet, NSURLErrorInternationalRoamingOff,
         NSURLErrorDataNotAllowed,
     ]
+}
+
+extension AVQueuePlayer {
+    /// Copies the app's settings from the player that this one replaces.
+    fileprivate func takeSettings(of former: AVQueuePlayer) {
+        (volume, isMuted, defaultRate) = (former.volume, former.isMuted, former.defaultRate)
+        automaticallyWaitsToMinimizeStalling =
+            StallRecovery.existing(of: former)?.waitsForPlainItems ?? former.automaticallyWaitsToMinimizeStalling
+        #if canImport(ObjectiveC)
+        allowsExternalPlayback = former.allowsExternalPlayback
+        appliesMediaSelectionCriteriaAutomatically = former.appliesMediaSelectionCriteriaAutomatically
+        audiovisualBackgroundPlaybackPolicy = former.audiovisualBackgroundPlaybackPolicy
+        #else
+        headless = former.headless
+        #endif
+        #if os(iOS) || os(macOS) || os(tvOS)
+        preventsDisplaySleepDuringVideoPlayback = former.preventsDisplaySleepDuringVideoPlayback
+        #endif
+    }
 }
 #endif

@@ -2,7 +2,7 @@
 import AVFoundation
 
 extension CachingPlayer {
-    /// Where the player is to be, while it is not there yet.
+    /// The target of the player's seeks, until it is reached.
     struct Seeking {
         struct Target {
             var seconds: Double
@@ -11,29 +11,29 @@ extension CachingPlayer {
         }
 
         var target: Target?
-        /// The target that the player was told of last, as long as it has not answered.
+        /// The last target that was sent to the player, until it replies.
         var flight: Int?
-        /// An item that took another's place plays only when it stands where that stood.
+        /// Whether an item that replaced another one waits with playback until it has reached the same time.
         var holdsPlayback = false
         var lastNumber = 0
         var waiters: [Int: CheckedContinuation<Bool, Never>] = [:]
     }
 
-    /// Goes to a time, as soon as there is something to seek in; playing or paused as before.
+    /// Seeks to a time as soon as there is media to seek in. Playback stays playing or paused.
     ///
-    /// However fast seeks follow each other, the player is given one at a time, and the last one wins. The item that
-    /// comes if the present one fails stands there, too.
+    /// The player gets one seek at a time, and the last one wins. If the current item fails, its replacement seeks to
+    /// the target, too.
     ///
     /// - Parameters:
-    ///   - seconds: The time; below 0 is 0.
-    ///   - isExact: Whether it has to be that very time. If not, it may be a near one that is found faster: for a scrubber
-    ///     that is being dragged.
-    /// - Returns: Whether it got there: not if another seek came, or other media, or it can't be played, or the task was
-    ///   cancelled; the seek goes on then.
+    ///   - seconds: The time; negative values mean 0.
+    ///   - isExact: Whether the exact time is required. Otherwise, a near time may be used that is found faster, for a
+    ///     scrubber that is dragged.
+    /// - Returns: Whether the target was reached. False if another seek or other media replaced it, the media can't be
+    ///   played, or the task was cancelled. In the last case, the seek continues.
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
         guard seconds.isFinite, queue.current != nil, !recovery.hasGivenUp else { return false }
-        // No media is longer than a year, and what is far beyond that is no time to Core Media.
+        // No media is longer than a year, and Core Media rejects much larger times.
         let number = setTarget(min(max(seconds, 0), 366 * 86_400), isExact: isExact)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -44,12 +44,12 @@ extension CachingPlayer {
                 seekIfReady()
             }
         } onCancel: {
-            // The seek goes on; nobody waits for it any more.
+            // The seek continues without a waiting task.
             Task { @MainActor in self.seeking.waiters.removeValue(forKey: number)?.resume(returning: false) }
         }
     }
 
-    /// From now on it is to be there; the number of the seek. Who waits for a former one hears that it is over.
+    /// Sets the target and returns the number of the seek. Ends the wait for a previous seek.
     @discardableResult
     func setTarget(_ seconds: Double, isExact: Bool = true) -> Int {
         answer(false)
@@ -60,7 +60,7 @@ extension CachingPlayer {
         return seeking.lastNumber
     }
 
-    /// Puts the next item where the present one stands, or is to stand. A live stream's goes where the stream is.
+    /// Makes the next item start at the current time or target. An item of a live stream starts at its current end.
     func keepPosition() {
         guard seeking.target != nil || (time > 0 && hasLength) else { return }
         seeking.flight = nil
@@ -68,20 +68,20 @@ extension CachingPlayer {
         if seeking.target == nil { setTarget(time) }
     }
 
-    /// Other media plays: what was sought in the former is over.
+    /// Discards the target, because other media plays.
     func forgetSeeks() {
         answer(false)
         (seeking.target, seeking.flight, seeking.holdsPlayback) = (nil, nil, false)
     }
 
-    /// Tells who waits for a seek how it ended.
+    /// Resumes the tasks that wait for a seek.
     private func answer(_ hasArrived: Bool) {
         let waiters = seeking.waiters
         seeking.waiters = [:]
         for waiter in waiters.values { waiter.resume(returning: hasArrived) }
     }
 
-    /// Sends the player to the target, if it can go there and is not on its way.
+    /// Sends the target to the player, if it can seek and is not already seeking.
     func seekIfReady() {
         guard let target = seeking.target, seeking.flight == nil, let item = avPlayer.currentItem,
             item.status == .readyToPlay, avPlayer.status == .readyToPlay
@@ -97,11 +97,11 @@ extension CachingPlayer {
     }
 
     private func landed(_ number: Int, _ hasArrived: Bool, on item: AVPlayerItem?) {
-        // An item that has gone took its seek with it; the one in its place gets one of its own.
+        // A replaced item took its seek with it. Its replacement gets a seek of its own.
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }
-        // Of an item that has failed the successor is sent there. Else somebody else's seek came between, a view's perhaps.
+        // The replacement of a failed item seeks there. Otherwise, another seek intervened, perhaps of a view.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
         if isMeantToPlay, avPlayer.rate == 0 { avPlayer.rate = wantedRate }

@@ -4,10 +4,10 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
-    /// `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, by its value: macOS has none.
+    /// The value of `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, which macOS does not have.
     nonisolated private static let interruptionReason = "AVPlayerRateDidChangeReasonAudioSessionInterrupted"
 
-    /// Looks whenever something may have changed, and now and then without a reason.
+    /// Examines the player after every possible change, and periodically.
     func listen() {
         let reasonKey = AVPlayer.rateDidChangeReasonKey
         tokens = [
@@ -33,7 +33,7 @@ extension CachingPlayer {
         listenToPlayer()
     }
 
-    /// Listens to what the present player says of itself.
+    /// Observes the current player.
     func listenToPlayer() {
         StallRecovery.of(avPlayer).hasSeekUnderWay = { [weak self] in self?.seeking.target != nil }
         external = ExternalPlaybackObservation(of: avPlayer) { [weak self] isActive in
@@ -51,7 +51,7 @@ extension CachingPlayer {
         }
     }
 
-    /// One round of the watch; how long to wait for the next, nil if there is nothing to watch.
+    /// Examines the player once. Returns the time until the next examination; `nil` if there is nothing to observe.
     private func lookAgain() -> Duration? {
         look()
         guard queue.current != nil else {
@@ -61,7 +61,7 @@ extension CachingPlayer {
         return isMeantToPlay || status.isWaiting ? .milliseconds(250) : .seconds(1)
     }
 
-    /// Goes by what the player says of itself now.
+    /// Updates the state according to the player.
     func look() {
         queue.catchUp()
         guard queue.current != nil, let item = queue.item else { return lookAtNothing() }
@@ -83,7 +83,7 @@ extension CachingPlayer {
         display?.update(self)
     }
 
-    /// Another entry plays, or the same from its beginning, or nothing.
+    /// Handles the start of an entry, its repetition, or the end of playback.
     func playBegan() {
         forgetSeeks()
         recovery.begin()
@@ -96,7 +96,7 @@ extension CachingPlayer {
 
     private func itemEnded(_ identity: ObjectIdentity) {
         queue.catchUp()
-        // Somebody may have sought back, or listed more, since it ended.
+        // A seek, or a new entry, may have followed the end.
         guard let item = queue.item, identity.isOf(item), seeking.target == nil else { return }
         if endedWithServer(item) { return renewItem() }
         guard queue.following == nil else {
@@ -108,7 +108,7 @@ extension CachingPlayer {
         look()
     }
 
-    /// Whether a stream has ended before its time since its server was stopped: some players take that for the end.
+    /// Whether a stream has ended early because its server was stopped. Some players report that as the end.
     private func endedWithServer(_ item: AVPlayerItem) -> Bool {
         guard item.mediaServer?.state == .stopped else { return false }
         let (time, duration) = (item.currentTime(), item.duration)
@@ -116,18 +116,19 @@ extension CachingPlayer {
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
-    /// What others have done to the rate is what they want: a view's controls, a headset, the system.
+    /// A change of the rate by another object is intended: by a view's controls, a headset or the system.
     private func heedRate(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
     }
 
-    /// Without a reason, a player has run dry, or its item has ended or failed: nobody wants it to pause.
+    /// A change without a reason means that the player has no data, or that its item has ended or failed. It is not an
+    /// intended pause.
     private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
         guard reason != .unknown, avPlayer.rate == 0, isMeantToPlay, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
         else { return look() }
-        // A cached item that has run dry may look as if the app had paused it; who minds the stall knows.
+        // A cached item without data may look paused by the app. The stall recovery knows the difference.
         isMeantToPlay = item.cachingAsset != nil && StallRecovery.of(avPlayer).isMeantToPlay
         if isInterruption, !isMeantToPlay { wasInterrupted = true }
         look()
@@ -135,7 +136,8 @@ extension CachingPlayer {
 
     // MARK: Telling
 
-    /// Before another item takes its place. What the cache says tells more than what a player makes of the same without it.
+    /// Called before another item replaces it. The cache's error has more information than the player's error without
+    /// it.
     private func noteFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
         error = item.error ?? avPlayer.error
@@ -180,7 +182,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Follows what the cache has of the current media.
+    /// Follows the stored ranges of the current media.
     private func watchStored() {
         stored?.cancel()
         guard let media = queue.item?.cachingAsset?.media else { return }
@@ -197,6 +199,55 @@ extension CachingPlayer {
         let whole = Double(length)
         let ranges = state.storedRanges.map { Double($0.lowerBound) / whole...Double($0.upperBound) / whole }
         if storedRanges != ranges { storedRanges = ranges }
+    }
+}
+
+/// In the background, an app without playback is soon suspended and its connections break, so they are closed before.
+/// In the foreground, resources that the system closed are created again.
+extension CachingPlayer {
+    /// The values of `UIApplication.didEnterBackgroundNotification` and `willEnterForegroundNotification`.
+    ///
+    /// A library should not require UIKit, and macOS has none.
+    nonisolated static let backgroundNotification = Notification.Name("UIApplicationDidEnterBackgroundNotification")
+    nonisolated static let foregroundNotification = Notification.Name("UIApplicationWillEnterForegroundNotification")
+
+    /// Listens until the returned tokens are released.
+    private func listenToAppLifecycle() -> [NotificationToken] {
+        [
+            NotificationToken(Self.backgroundNotification) { [weak self] _ in
+                Task { @MainActor in self?.enteredBackground() }
+            },
+            NotificationToken(Self.foregroundNotification) { [weak self] _ in
+                Task { @MainActor in self?.willEnterForeground() }
+            },
+        ]
+    }
+
+    func enteredBackground() {
+        isInBackground = true
+        if !isMeantToPlay { sleep() }
+    }
+
+    /// Stops all loading.
+    func sleep() {
+        guard !isDormant else { return }
+        isDormant = true
+        queue.holdLoading(true)
+    }
+
+    func willEnterForeground() {
+        isInBackground = false
+        wake()
+        // A live stream continues at its current end.
+        if queue.hasLostServer { renewItem() }
+        look()
+    }
+
+    /// Resumes loading.
+    func wake() {
+        guard isDormant else { return }
+        isDormant = false
+        queue.holdLoading(false)
     }
 }
 #endif

@@ -3,7 +3,7 @@ public import AVFoundation
 public import Observation
 public import Spool
 
-/// A player that keeps playing: over stalls, items that fail, and a network that is gone for a while.
+/// A player that continues after stalls, failed items, and losses of the network.
 ///
 /// ```swift
 /// @State var player = CachingPlayer(in: cache)
@@ -13,47 +13,55 @@ public import Spool
 /// Text(player.status.description)
 /// ```
 ///
-/// It goes by what `AVPlayer` says of itself, several times a second, and mends in silence: a stall is waited out and played on
-/// from at the former rate; an item that stands still for 10 s is sought to where it stands, and after 20 s (live: 60 s) replaced; one
-/// that has failed is replaced at once, then after 1, 2, 4 s and so on, up to 30 s, by one that stands where it stood. For want
-/// of the network that is tried for as long as it takes, and at once when the system says that the network is back. For other
-/// failures the origin's own URL is tried after four items, without the cache; if that fails too, ``status`` is
-/// ``Status/failed``: so it is at once where the origin says that there is no such media (404, 410). What is listed behind it
-/// plays when the app says `queue.next()`. Bytes that have landed are not fetched again.
+/// It examines the state of `AVPlayer` several times a second, and recovers without an error:
 ///
-/// ``avPlayer`` is there for everything else: a view that shows it, its volume, AirPlay. What is done to its rate by
-/// others, such as a view's controls, is heeded. Its items come from the ``queue``.
+/// - After a stall, playback resumes at the previous rate.
+/// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
+/// - A failed item is replaced at once, then after 1, 2, 4 s and so on, up to 30 s. The replacement starts at the same
+///   time.
+/// - After a loss of the network, retries continue without a limit, and at once when the system reports that the
+///   network has returned.
+/// - For other failures, the origin's own URL is tried after four items, without the cache. If that fails, too,
+///   ``status`` is ``Status/failed``.
+/// - If the origin has no such media (404, 410), ``status`` is ``Status/failed`` at once. Call `queue.next()` to play
+///   the next entry.
 ///
-/// On the main actor. What is observable changes there, time about four times a second.
+/// Stored bytes are not fetched again.
+///
+/// Use ``avPlayer`` for everything else: its view, volume and AirPlay. Changes of its rate by other objects, such as a
+/// view's controls, are respected. The ``queue`` supplies its items.
+///
+/// Use it on the main actor, where its observable properties change. The time changes about four times a second.
 @MainActor @Observable public final class CachingPlayer {
-    /// The player that plays.
+    /// The current player.
     ///
-    /// One that can't play any more, as after the system's media server was reset, gives its place to another with its
-    /// settings: what an app has attached to it, such as a layer or an observer of time, has to be attached anew. A SwiftUI
-    /// view that reads this property does so by itself.
+    /// A player that can't play any more is replaced by another one with the same settings. That happens for example
+    /// after a reset of the system's media server. An app has to attach its layers and time observers again. A SwiftUI view
+    /// that reads this property is updated automatically.
     public internal(set) var avPlayer: AVQueuePlayer
-    /// What it plays, one after another.
+    /// The media to play, one after another.
     public let queue: CachingQueue
 
-    /// What it does.
+    /// The current state.
     public internal(set) var status = Status.idle
-    /// Why the present item can't be played; nil while it is not known that it can't.
+    /// The error of the current item; `nil` unless it is known to fail.
     ///
-    /// While it is tried again, too: ``status`` says whether it is. For a person, its `localizedDescription`.
+    /// Also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?
-    /// Where it plays, in seconds; where it is to be, while it seeks.
+    /// The current time in seconds; during a seek, its target.
     public internal(set) var time = 0.0
-    /// How long the current media is, in seconds; nil while that is not known, and of live streams.
+    /// The duration of the current media in seconds; `nil` while unknown, and for live streams.
     public internal(set) var duration: Double?
-    /// What the player holds ready, as fractions of the duration from 0 to 1.
+    /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
     public internal(set) var bufferedRanges: [ClosedRange<Double>] = []
-    /// What the cache has, as fractions of the bytes from 0 to 1, in order. Empty for HLS and for what plays plainly.
+    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. Empty for HLS and for media that plays
+    /// directly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
-    /// Whether it is meant to play, also while it waits.
+    /// Whether playback is requested, even while the player waits for data.
     public internal(set) var isMeantToPlay = false {
         didSet { if !isMeantToPlay, isInBackground { sleep() } }
     }
-    /// How fast it plays, or is to play when it does: 1 as recorded. Above 0.
+    /// The playback rate, also while paused: 1 is normal. Above 0.
     public var rate: Float {
         get { wantedRate }
         set {
@@ -67,12 +75,12 @@ public import Spool
     @ObservationIgnored let clock: any Clock<Duration>
     @ObservationIgnored let elapsed: () -> Duration
     @ObservationIgnored var recovery = ItemRecovery()
-    /// Whether the cache could not play the current entry, and it is tried without.
+    /// Whether the current entry failed with the cache, and plays without it.
     @ObservationIgnored var hasFailed = false
     /// Whether another device plays.
     @ObservationIgnored var isExternal = false
     @ObservationIgnored var hasEnded = false
-    /// Whether the current media has had a duration, which a live stream has not.
+    /// Whether the current media has had a duration, which a live stream never has.
     @ObservationIgnored var hasLength = false
     @ObservationIgnored var seeking = Seeking()
     @ObservationIgnored var watch: Task<Void, Never>?
@@ -82,19 +90,20 @@ public import Spool
     @ObservationIgnored var display: (any NowPlayingDisplay)?
     @ObservationIgnored var external: ExternalPlaybackObservation?
     @ObservationIgnored var path: NetworkPath?
-    /// Whether an interruption that has begun stopped it.
+    /// Whether an interruption paused playback.
     @ObservationIgnored var wasInterrupted = false
 
-    /// Whether nothing is loaded, since the app is in the background and does not play.
+    /// Whether nothing is loaded, because the app is in the background without playback.
     @ObservationIgnored var isDormant = false
     @ObservationIgnored var isInBackground = false
 
-    /// A player through a cache.
+    /// Creates a player that uses a cache.
     ///
     /// - Parameters:
-    ///   - cache: Where bytes are kept.
-    ///   - server: What HLS plays through, over the same cache: a `ProxyServer` of `SpoolProxy`. Nil: HLS plays plainly.
-    ///   - avPlayer: The player to play with; its items are taken out.
+    ///   - cache: The cache.
+    ///   - server: The server for HLS, over the same cache: a `ProxyServer` of `SpoolProxy`. Without one, HLS plays
+    ///     directly.
+    ///   - avPlayer: The player to use. Its items are removed.
     public convenience init(
         in cache: MediaCache, server: (any MediaServer)? = nil, avPlayer: AVQueuePlayer = AVQueuePlayer()
     ) {
@@ -121,16 +130,16 @@ public import Spool
 
     // MARK: What to play
 
-    /// Plays media from its beginning, in place of all that was listed.
+    /// Replaces all entries with one source, and plays it from the start.
     public func play(_ source: MediaSource) {
         load([source])
         play()
     }
 
-    /// Plays the media at a URL from its beginning, in place of all that was listed.
+    /// Replaces all entries with the media at a URL, and plays it from the start.
     public func play(_ url: URL) { play(MediaSource(url: url)) }
 
-    /// Lists media in place of all that was listed, and makes the first ready. It plays if the player is meant to.
+    /// Replaces all entries and loads the first. It plays if playback is requested.
     public func load(_ sources: [MediaSource]) {
         queue.removeAll()
         queue.append(contentsOf: sources)
@@ -138,8 +147,10 @@ public import Spool
 
     // MARK: Playing
 
-    /// Plays, from where it stands; after the end, what was listed behind it meanwhile, else from the beginning; after a
-    /// failure, once more.
+    /// Plays from the current time.
+    ///
+    /// After the end, it plays the entries that were added since, or otherwise starts again. After a failure, it
+    /// retries.
     public func play() {
         isMeantToPlay = true
         wake()
@@ -157,17 +168,96 @@ public import Spool
         look()
     }
 
-    /// Stops where it is.
+    /// Pauses playback.
     public func pause() {
         (isMeantToPlay, wasInterrupted) = (false, false)
-        // A stall that is being waited out is not followed by playing.
+        // Cancels the recovery of a stall, which would resume playback.
         StallRecovery.of(avPlayer).cancel()
         look()
     }
 
-    /// Plays if it is not meant to, else pauses.
+    /// Pauses if playback is requested, otherwise plays.
     public func togglePlaying() {
         if isMeantToPlay { pause() } else { play() }
     }
+}
+
+extension CachingPlayer {
+    /// The state of a player, for a user interface.
+    public struct Status: Hashable, Sendable {
+        enum Kind: Hashable, Sendable {
+            case idle, loading, paused, playing, buffering, waitingForNetwork, retrying, ended, failed
+        }
+
+        let kind: Kind
+
+        /// There is nothing to play.
+        public static let idle = Status(kind: .idle)
+        /// The media can't be played yet.
+        public static let loading = Status(kind: .loading)
+        /// Playback is not requested.
+        public static let paused = Status(kind: .paused)
+        /// The media is playing.
+        public static let playing = Status(kind: .playing)
+        /// Playback is requested and waits for media.
+        public static let buffering = Status(kind: .buffering)
+        /// Playback waits for the network, and resumes automatically when it returns.
+        public static let waitingForNetwork = Status(kind: .waitingForNetwork)
+        /// Playback has failed and will be retried soon.
+        public static let retrying = Status(kind: .retrying)
+        /// The last entry has played to its end.
+        public static let ended = Status(kind: .ended)
+        /// The media can't be played; see ``CachingPlayer/error``. ``CachingPlayer/play()`` retries.
+        public static let failed = Status(kind: .failed)
+
+        /// Whether playback waits for any reason, so that a spinner is appropriate.
+        public var isWaiting: Bool { [.loading, .buffering, .waitingForNetwork, .retrying].contains(kind) }
+    }
+}
+
+extension CachingPlayer.Status: CustomStringConvertible {
+    /// A short English text for a label.
+    public var description: String {
+        switch kind {
+        case .idle: "Nothing to play"
+        case .loading: "Loading"
+        case .paused: "Paused"
+        case .playing: "Playing"
+        case .buffering: "Waiting for media"
+        case .waitingForNetwork: "Waiting for the network"
+        case .retrying: "Trying again"
+        case .ended: "Ended"
+        case .failed: "Can’t be played"
+        }
+    }
+}
+
+/// The state that was sent to a system's now-playing display, which continues from it automatically.
+struct NowPlayingMoment: Hashable, Sendable {
+    var entry: CachingQueue.Entry.ID
+    /// The duration in seconds; `nil` for a live stream, or while unknown.
+    var duration: Double?
+    /// The rate; 0 while nothing moves.
+    var rate: Double
+    /// The media time in seconds at ``at``.
+    var time: Double
+    /// The time of the state, by a monotonic clock.
+    var at: Duration
+
+    /// The maximum deviation of a display, in seconds.
+    private static let tolerance = 1.0
+
+    /// Whether a display that was sent `former` shows this state now.
+    func follows(_ former: NowPlayingMoment) -> Bool {
+        guard entry == former.entry, duration == former.duration, rate == former.rate else { return false }
+        let shown = former.time + (at - former.at) / .seconds(1) * rate
+        return abs(shown - time) < Self.tolerance
+    }
+}
+
+/// Shows the state of a player on a display of the system.
+@MainActor protocol NowPlayingDisplay: AnyObject {
+    /// Called after each examination of the player.
+    func update(_ player: CachingPlayer)
 }
 #endif

@@ -1,107 +1,106 @@
 #if canImport(AVFoundation) && !os(watchOS)
-/// Decides what is done for an item that has failed, or that stands still though it is to play. Pure.
+/// Decides how to recover an item that has failed, or that makes no progress although playback is requested.
 ///
-/// It goes by what the player says of itself whenever one looks, not by any notification: items fail without one, and a
-/// player that has stopped asking for bytes says nothing at all. Short stalls are ``StallRecovery``'s, which waits for
-/// bytes; this is for what does not come back by itself. The ladder: a seek to where the item stands, a fresh item in its
-/// place, the origin's own URL without the cache, the error.
+/// Makes decisions only. It uses the state of the player at each examination instead of notifications. Items fail
+/// without one, and a player that has stopped requesting bytes posts none. ``StallRecovery`` handles short stalls
+/// by waiting for bytes. This type handles those that do not end by waiting. Its steps are a seek to the current
+/// position, a new item, the origin's own URL without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
-    /// Why an item has failed.
+    /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
-        /// Nobody was reached: tried again for as long as it takes.
+        /// There was no connection. Retried without a limit.
         case network
-        /// The origin says that there is no such media: the error at once, where it has never played.
+        /// The origin has no such media. Reported at once if it has never played.
         case missing
-        /// Anything else.
+        /// Another reason.
         case other
     }
 
-    /// What a player says of itself now.
+    /// The current state of a player.
     struct Snapshot: Hashable, Sendable {
         enum Item: Hashable, Sendable {
             case loading, ready
             case failed(Failure)
         }
 
-        /// Now, by a clock that only goes forwards.
+        /// The current time of a monotonic clock.
         var now: Duration
         var item: Item
         var isMeantToPlay: Bool
-        /// Where it plays, in seconds.
+        /// The current media time, in seconds.
         var time: Double
-        /// The bytes that the item was handed so far, if that is known.
+        /// The number of bytes delivered to the item, if known.
         var delivered: Int64
-        /// Its bytes can't be had now, and are asked for again and again.
+        /// Whether bytes are unavailable and are requested again periodically.
         var waitsForNetwork: Bool
-        /// What brings its bytes waits for an origin that responds.
+        /// Whether the source of its bytes waits for a response of the origin.
         var waitsForBytes = false
-        /// Whether it has no end: then there may be nothing new, and a fresh item would play what was played.
+        /// Whether it is a live stream, which may have nothing new. A new item would repeat media.
         var isLive = false
         /// Whether the item plays without the cache, or could not.
         var isPlain: Bool
     }
 
-    /// A step for the shell.
+    /// An action.
     enum Action: Hashable, Sendable {
         case seekInPlace
-        /// A fresh item, which plays as the present one does.
+        /// Use a new item that plays in the same way.
         case freshItem
-        /// An item that plays without the cache.
+        /// Use an item that plays without the cache.
         case plainItem
-        /// Nothing helps: the item's error is to be told.
+        /// Report the item's error, because nothing helps.
         case giveUp
     }
 
-    /// What is waited for, to tell a person.
+    /// The reason to wait, for a user interface.
     enum Waiting: Hashable, Sendable {
         case nothing
-        /// An item that failed is replaced soon.
+        /// A failed item will be replaced soon.
         case retry
-        /// The same, and it failed for want of the network.
+        /// A failed item will be replaced soon. It failed because of the network.
         case network
     }
 
-    /// How long an item may stand still before each step, measured from when it last moved; and for how long bytes that come
-    /// count as moving while its time stands.
+    /// The times without progress before each step, and the time for which received bytes count as progress.
     static let patience = (
         seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
     )
-    /// Fresh items for failures that are not the network's, before the origin's own URL is tried.
-    static let freshItems = 4
-    /// The longest wait between two items.
+    /// The number of new items after other failures than the network's, before the origin's own URL is tried.
+    private static let freshItems = 4
+    /// The longest delay between two items.
     static let longestWait = Duration.seconds(30)
-    /// How long playback has to go on before what failed is forgotten.
+    /// The time of playback after which earlier failures are ignored.
     private static let proof = Duration.seconds(5)
-    /// How long what moves after a seek in place may be of the seek.
+    /// The time after a seek in place during which progress may result from the seek.
     private static let settling = Duration.seconds(5)
-    /// How long the time stands still between two looks at a player that plays well.
+    /// The longest time between two changes of the media time of a player that plays well.
     private static let shortestStall = Duration.seconds(2)
 
     private(set) var waiting = Waiting.nothing
     /// Whether nothing more is tried.
     private(set) var hasGivenUp = false
-    /// Whether there has been an item that could be played.
+    /// Whether an item could be played.
     private var wasReady = false
-    /// Items that were put in since playback last went well: for want of the network, and for other failures.
+    /// The number of new items since playback last succeeded: after losses of the network, and after other failures.
     private var losses = 0
     private var failures = 0
     private var retryAt: Duration?
     private var last: Mark?
-    /// When it last moved, by its time or by bytes.
+    /// The time of the last progress, in media time or bytes.
     private var movedAt = Duration.zero
-    /// When its time last moved.
+    /// The time of the last change of the media time.
     private var playedAt = Duration.zero
     private var playingSince: Duration?
-    /// When it was last sought in its place; what moves soon after shows nothing.
+    /// The time of the last seek in place. Progress soon after it does not count.
     private var soughtAt: Duration?
 
-    /// How far an item had come when it was last looked at.
+    /// The progress of an item at the last examination.
     private struct Mark: Hashable {
         var time: Double
         var delivered: Int64
     }
 
-    /// What to do now, if anything.
+    /// Examines the player and returns an action, if any.
     mutating func look(_ now: Snapshot) -> Action? {
         guard !hasGivenUp else { return nil }
         if case .failed(let failure) = now.item { return failed(failure, now) }
@@ -110,12 +109,12 @@ struct ItemRecovery: Hashable, Sendable {
         return stands(now)
     }
 
-    /// The network may be back: what waits for it is tried at the next look.
+    /// Retries at the next examination, because the network may have returned.
     mutating func networkReturned() {
         if retryAt != nil { retryAt = .zero }
     }
 
-    /// Another entry plays, or a person asked to play on: all is tried anew.
+    /// Starts again, because another entry plays or playback was requested.
     mutating func begin() { self = ItemRecovery() }
 
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {
@@ -127,7 +126,7 @@ struct ItemRecovery: Hashable, Sendable {
             return .giveUp
         }
         guard let retryAt else {
-            // The first is replaced at once; the more have failed, the longer it takes.
+            // The first item is replaced at once, and later ones after growing delays.
             let wait = attempts == 0 ? .zero : min(.seconds(1 << min(attempts - 1, 5)), Self.longestWait)
             self.retryAt = now.now + wait
             waiting = failure == .network ? .network : .retry
@@ -153,7 +152,7 @@ struct ItemRecovery: Hashable, Sendable {
             if now.waitsForNetwork { waiting = .network }
             return nil
         }
-        // What comes of a seek in place shows nothing, until it lasts.
+        // The effects of a seek in place do not count until they last.
         let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
         if let former, former.time != mark.time, !isOfSeek {
             (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)
@@ -162,11 +161,11 @@ struct ItemRecovery: Hashable, Sendable {
             return nil
         }
         if now.now - playedAt >= Self.shortestStall { playingSince = nil }
-        // Bytes are a reason to wait, but not for ever.
+        // Received bytes are a reason to wait, but not without a limit.
         if former != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
         if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
-            // It has not failed, so this never ends with an error.
+            // The item has not failed, so this never ends with an error.
             (last, soughtAt) = (nil, nil)
             failures = min(failures + 1, Self.freshItems + 1)
             return failures > Self.freshItems && !now.isPlain ? .plainItem : .freshItem

@@ -1,36 +1,39 @@
 #if canImport(AVFoundation) && !os(watchOS)
 public import AVFoundation
+import Foundation
+public import Spool
 
 extension AVPlayer {
-    /// Makes the player play through a cache as it plays plainly: it survives stalls, and a queue loads what plays first.
+    /// Prepares the player for items that play through a cache: it recovers from stalls, and a queue loads the current
+    /// item first.
     ///
-    /// Call it once for each player, or as often as you like: more than once changes nothing, and there is nothing to keep.
-    /// Items that play without a cache are played as before.
+    /// Call it once for each player. Further calls change nothing, and there is nothing to retain. Items without a
+    /// cache play as before.
     ///
-    /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` asks for
-    /// `automaticallyWaitsToMinimizeStalling = false` when the delegate loads media data: the player can't foresee how
-    /// fast a delegate will be, and may wait long where all is there. The price: an item that runs dry pauses its
-    /// player (`rate` is 0), and nothing starts it again. So from now on the setting is false while an item plays through
-    /// a cache, and what it is now for others; and a cached item that runs dry plays on at its former rate when bytes
-    /// come, unless it is paused meanwhile.
+    /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` requires
+    /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise the player, which
+    /// can't predict the rate of a delegate, may wait long although all bytes are available. As a consequence, an item
+    /// without data pauses its player (`rate` is 0), and nothing starts it again. From this call on, the setting is
+    /// false while an item plays through a cache, and unchanged for other items. A cached item without data resumes at
+    /// its previous rate when bytes are received, unless it is paused in the meantime.
     ///
     /// ```swift
     /// player.enableCaching()
     /// ```
     ///
-    /// `AVQueuePlayer` moves on to the next item, and `AVPlayer` to a replacement, without cancelling what the former item
-    /// loads: that is suspended, and goes on where it stopped if the item comes back. Items in the queue may load ahead.
-    /// After taking items out of a queue, call it again to have them suspended at once.
+    /// `AVQueuePlayer` moves to the next item, and `AVPlayer` to a replacement, without cancelling the requests of the
+    /// previous item. Those requests are suspended, and resume if the item returns. Items in the queue may load ahead.
+    /// After removing items from a queue, call this again to suspend them at once.
     @MainActor public func enableCaching() { StallRecovery.of(self).queueLoading.update() }
 
-    /// Puts a fresh item in the place of the current one, at the same time, and plays on at the same rate.
+    /// Replaces the current item with a new one that plays at the same time and rate.
     ///
-    /// For an item that has failed, which is for good: a player gives up a loading request that brings nothing for some
-    /// time (about 20 s, or two minutes, as is reported), even if the network comes back later. What has landed
-    /// is in the cache and is not fetched again. HLS through a server gets a new URL, in case the system has taken the
-    /// server's socket away while the app was suspended.
+    /// Use it for an item that has failed, because a failed item stays failed. A player ends a loading request without
+    /// bytes after some time (20 s to two minutes, as reported), even if the network returns later. Stored bytes are
+    /// not fetched again. HLS through a server gets a new URL, in case the system closed the server's socket while the
+    /// app was suspended.
     ///
-    /// - Returns: Whether the new item stands where the former stood. False also if the current item plays
+    /// - Returns: Whether the new item has reached the time of the previous one. Also false if the current item plays
     ///   without a cache.
     @MainActor @discardableResult public func replaceCurrentItemWithFresh() async -> Bool {
         guard let item = currentItem, let asset = (item.asset as? CachingURLAsset)?.fresh() else { return false }
@@ -48,6 +51,44 @@ extension AVPlayer {
             time.isNumeric && time > .zero ? await seek(to: time, toleranceBefore: .zero, toleranceAfter: .zero) : true
         if isMeantToPlay, currentItem === fresh { self.rate = rate }
         return hasArrived
+    }
+}
+
+extension AVPlayerItem {
+    /// Creates an item that plays the media at `url` through a cache, or directly if that is not possible.
+    ///
+    /// ```swift
+    /// let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
+    /// ```
+    ///
+    /// HLS plays through a server, over the same cache:
+    ///
+    /// ```swift
+    /// let server = try ProxyServer(cache: cache)  // import SpoolProxy
+    /// try await server.start()
+    /// let item = AVPlayerItem(caching: playlist, in: cache, server: server)
+    /// ```
+    ///
+    /// - Parameter server: The server for HLS; without one, HLS plays directly. Other media does not use it.
+    public convenience init(caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil) {
+        self.init(asset: CachingURLAsset(caching: url, in: cache, server: server))
+    }
+
+    /// Creates an item that plays media through a cache, with credentials or a URL that are resolved when needed.
+    ///
+    /// - Parameter server: As for ``init(caching:in:server:)-(URL,_,_)``. Credentials are also sent to the origin
+    ///   through it.
+    public convenience init(caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil) {
+        self.init(asset: CachingURLAsset(caching: source, in: cache, server: server))
+    }
+
+    /// The server that the item plays through, if any.
+    var mediaServer: (any MediaServer)? { (asset as? CachingURLAsset)?.server }
+
+    /// The item's asset if it plays through a cache by a resource loader, not by a ``Spool/MediaServer``.
+    public var cachingAsset: CachingURLAsset? {
+        guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }
+        return asset
     }
 }
 #endif

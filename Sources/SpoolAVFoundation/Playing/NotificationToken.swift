@@ -1,17 +1,28 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Foundation
 
-/// Listens to a notification as long as it lives.
+/// Observes a notification until it is released.
 ///
-/// `@unchecked Sendable`: what it holds is a constant that only goes back to the notification centre, from any thread.
+/// `@unchecked Sendable`: it holds a constant that is only passed back to the notification center, from any thread.
 final class NotificationToken: @unchecked Sendable {
     private let observer: any NSObjectProtocol
 
-    /// Calls `body` on whatever thread the notification is posted on.
+    /// Calls `body` on the thread that posts the notification.
     init(_ name: Notification.Name, _ body: @escaping @Sendable (Notification) -> Void) {
         observer = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil, using: body)
     }
 
     deinit { NotificationCenter.default.removeObserver(observer) }
+}
+
+/// The identity of an object, for a later comparison. It retains the object, so that no other gets the same address.
+///
+/// `@unchecked Sendable`: the object is only retained and compared.
+struct ObjectIdentity: @unchecked Sendable {
+    private let object: AnyObject
+
+    init(_ object: AnyObject) { self.object = object }
+
+    func isOf(_ other: AnyObject?) -> Bool { object === other }
 }
 #endif

@@ -1,77 +1,78 @@
 #if canImport(AVFoundation) && !os(watchOS)
 extension StallRecovery {
-    /// Decides when a player that has run dry is to play on, and at which rate.
+    /// Decides when a player without data resumes, and at which rate.
     ///
-    /// Pure. It goes by the player's state whenever anything may have changed, not by any one notification: a stall may
-    /// be announced, or not, or late. While it waits for bytes it lets the player wait, with its rate set, so that a
-    /// person's pause is a change of the rate and can be told from the stall.
+    /// Makes decisions only. It uses the state of the player after every possible change instead of a single
+    /// notification, because stalls are reported late or not at all. While it waits for bytes, the player waits with
+    /// its rate set. A user's pause is then a change of the rate, which differs from the stall.
     struct StateMachine: Hashable, Sendable {
-        /// Where playing stands.
+        /// The state of playback.
         enum State: Hashable, Sendable {
-            /// Nobody wants it to play. Exits: playing (the rate is set).
+            /// Playback is not requested. Exits: playing (the rate is set).
             case paused
-            /// It plays, or is about to. Exits: paused (by the app, a person, the system or the end), stalled.
+            /// Playback is requested. Exits: paused (by the app, a user, the system or the end), stalled.
             case playing
-            /// It has run dry, and is to play on. Exits: playing (it does), paused (by the app or a person).
+            /// Playback has no data and will resume. Exits: playing (it resumed), paused (by the app or a user).
             case stalled
         }
 
-        /// What a player and its item say of themselves now.
+        /// The current state of a player and its item.
         struct Snapshot: Hashable, Sendable {
             enum Status: Hashable, Sendable { case paused, waiting, playing }
             var status: Status
             var rate: Float
-            /// The buffer is empty, or the player doubts that it will last.
+            /// The buffer is empty, or the player does not expect it to suffice.
             var isDry: Bool
-            /// It says that it could play on, or that it can't take more.
+            /// The player could resume, or its buffer is full.
             var isReady: Bool
             /// The position is the end of the item.
             var isAtEnd: Bool
         }
 
-        /// Why a rate has changed.
+        /// The reason why a rate has changed.
         enum Reason: Hashable, Sendable {
-            /// The app has set it, for a person or by itself.
+            /// The app set it, for a user or automatically.
             case app
-            /// An interruption, or the app went to the background.
+            /// An interruption, or the app moved to the background.
             case system
-            /// None was given.
+            /// No reason was given.
             case unknown
         }
 
-        /// What has happened.
+        /// An input of the state machine.
         enum Input: Hashable, Sendable {
             case rateChanged(Reason)
-            /// A stall was announced.
+            /// A stall was reported.
             case stallAnnounced
-            /// Enough bytes have come to play on for a while.
+            /// Enough bytes were received to play for a while.
             case bytesCame
             case ended
             case itemChanged
-            /// Time has passed, or something else may have changed.
+            /// Time has passed, or another change is possible.
             case tick
         }
 
-        /// A step for the shell.
+        /// An action.
         enum Action: Hashable, Sendable {
-            /// Let the player wait for media, with the rate that it is to play at.
+            /// Let the player wait for media, with the rate to resume at.
             case wait(rate: Float)
-            /// Play what there is, at the rate.
+            /// Play the available media at the rate.
             case play(rate: Float)
-            /// Seek to where the item stands: a player that has stopped asking for bytes asks again.
+            /// Seek to the current position, so that a player that has stopped requesting bytes sends requests again.
             case seekInPlace
-            /// Waiting is over: a player with a loader's media is not to wait by itself.
+            /// Stop waiting, because a player with a loader's media must not wait automatically.
             case stopWaiting
         }
 
         private(set) var state = State.paused
-        /// The rate that is wanted; kept over stalls and failures.
+        /// The requested rate, which outlasts stalls and failures.
         private(set) var rate: Float = 1
-        /// Whether the last pause came with no word of who wanted it: a stall that is announced afterwards explains it.
+        /// Whether the last pause had no reason. A stall that is reported afterwards explains it.
         private var isPauseDoubtful = false
-        /// Ticks since playing on was last tried, while stalled.
+        /// The number of ticks since the last attempt to resume, while stalled.
         private var ticks = 0
-        /// Ticks that a stall may last although the player says it could play on, before it is made to ask again.
+        /// The number of ticks of a stall, although the player could resume, before a seek makes it send requests
+        /// again.
         static let patience = 10
 
         mutating func handle(_ input: Input, _ now: Snapshot) -> [Action] {
@@ -96,7 +97,7 @@ extension StallRecovery {
             }
             if reason == .system { isPauseDoubtful = false }
             guard state != .paused else { return [] }
-            // Without a reason, a player that has nothing to play has stalled.
+            // Without a reason, a player without data has stalled.
             if reason == .unknown, now.isDry, !now.isAtEnd { return stall() }
             let actions = pause()
             isPauseDoubtful = reason != .system && !now.isAtEnd
@@ -111,7 +112,7 @@ extension StallRecovery {
         private mutating func itemChanged(_ now: Snapshot) -> [Action] {
             let actions: [Action] = state == .stalled ? [.stopWaiting] : []
             if now.rate != 0 { rate = now.rate }
-            // An item that took the place of one that had stalled is to play.
+            // An item that replaced a stalled one should play.
             state = now.rate != 0 || state == .stalled ? .playing : .paused
             isPauseDoubtful = false
             return actions
@@ -120,7 +121,7 @@ extension StallRecovery {
         private mutating func look(_ now: Snapshot, isTick: Bool) -> [Action] {
             switch (state, now.status) {
             case (.playing, .paused) where now.rate == 0 && isTick:
-                // Stopped, and nobody said so.
+                // It stopped without a notification.
                 return now.isAtEnd ? pause() : now.isDry ? stall() : []
             case (.stalled, .playing):
                 state = .playing
@@ -160,7 +161,7 @@ extension StallRecovery {
             return [.play(rate: rate)]
         }
 
-        /// The app wants the player to be left alone.
+        /// Leaves the player alone, as the app requests.
         mutating func cancel() -> [Action] { pause() }
     }
 }

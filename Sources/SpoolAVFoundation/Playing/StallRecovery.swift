@@ -3,43 +3,43 @@ import AVFoundation
 import Dispatch
 import Foundation
 
-/// Plays on after a stall, at the former rate, as soon as bytes come again.
+/// Resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
-/// ``AVFoundation/AVPlayer/enableCaching()`` makes one for a player, and it lasts as long as the player. It sees to
-/// items that play through a cache, and leaves others as they are. A person who pauses during a stall is heeded, if the
-/// app tells the player (`pause()` or `rate = 0`).
+/// ``AVFoundation/AVPlayer/enableCaching()`` creates one for a player, which exists as long as the player. It handles
+/// items that play through a cache, and leaves others unchanged. A user's pause during a stall is respected if the app
+/// passes it to the player (`pause()` or `rate = 0`).
 @MainActor package final class StallRecovery {
-    /// How much has to come before the player goes on, so that it does not stall again at once.
+    /// The number of bytes to receive before playback resumes, so that it does not stall again at once.
     private static let enough: Int64 = 256 << 10
 
-    /// Those of all players: what a player needs as long as it lives can't be stored in it.
+    /// The recoveries of all players, because a player can't store its own.
     private static var all: [ObjectIdentifier: StallRecovery] = [:]
 
     private weak var player: AVPlayer?
     private var machine = StateMachine()
     private let clock: any Clock<Duration>
-    /// The player's own setting, which it gets back for items that play without a cache.
+    /// The player's own setting, which is restored for items that play without a cache.
     private(set) var waitsForPlainItems: Bool
     private var tokens: [NotificationToken] = []
     private var currentItem: CurrentItemObservation?
-    /// Stops loading what the player has moved on from.
+    /// Suspends items that the player has moved on from.
     let queueLoading: QueueLoadingCoordinator
     private var playState: PlayStateObservation?
     private var delivery: Task<Void, Never>?
     private var ticks: Task<Void, Never>?
     private var isActing = false
     private var lastItem: ObjectIdentifier?
-    /// Whether a person's seek is under way, which one in place would call off.
+    /// Whether a seek of the user is in progress, which a seek in place would cancel.
     var hasSeekUnderWay: @MainActor () -> Bool = { false }
 
-    /// Whether the player has stalled and will be played on.
+    /// Whether the player has stalled and will resume.
     package var isWaiting: Bool { machine.state == .stalled }
-    /// The rate that the player is meant to have when it plays, also while it has stalled.
+    /// The requested rate of the player, also during a stall.
     package var intendedRate: Float { machine.rate }
-    /// Whether the player is meant to play, also while it has stalled.
+    /// Whether playback is requested, also during a stall.
     var isMeantToPlay: Bool { machine.state != .paused }
 
-    /// The player's; made if it has none.
+    /// Returns the recovery of a player, and creates it if necessary.
     package static func of(_ player: AVPlayer, clock: any Clock<Duration> = ContinuousClock()) -> StallRecovery {
         all = all.filter { $0.value.player != nil }
         let id = ObjectIdentifier(player)
@@ -49,7 +49,7 @@ import Foundation
         return recovery
     }
 
-    /// The player's, if it has one.
+    /// Returns the recovery of a player, if it has one.
     static func existing(of player: AVPlayer) -> StallRecovery? {
         all[ObjectIdentifier(player)].flatMap { $0.player === player ? $0 : nil }
     }
@@ -70,18 +70,18 @@ import Foundation
         ticks?.cancel()
     }
 
-    /// Lets the player be: a stall that is waited out now is not followed by playing.
+    /// Ends the recovery of the current stall, so that playback does not resume.
     package func cancel() {
         perform(machine.cancel())
         player?.pause()
     }
 
-    /// Ends what a player that has gone has left: a stall that nobody waits out any more.
+    /// Removes the recovery of a released player.
     private func forget() {
         ticks?.cancel()
         delivery?.cancel()
         tokens = []
-        // Not by the player's identifier, which may be another's by now.
+        // Compared by identity, because another player may have the identifier by now.
         Self.all = Self.all.filter { $0.value !== self }
     }
 
@@ -90,8 +90,8 @@ import Foundation
     private func listen(to player: AVPlayer) {
         let id = ObjectIdentifier(player)
         let reasonKey = AVPlayer.rateDidChangeReasonKey
-        // At once where the notification is posted on the main queue, so that the player is seen as it was then. On Linux
-        // that queue need not be the main thread's.
+        // Called at once if the notification is posted on the main queue, to examine the player in that state. On
+        // Linux, that queue need not use the main thread.
         let mark = Self.mainQueueMark
         let onMain = { @Sendable (body: @escaping @MainActor @Sendable () -> Void) in
             if DispatchQueue.getSpecific(key: mark.key) == true { return MainActor.assumeIsolated(body) }
@@ -124,7 +124,7 @@ import Foundation
         }
     }
 
-    /// Marks the main queue. `@unchecked`: a key is never written, only compared.
+    /// Marks the main queue. `@unchecked`: a key is only compared, and never written.
     private struct MainQueueMark: @unchecked Sendable {
         let key = DispatchSpecificKey<Bool>()
 
@@ -136,7 +136,7 @@ import Foundation
     private func itemMayHaveChanged() {
         guard let player, lastItem != player.currentItem.map(ObjectIdentifier.init) else { return }
         lastItem = player.currentItem.map(ObjectIdentifier.init)
-        // What a stall of the former item asked for is over, whatever comes next.
+        // The wait for a stall of the previous item is over.
         player.automaticallyWaitsToMinimizeStalling = player.currentItem?.cachingAsset == nil && waitsForPlainItems
         if player.currentItem?.cachingAsset == nil {
             perform(machine.cancel())
@@ -196,7 +196,7 @@ import Foundation
         watchStall()
     }
 
-    /// While the player has stalled: looks every second, and counts the bytes that are handed over.
+    /// Examines a stalled player every second, and counts delivered bytes.
     private func watchStall() {
         guard machine.state == .stalled, let loader = player?.currentItem?.cachingAsset?.loader else {
             ticks?.cancel()
@@ -206,7 +206,7 @@ import Foundation
         }
         if ticks == nil {
             ticks = Task { [weak self, clock] in
-                // Cancelled, the loop ends by its condition.
+                // After a cancel, the condition ends the loop.
                 while !Task.isCancelled {
                     try? await clock.sleep(for: .seconds(1))
                     guard !Task.isCancelled else { return }
@@ -218,10 +218,56 @@ import Foundation
         delivery = Task { [weak self] in
             let hasCome = await loader.waitForDelivery(of: Self.enough)
             guard !Task.isCancelled else { return }
-            // Where nothing is on its way, the next tick looks again: the player may have asked anew.
+            // Without a transfer, the next tick examines the player, which may have sent new requests.
             self?.delivery = nil
             if hasCome { self?.handle(.bytesCame) }
         }
+    }
+}
+
+/// Suspends the loading of items that a player has moved on from, so that the next item gets the whole bandwidth.
+///
+/// `AVQueuePlayer` moves to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests of
+/// the previous item. ``AVFoundation/AVPlayer/enableCaching()`` creates a coordinator, which exists as long as the
+/// player.
+///
+/// Items in the queue may load ahead. An item that has left it is suspended, and resumes if it returns. Received bytes
+/// stay in the cache. Items without a cache are ignored.
+@MainActor final class QueueLoadingCoordinator {
+    private weak var player: AVPlayer?
+    private var observation: CurrentItemObservation?
+    private var assets: [ObjectIdentifier: WeakAsset] = [:]
+
+    private struct WeakAsset {
+        weak var value: CachingURLAsset?
+        var isSuspended = false
+    }
+
+    /// Observes a player from now on, without retaining it.
+    init(_ player: AVPlayer) {
+        self.player = player
+        observation = CurrentItemObservation(of: player) { [weak self] in self?.update() }
+        update()
+    }
+
+    /// Examines the queue. Called after changes of the current item, and when caching is enabled again.
+    func update() {
+        guard let player else { return }
+        var wanted: [ObjectIdentifier: CachingURLAsset] = [:]
+        let items = (player as? AVQueuePlayer)?.items() ?? []
+        for item in items + [player.currentItem].compactMap({ $0 }) {
+            if let asset = item.cachingAsset { wanted[ObjectIdentifier(asset)] = asset }
+        }
+        // The previous item is suspended before the next one resumes.
+        for (id, asset) in assets where wanted[id] == nil && !asset.isSuspended {
+            asset.value?.loader?.suspend()
+            assets[id]?.isSuspended = true
+        }
+        for (id, asset) in wanted where assets[id]?.value !== asset || assets[id]?.isSuspended == true {
+            if assets[id]?.value === asset { asset.loader?.resume() }
+            assets[id] = WeakAsset(value: asset)
+        }
+        assets = assets.filter { $0.value.value != nil }
     }
 }
 #endif

@@ -3,7 +3,7 @@ public import AVFoundation
 public import Observation
 public import Spool
 
-/// A list of media that an `AVQueuePlayer` plays one after another through a cache, with the next ones brought beforehand.
+/// A list of media that an `AVQueuePlayer` plays one after another through a cache, with preloading.
 ///
 /// ```swift
 /// let queue = CachingQueue(AVQueuePlayer(), in: cache)
@@ -11,61 +11,61 @@ public import Spool
 /// queue.player.play()
 /// ```
 ///
-/// The player holds two items at most, the current one and the next, whatever the length of the list: lists of ten thousand
-/// cost no more than short ones, and items follow each other without a gap where `AVQueuePlayer` can. Of the entries that
-/// play next, a little is brought beforehand (``preloadedEntryCount``), of the very next more (``nextAmount``); what is not
-/// among them any more is given up. Preloads hold still while the player waits for bytes. HLS is preloaded by the ``server``.
+/// The player holds at most two items, the current and the next one. A list of ten thousand entries costs no more than
+/// a short one. Items follow each other without a pause if `AVQueuePlayer` can. The starts of the next entries are
+/// preloaded (``preloadedEntryCount``), and more of the very next one (``nextAmount``). Other preloads are cancelled.
+/// Preloads pause while the player waits for bytes. The ``server`` preloads HLS.
 ///
-/// The queue has to be kept as long as its player is to move on. Put items in by the queue alone; the player's rate, volume
-/// and time are the app's. On the main actor.
+/// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
+/// player's rate, volume and time. Use it on the main actor.
 @MainActor @Observable public final class CachingQueue {
-    /// How a list goes on at its end.
+    /// The behavior at the end of a list.
     public struct Repetition: Hashable, Sendable {
         let order: PlayOrder.Repeat
 
-        /// It ends.
+        /// Playback ends.
         public static let off = Repetition(order: .off)
-        /// The current entry plays again and again.
+        /// The current entry repeats.
         public static let one = Repetition(order: .one)
-        /// The list begins anew.
+        /// The list starts again.
         public static let all = Repetition(order: .all)
     }
 
-    /// The player. That of a ``CachingPlayer`` gives its place to another when it can't play any more.
+    /// The player. A ``CachingPlayer`` replaces it if it can't play any more.
     public internal(set) var player: AVQueuePlayer {
         didSet {
             oldValue.removeAllItems()
             follow(player)
         }
     }
-    /// Where bytes are kept.
+    /// The cache.
     public let cache: MediaCache
-    /// What HLS plays through; nil: it plays plainly.
+    /// The server for HLS; without one, HLS plays directly.
     public let server: (any MediaServer)?
-    /// Of how many entries after the current one the beginning is brought before they play. 3 unless set.
+    /// The number of entries after the current one whose start is preloaded. The default is 3.
     public var preloadedEntryCount = 3 { didSet { bringUpcoming() } }
-    /// How much of the very next entry is brought when the beginnings are there. A minute unless set.
+    /// The amount of the very next entry to preload after the starts. The default is one minute.
     public var nextAmount = PreloadAmount.seconds(60) { didSet { bringUpcoming() } }
 
-    /// Makes the items. Set it for items that need more than an asset, such as an audio mix or metadata.
+    /// Creates the items. Set it for items that need more than an asset, such as an audio mix or metadata.
     @ObservationIgnored public var makeItem: @MainActor (AVURLAsset) -> AVPlayerItem = { AVPlayerItem(asset: $0) }
 
     private var order = PlayOrder()
     private var known: [PlayOrder.ID: Entry] = [:]
     @ObservationIgnored private var lastID = 0
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
-    /// The items in the player: of the current entry, and of the one that follows.
+    /// The items in the player: of the current and the following entry.
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
-    /// Whether somebody sees to items that fail: then a player that throws one away, as AVQueuePlayer does since iOS 18.4, has
-    /// not moved on.
+    /// Whether failed items are recovered. If so, a player that removes one, as AVQueuePlayer does since iOS 18.4, has
+    /// not advanced.
     @ObservationIgnored var mendsFailures = false
     /// Whether nothing is loaded.
     @ObservationIgnored private(set) var isHeld = false
-    /// Whether items play without the cache, from where their source was last found.
+    /// Whether items play without the cache, from the URL that their source last resolved.
     @ObservationIgnored var makesPlainItems = false
-    /// Called when a play of an entry begins, be it the same entry's again, and when there is nothing to play any more.
+    /// Called when an entry starts, also again, and when there is nothing more to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
 
     private struct Slot {
@@ -73,7 +73,7 @@ public import Spool
         var item: AVPlayerItem
     }
 
-    /// An empty list for a player, whose items are taken out. Caching is enabled for the player.
+    /// Creates an empty list for a player. Removes the player's items and enables caching.
     public init(_ player: AVQueuePlayer, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.player = player
         self.cache = cache
@@ -90,34 +90,34 @@ public import Spool
 
     // MARK: The list
 
-    /// What is listed, in the list's order.
+    /// The entries, in the list's order.
     public var entries: [Entry] { order.listed.compactMap { known[$0] } }
-    /// How many entries are listed.
+    /// The number of entries.
     public var count: Int { order.listed.count }
-    /// What plays now, or is to; nil only where nothing is listed.
+    /// The current entry; `nil` only if the list is empty.
     public var current: Entry? { order.current.flatMap { known[$0] } }
-    /// What plays after the current entry has ended; nil if nothing does.
+    /// The entry that plays after the current one; `nil` if there is none.
     public var following: Entry? { order.following.flatMap { known[$0] } }
-    /// How the list goes on at its end.
+    /// The behavior at the end of the list.
     public var repetition: Repetition {
         get { Repetition(order: order.repetition) }
         set { change { $0.repetition = newValue.order } }
     }
-    /// Whether entries play in an order that was drawn, rather than in the list's. Setting it to true draws anew.
+    /// Whether entries play in random order instead of the list's. Setting it to true shuffles again.
     public var isShuffled: Bool {
         get { order.isShuffled }
         set { change { $0.shuffle(newValue, using: &random) } }
     }
 
-    /// Adds an entry to the end of the list.
+    /// Adds an entry at the end of the list.
     @discardableResult
     public func append(_ source: MediaSource) -> Entry { append(contentsOf: [source])[0] }
 
-    /// Adds entries to the end of the list.
+    /// Adds entries at the end of the list.
     @discardableResult
     public func append(contentsOf sources: [MediaSource]) -> [Entry] { insert(contentsOf: sources, at: count) }
 
-    /// Adds entries at a place of the list; one beyond its ends is the end.
+    /// Inserts entries at an index, which is limited to the list.
     @discardableResult
     public func insert(contentsOf sources: [MediaSource], at index: Int) -> [Entry] {
         let entries = sources.map { source in
@@ -129,37 +129,38 @@ public import Spool
         return entries
     }
 
-    /// Takes entries off the list. Where the current one is among them, the next that stays plays at once.
+    /// Removes entries. If the current one is among them, the next remaining one plays at once.
     public func remove(_ ids: some Sequence<Entry.ID>) {
         let ids = Set(ids.map(\.number))
         change { $0.remove(ids) }
         for id in ids { known[id] = nil }
     }
 
-    /// Takes all entries off the list; nothing is played any more.
+    /// Removes all entries and stops playback.
     public func removeAll() { remove(entries.map(\.id)) }
 
-    /// Puts an entry at a place of the list, counted without it. What plays goes on.
+    /// Moves an entry to an index of the list without it. Playback continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
     // MARK: Moving about
 
-    /// Plays an entry from its beginning in place of the current one; nothing if it is not listed. The rate stays.
+    /// Plays an entry from its start instead of the current one; ignored if it is not in the list. The rate is
+    /// unchanged.
     public func jump(to id: Entry.ID) {
         catchUp()
         guard known[id.number] != nil else { return }
         begin(id.number)
     }
 
-    /// Goes to the next entry in the order of playing, also where one is repeated; false if there is none.
+    /// Advances to the next entry in playback order, also while one repeats. Returns false if there is none.
     @discardableResult
     public func next() -> Bool { step(1) }
 
-    /// Goes to the entry before; false if there is none.
+    /// Returns to the previous entry. Returns false if there is none.
     @discardableResult
     public func previous() -> Bool { step(-1) }
 
-    /// Plays what follows the current entry, which may be the same, from its beginning.
+    /// Plays the following entry, which may be the current one, from its start.
     func playFollowing() {
         if let following = order.following { begin(following) }
     }
@@ -173,16 +174,16 @@ public import Spool
 
     // MARK: The player
 
-    /// The item that plays the current entry.
+    /// The item of the current entry.
     var item: AVPlayerItem? { slots.first?.item }
 
-    /// Puts another item of the current entry in the place of the present one, whatever the player has made of that.
+    /// Replaces the item of the current entry, regardless of its state.
     ///
-    /// - Parameter isPlain: Whether it is to play without the cache, from where the source was last found.
+    /// - Parameter isPlain: Whether the new item plays without the cache, from the URL that the source last resolved.
     func renewCurrent(isPlain: Bool) {
         guard let id = slots.first?.entry, let entry = known[id] else { return }
         let item = item(of: entry, isPlain: isPlain)
-        // All of them: after an item that has failed, what replaces it one by one may play without sound.
+        // All items are removed, because replacing a failed item alone may lead to playback without sound.
         player.removeAllItems()
         slots = []
         guard player.canInsert(item, after: nil) else { return }
@@ -197,7 +198,7 @@ public import Spool
         update()
     }
 
-    /// Has the player hold what the order says.
+    /// Updates the player's items according to the order.
     private func update() {
         guard let current = order.current else {
             slots = []
@@ -208,11 +209,11 @@ public import Spool
         if slots.first?.entry == current { prepareFollowing() } else { begin(current) }
     }
 
-    /// Plays an entry from its beginning.
+    /// Plays an entry from its start.
     private func begin(_ id: PlayOrder.ID) {
         guard let entry = known[id] else { return }
         order.jump(to: id)
-        // A failed item that the player has thrown away is not the one that it stands at.
+        // A failed item that the player has removed is not the current one.
         if slots.count > 1, slots[1].entry == id, player.currentItem === slots[0].item {
             player.advanceToNextItem()
             slots.removeFirst()
@@ -244,7 +245,7 @@ public import Spool
                 slots.append(Slot(entry: following, item: item))
             }
         }
-        // At the end of the list the last item stays, so that one can go back in it.
+        // The last item of the list stays, so that the user can seek back in it.
         player.actionAtItemEnd = slots.count > 1 ? .advance : .pause
         player.enableCaching()
         if isHeld { holdSlots() }
@@ -265,7 +266,7 @@ public import Spool
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }
 
-    /// Has nothing loaded any more, or goes on: for an app that may be suspended at any moment, and does not play.
+    /// Stops or resumes all loading, for an app without playback that may be suspended at any time.
     func holdLoading(_ isHeld: Bool) {
         self.isHeld = isHeld
         holdSlots()
@@ -278,14 +279,14 @@ public import Spool
         }
     }
 
-    /// Whether the current item's URL is not good any more, since its server has had to take another port.
+    /// Whether the current item's URL is invalid because its server had to use another port.
     var hasLostServer: Bool {
         guard let asset = item?.asset as? CachingURLAsset, let server = asset.server, let current else { return false }
-        // Asked, a server that the system has cut off listens again.
+        // This call makes a server listen again after the system closed its socket.
         return server.url(for: current.source) != asset.url
     }
 
-    /// Takes over what the player has done by itself: it may have moved on, and its word of that come later.
+    /// Applies changes that the player made automatically: it may have advanced before its notification.
     func catchUp() {
         guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
         if mendsFailures, first.status == .failed { return }
@@ -296,11 +297,28 @@ public import Spool
             playBegan()
             prepareFollowing()
         } else {
-            // It has played all that it had before it was given more.
+            // It has played all its items before it got more.
             order.jump(to: last.entry)
             slots = []
             if let following = order.following { begin(following) }
         }
+    }
+}
+
+extension CachingQueue {
+    /// A position of a list. The same media may have several entries.
+    public struct Entry: Identifiable, Sendable {
+        /// The identifier of an entry, unique within its queue.
+        public struct ID: Hashable, Sendable {
+            let number: Int
+        }
+
+        let number: Int
+        /// The media.
+        public let source: MediaSource
+
+        /// The identifier in the queue.
+        public var id: ID { ID(number: number) }
     }
 }
 #endif

@@ -1,31 +1,31 @@
-/// In which order the entries of a list are played: as listed or shuffled, once, again, or one of them for ever. Pure.
+/// The order of playback of a list: as listed or shuffled, once, repeated, or one entry repeated. Makes decisions only.
 ///
-/// An entry is known by a number that is its own for good. Looking for one takes time in proportion to the list's length.
+/// Entries have permanent numbers. Finding one takes time proportional to the length of the list.
 struct PlayOrder: Hashable, Sendable {
-    /// A number of an entry, never given twice.
+    /// The number of an entry, never reused.
     typealias ID = Int
 
-    /// How a list goes on at its end.
+    /// The behavior at the end of a list.
     enum Repeat: Hashable, Sendable {
         case off, one, all
     }
 
-    /// As the app lists them.
+    /// The entries in the app's order.
     private(set) var listed: [ID] = []
-    /// As they are played: a permutation of what is listed.
+    /// The entries in playback order: a permutation of the list.
     private(set) var played: [ID] = []
-    /// What is to play now; nil only where nothing is listed.
+    /// The current entry; `nil` only if the list is empty.
     private(set) var current: ID?
-    /// How the list goes on at its end.
+    /// The behavior at the end of the list.
     var repetition = Repeat.off
     private(set) var isShuffled = false
 
     // MARK: Where it stands
 
-    /// What plays after the current one when that ends by itself; nil if nothing does.
+    /// The entry that plays after the end of the current one; `nil` if there is none.
     var following: ID? { repetition == .one ? current : neighbour(1) }
 
-    /// What is played after the current one, the next first; at most `count`, each once, the current one not among them.
+    /// Returns at most `count` entries after the current one, the next first, each once and without the current one.
     func upcoming(_ count: Int) -> [ID] {
         guard let place else { return [] }
         let rest = played[(place + 1)...].prefix(count)
@@ -33,7 +33,7 @@ struct PlayOrder: Hashable, Sendable {
         return Array(rest) + played[..<place].prefix(count - rest.count)
     }
 
-    /// The entry a number of places away in the order of playing, past the end only where all is repeated.
+    /// Returns the entry at a distance in playback order, beyond the end only if the list repeats.
     func neighbour(_ distance: Int) -> ID? {
         guard let place else { return nil }
         let target = place + distance
@@ -47,12 +47,12 @@ struct PlayOrder: Hashable, Sendable {
 
     // MARK: Changes
 
-    /// Makes an entry the current one; nothing if it is not listed.
+    /// Makes an entry the current one; ignored if it is not in the list.
     mutating func jump(to id: ID) {
         if listed.contains(id) { current = id }
     }
 
-    /// Lists entries at a place, counted as listed; they play where they are listed or, shuffled, at drawn places to come.
+    /// Inserts entries at an index of the list. They play at that position or, if shuffled, at random later positions.
     mutating func insert(_ ids: [ID], at index: Int, using random: inout some RandomNumberGenerator) {
         let index = min(max(index, 0), listed.count)
         let former = index > 0 ? listed[index - 1] : nil
@@ -69,8 +69,10 @@ struct PlayOrder: Hashable, Sendable {
         current = current ?? played.first
     }
 
-    /// Takes entries off the list. When the current one is among them, the next that stays becomes it; at the end of the
-    /// list the first where all is repeated, else the last.
+    /// Removes entries.
+    ///
+    /// If the current one is among them, the next remaining one becomes the current one. At the end of the list, that
+    /// is the first if the list repeats, otherwise the last.
     mutating func remove(_ ids: Set<ID>) {
         if let id = current, ids.contains(id), let place {
             let before = played[..<place].filter { !ids.contains($0) }
@@ -80,7 +82,7 @@ struct PlayOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to a place, counted as listed when it is off the list; nothing if it is not listed.
+    /// Moves an entry to an index of the list without it; ignored if it is not in the list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }
         listed.remove(at: from)
@@ -88,7 +90,7 @@ struct PlayOrder: Hashable, Sendable {
         if !isShuffled { played = listed }
     }
 
-    /// Draws an order of which the current entry is the first, or goes back to the list's, from the current entry on.
+    /// Shuffles with the current entry first, or returns to the list's order, from the current entry on.
     mutating func shuffle(_ isShuffled: Bool, using random: inout some RandomNumberGenerator) {
         self.isShuffled = isShuffled
         played = isShuffled ? listed.shuffled(using: &random) : listed

@@ -1,15 +1,15 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Spool
 
-/// Brings what a queue plays next, and gives up what it does not.
+/// Preloads the next entries of a queue, and cancels preloads of other entries.
 @MainActor final class QueuePreloads {
     private let preloader: Preloader
     private let server: (any MediaServer)?
-    /// The beginnings that were asked for, by entry.
+    /// The preloads of starts, by entry.
     private var starts: [CachingQueue.Entry.ID: Bringing] = [:]
     private var next: (entry: CachingQueue.Entry.ID, amount: PreloadAmount, bringing: Bringing)?
 
-    /// A preload that can be given up.
+    /// A preload that can be cancelled.
     private enum Bringing: Sendable {
         case media(Preload)
         case stream(Task<Void, Never>)
@@ -22,7 +22,7 @@ import Spool
         }
     }
 
-    /// - Parameter server: What brings streams; without one, they are not brought.
+    /// - Parameter server: The server that preloads streams; without one, they are not preloaded.
     init(_ preloader: Preloader, _ server: (any MediaServer)? = nil) {
         self.preloader = preloader
         self.server = server
@@ -34,7 +34,7 @@ import Spool
         preloader.cancelAll()
     }
 
-    /// Brings the beginnings of entries, the first first, and then so much of the first; of nothing else.
+    /// Preloads the starts of entries in order, then `nextAmount` of the first, and cancels all other preloads.
     func bring(_ upcoming: [CachingQueue.Entry], _ nextAmount: PreloadAmount) {
         let entries = upcoming.filter { CachingURLAsset.canCache($0.source) || isStream($0.source) }
         let wanted = Set(entries.map(\.id))
@@ -58,7 +58,7 @@ import Spool
         guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
         return .stream(
             Task {
-                // What is not there when it plays is fetched then, and its failure told.
+                // A failed preload is ignored, because playback fetches the bytes and reports the error.
                 try? await server.preload(source, firstSeconds: amount.firstSeconds)
             })
     }

@@ -1,21 +1,22 @@
 #if canImport(AVFoundation) && canImport(SwiftUI) && !os(watchOS)
+public import Spool
 public import SwiftUI
 
-/// A scrubber that shows what of the current media is stored, what the player holds ready, and what has been played.
+/// A scrubber that shows the stored, buffered and played ranges of the current media.
 ///
 /// ```swift
 /// StoredRangesView(player)
 ///     .frame(height: 28)
 /// ```
 ///
-/// Dragging shows the time under the finger and seeks there when it is let go, exactly; on the way to a near picture. What is
-/// stored is known in bytes, so it lies about where it plays: exactly so for media of a constant bit rate. Colours follow the
-/// tint and the foreground style. VoiceOver reads the time, and moves it by ten seconds.
+/// Dragging shows the time under the finger, and seeks to near times. On release, it seeks exactly. Stored ranges are
+/// known in bytes, so their position is exact only for media with a constant bit rate. The colors follow the tint and
+/// the foreground style. VoiceOver reads the time, and moves it by ten seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?
 
-    /// A scrubber for a player.
+    /// Creates a scrubber for a player.
     public init(_ player: CachingPlayer) { self.player = player }
 
     /// The bar.
@@ -55,7 +56,7 @@ public struct StoredRangesView: View {
         }
     }
 
-    /// Where it plays, from 0 to 1.
+    /// The current position, from 0 to 1.
     private var played: Double {
         if let dragged { return dragged }
         guard let duration = player.duration, duration > 0 else { return 0 }
@@ -78,7 +79,7 @@ public struct StoredRangesView: View {
     }
 }
 
-/// A drag, where there is something to drag with.
+/// A drag gesture, on platforms with one.
 private struct Dragging: ViewModifier {
     let changed: (CGPoint) -> Void
     let ended: () -> Void
@@ -91,5 +92,43 @@ private struct Dragging: ViewModifier {
             DragGesture(minimumDistance: 0).onChanged { changed($0.location) }.onEnded { _ in ended() })
         #endif
     }
+}
+
+/// The used share of a cache's capacity, and the share of played bytes that it delivered.
+///
+/// ```swift
+/// List { CacheStatusView(cache) }
+/// ```
+///
+/// Updated once a second while it is visible. Counts since the cache was opened.
+public struct CacheStatusView: View {
+    private let cache: MediaCache
+    @State private var stored: Int64 = 0
+    @State private var statistics = TransferStatistics()
+
+    /// Creates a view of the state of a cache.
+    public init(_ cache: MediaCache) { self.cache = cache }
+
+    /// A bar, if there is a limit, and two lines.
+    public var body: some View {
+        VStack(alignment: .leading, spacing: 4) {
+            if let capacity = cache.capacity, capacity > 0 {
+                ProgressView(value: min(Double(stored) / Double(capacity), 1))
+                Text("\(bytes(stored)) of \(bytes(capacity)) used")
+            } else {
+                Text("\(bytes(stored)) used")
+            }
+            Text("\(bytes(statistics.bytesFromCache)) from the cache, \(bytes(statistics.bytesFromOrigin)) fetched")
+                .font(.footnote).foregroundStyle(.secondary)
+        }
+        .task {
+            while !Task.isCancelled {
+                (stored, statistics) = (cache.storedByteCount, cache.statistics)
+                do { try await Task.sleep(for: .seconds(1)) } catch { return }
+            }
+        }
+    }
+
+    private func bytes(_ count: Int64) -> String { count.formatted(.byteCount(style: .file)) }
 }
 #endif

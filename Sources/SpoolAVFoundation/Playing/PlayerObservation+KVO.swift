@@ -1,0 +1,45 @@
+#if canImport(AVFoundation) && !os(watchOS) && canImport(ObjectiveC)
+import AVFoundation
+import Foundation
+
+/// Observes the current item of a player by key-value observing, on Apple platforms.
+@MainActor final class CurrentItemObservation {
+    private var observation: NSKeyValueObservation?
+
+    /// Calls back on the main actor shortly after each change, until it is released.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
+        // Called on any thread.
+        observation = player.observe(\.currentItem) { _, _ in
+            Task { @MainActor in changed() }
+        }
+    }
+}
+
+/// Observes whether a player plays or waits by key-value observing, on Apple platforms.
+@MainActor final class PlayStateObservation {
+    private var observation: NSKeyValueObservation?
+
+    /// Calls back on the main actor shortly after each change, until it is released.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
+        // Called on any thread.
+        observation = player.observe(\.timeControlStatus) { _, _ in
+            Task { @MainActor in changed() }
+        }
+    }
+}
+
+/// Observes whether a player plays its video on another device, as by AirPlay.
+@MainActor final class ExternalPlaybackObservation {
+    private var observation: NSKeyValueObservation?
+
+    /// Calls back on the main actor with the state shortly after each change, until it is released.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {
+        observation = player.observe(\.isExternalPlaybackActive) { player, _ in
+            // Called on any thread, but the player is read on the main actor.
+            Task { @MainActor [weak player] in
+                if let player { changed(player.isExternalPlaybackActive) }
+            }
+        }
+    }
+}
+#endif

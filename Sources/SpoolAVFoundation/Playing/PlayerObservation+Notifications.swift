@@ -1,0 +1,41 @@
+#if canImport(AVFoundation) && !os(watchOS) && !canImport(ObjectiveC)
+import AVFoundation
+import Foundation
+
+/// Observes the current item of a player, and changes of a queue, by notifications.
+@MainActor final class CurrentItemObservation {
+    private let tokens: [NotificationToken]
+
+    /// Calls back on the main actor after each possible change, until it is released.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
+        let names: [Notification.Name] = [
+            .AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime, .AVPlayerItemStatusDidChange,
+            .AVPlayerItemTimeJumped, AVPlayer.currentItemDidChangeNotification,
+        ]
+        tokens = names.map { name in
+            NotificationToken(name) { _ in
+                Task { @MainActor in changed() }
+            }
+        }
+    }
+}
+
+/// Observes whether a player plays or waits by notifications.
+@MainActor final class PlayStateObservation {
+    private let token: NotificationToken
+
+    /// Calls back on the main actor shortly after each change, until it is released.
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
+        let id = ObjectIdentifier(player)
+        token = NotificationToken(AVPlayer.timeControlStatusDidChangeNotification) { notification in
+            guard let sender = notification.object as? AVPlayer, ObjectIdentifier(sender) == id else { return }
+            Task { @MainActor in changed() }
+        }
+    }
+}
+
+/// Replaces the observation without other devices.
+@MainActor final class ExternalPlaybackObservation {
+    init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {}
+}
+#endif
