@@ -121,7 +121,7 @@ struct OfflineTests {
             await origin.stop()
             #expect(try await spool.run("import", file.path, url, "--replace").status == 1)
             let replaced = try await spool.run("import", file.path, url, "--replace", "--unchecked")
-            #expect(replaced.status == 0 && replaced.text.hasPrefix("400.0 kB taken in"), "\(replaced.errors)")
+            #expect(replaced.status == 0 && replaced.text.hasPrefix("400.0 kB imported"), "\(replaced.errors)")
             #expect(try await spool.run("import", file.path).status == 64)
             #expect(try await spool.run("import", file.path + "x", url, "--unchecked").status == 1)
         }
