@@ -126,7 +126,7 @@ extension OpenResource {
     ///   - body: The body of the response, if `current` is removed.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
     private func setApart(
-        _ id: TransferID, orRemoving current: Generation? = nil, _ body: ReceivedBody? = nil
+        _ id: TransferID, orRemoving current: Generation? = nil, _ body: ResponseBody? = nil
     ) -> Bool {
         scheduler.ask { state in
             guard let (left, actions) = state.machine.responseUnproven(id) else {
@@ -215,7 +215,7 @@ extension OpenResource {
     }
 
     private func begin(
-        _ version: ResourceVersion, _ body: ReceivedBody, replacing current: Generation?,
+        _ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?,
         _ cacheability: ResponseCacheability, for start: Scheduler.TransferStart
     ) async throws {
         if current != nil { send(.changed(reason: "the origin responded with another version")) }
@@ -256,7 +256,7 @@ extension OpenResource {
     ///   response. It takes effect together with the version. Otherwise a reader that opens between the two would
     ///   validate a version that has just been received.
     func replace(
-        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ReceivedBody? = nil,
+        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil
     ) {
         let isCurrent = scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
@@ -344,7 +344,7 @@ extension OpenResource {
 extension Scheduler.State {
     /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
     fileprivate mutating func replaceVersion(
-        by lease: Lease?, keeping id: TransferID?, _ body: ReceivedBody? = nil
+        by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil
     ) -> [Scheduler.StateMachine.Action] {
         let previousLease = self.lease
         self.lease = lease

@@ -329,13 +329,13 @@ struct Transfer {
     static func body(
         _ landing: PartialResponse.Landing, isNew: Bool, of head: HTTPResponse, for start: Scheduler.TransferStart,
         hasIfRange: Bool
-    ) -> ReceivedBody {
+    ) -> ResponseBody {
         let placement = placement(of: landing, isNew: isNew, head, for: start)
         let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
         let isWhole = head.status != .partialContent
         let showsIgnorance = isPart && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
-        return ReceivedBody(
+        return ResponseBody(
             offset: placement.firstLanding, end: landing.end, isWhole: isWhole,
             support: isWhole ? (ignoresRanges ? .unsupported : nil) : .supported)
     }

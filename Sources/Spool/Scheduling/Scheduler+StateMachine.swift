@@ -242,13 +242,13 @@ extension Scheduler.StateMachine {
     }
 
     /// The headers of a response have been received, and its bytes follow.
-    mutating func responseStarted(_ id: TransferID, _ body: ReceivedBody) -> [Action] {
+    mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         let isNews = note(body.support)
         let actions = start(id, body)
         return actions + (isNews ? plan.reconsider() : plan.settle())
     }
 
-    private mutating func start(_ id: TransferID, _ body: ReceivedBody) -> [Action] {
+    private mutating func start(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         guard let previous = plan.transfers[id], !previous.isStale else { return [] }
         let isSequential = body.isWhole && rangeSupport == .unsupported
         if isSequential, !needsBody(beside: id) {
@@ -484,7 +484,7 @@ extension Scheduler.StateMachine {
     ///   - body: What the response to that transfer contains. Otherwise bytes that it already sends would be requested.
     /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
     mutating func generationChanged(
-        length: Int64?, keeping kept: TransferID?, body: ReceivedBody? = nil
+        length: Int64?, keeping kept: TransferID?, body: ResponseBody? = nil
     ) -> (left: [ReaderID], actions: [Action]) {
         plan.stored = StoredRanges(length: length)
         plan.transfers.forgetRuns()

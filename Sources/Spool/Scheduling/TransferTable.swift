@@ -198,7 +198,7 @@ struct TransferTable {
 }
 
 /// What the headers of a response report about its body.
-struct ReceivedBody: Equatable {
+struct ResponseBody: Equatable {
     /// The offset at which its first byte is stored.
     var offset: Int64
     /// The exclusive end of its bytes, or `nil` if it is not known.
@@ -355,7 +355,7 @@ struct TransferState {
     }
 
     /// The response headers have been received.
-    mutating func respond(_ body: ReceivedBody, isSequential: Bool) {
+    mutating func respond(_ body: ResponseBody, isSequential: Bool) {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
         // It has validated the stored bytes, and from here on it is like other transfers.

@@ -257,6 +257,6 @@ extension Scheduler.StateMachine {
         _ id: TransferID, at offset: Int64, end: Int64?, isWhole: Bool, isSequential: Bool
     ) -> [Action] {
         let support: Plan.RangeSupport? = isSequential ? .unsupported : nil
-        return responseStarted(id, ReceivedBody(offset: offset, end: end, isWhole: isWhole, support: support))
+        return responseStarted(id, ResponseBody(offset: offset, end: end, isWhole: isWhole, support: support))
     }
 }

@@ -51,7 +51,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(landed: ByteRangeSet(0..<64 * kib), needsValidation: true)
         let reader = bench.open(at: 0)
         let whole = bench.liveIDs[0]
-        let body = ReceivedBody(offset: 0, end: nil, isWhole: true, support: .unsupported)
+        let body = ResponseBody(offset: 0, end: nil, isWhole: true, support: .unsupported)
         let (left, actions) = bench.machine.generationChanged(length: nil, keeping: whole, body: body)
         #expect(left == [])
         bench.perform(actions)
