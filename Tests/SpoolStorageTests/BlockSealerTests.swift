@@ -1,7 +1,8 @@
 import Crypto
 import Foundation
-import SpoolStorage
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("Seals")
 struct BlockSealerTests {

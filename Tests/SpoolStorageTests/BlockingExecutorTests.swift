@@ -1,7 +1,8 @@
 import Foundation
-import SpoolStorage
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("BlockingExecutor", .timeLimit(.minutes(10)))
 struct BlockingExecutorTests {

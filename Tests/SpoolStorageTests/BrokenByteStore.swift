@@ -1,4 +1,4 @@
-import SpoolStorage
+@testable import SpoolStorage
 
 /// A store in memory with one fault, for a contract to find.
 final class BrokenByteStore: ByteStore {

@@ -2,11 +2,10 @@ import ByteRanges
 import Crypto
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Testing
 
-@testable import class SpoolStorage.Catalog
+@testable import SpoolStorage
 
 /// A catalog in a folder of its own, and short forms for what tests put in.
 struct CatalogFixture {
@@ -95,18 +94,18 @@ struct CatalogTests {
         let fixture = try CatalogFixture()
         let old = try fixture.begin("a")
         try fixture.catalog.record([(old.id, [CatalogFixture.block(0)])])
-        #expect(try fixture.catalog.setPinned(true, key: CatalogFixture.key("a")))
+        #expect(try fixture.catalog.downloads.setPinned(true, key: CatalogFixture.key("a")))
         let (record, replaced) = try fixture.begin(
             key: CatalogFixture.key("a"), url: "https://example.org/a", version: "v2", length: nil, contentType: nil,
             at: fixture.start.addingTimeInterval(9))
         #expect(replaced?.generation == old.identifier && replaced?.storedBytes == 65536)
         #expect(record.isPinned && record.createdAt == fixture.start && record.lastUsedAt != fixture.start)
         #expect(record.generation?.identifier != old.identifier && record.generation?.storedBytes == 0)
-        #expect(try fixture.catalog.storedBytes() == 0)
+        #expect(try fixture.catalog.settings.storedBytes() == 0)
         // A late batch of the old one finds nothing and harms nothing.
         try fixture.catalog.record([(old.id, [CatalogFixture.block(1)])])
         #expect(try fixture.catalog.blocks(of: old.id).isEmpty)
-        #expect(try fixture.catalog.storedBytes() == 0)
+        #expect(try fixture.catalog.settings.storedBytes() == 0)
         #expect(try !fixture.catalog.contains(old.identifier))
     }
 
@@ -146,10 +145,10 @@ struct CatalogTests {
                     .storedBytes
                 #expect(stored == sum)
             }
-            #expect(try fixture.catalog.storedBytes() == total)
+            #expect(try fixture.catalog.settings.storedBytes() == total)
         }
         for name in 0..<3 { #expect(try fixture.catalog.remove(CatalogFixture.key(String(name))) != nil) }
-        #expect(try fixture.catalog.storedBytes() == 0)
+        #expect(try fixture.catalog.settings.storedBytes() == 0)
     }
 
     @Test("Eviction's order: least recently used first, without pins, with what keeps nothing")
@@ -159,38 +158,38 @@ struct CatalogTests {
             let generation = try fixture.begin(name, after: Double(number))
             if name != "empty" { try fixture.catalog.record([(generation.id, [CatalogFixture.block(0, 10)])]) }
         }
-        #expect(try fixture.catalog.setPinned(true, key: CatalogFixture.key("pinned")))
+        #expect(try fixture.catalog.downloads.setPinned(true, key: CatalogFixture.key("pinned")))
         try fixture.catalog.touch(key: CatalogFixture.key("a"), at: fixture.start.addingTimeInterval(50))
         // A use never moves a date back.
         try fixture.catalog.touch(key: CatalogFixture.key("b"), at: fixture.start)
         var found: [EvictionCandidate] = []
         while true {
-            let page = try fixture.catalog.leastRecentlyUsed(limit: 2, after: found.last?.position)
+            let page = try fixture.catalog.uses.leastRecentlyUsed(limit: 2, after: found.last?.position)
             found += page
             if page.count < 2 { break }
         }
         #expect(found.map(\.key) == ["c", "d", "b", "empty", "a"].map(CatalogFixture.key))
         #expect(found.map(\.storedBytes) == [10, 10, 10, 0, 10])
         #expect(found.last?.lastUsedAt == fixture.start.addingTimeInterval(50))
-        #expect(try !fixture.catalog.setPinned(true, key: CatalogFixture.key("unknown")))
+        #expect(try !fixture.catalog.downloads.setPinned(true, key: CatalogFixture.key("unknown")))
         #expect(try fixture.catalog.remove(CatalogFixture.key("c")) != nil)
         #expect(try fixture.catalog.remove(CatalogFixture.key("c")) == nil)
-        #expect(try fixture.catalog.leastRecentlyUsed(limit: 9).count == 4)
+        #expect(try fixture.catalog.uses.leastRecentlyUsed(limit: 9).count == 4)
     }
 
     @Test("Settings: a capacity, and one seal key for good")
     func settings() throws {
         let fixture = try CatalogFixture()
-        #expect(try fixture.catalog.capacity() == nil)
-        try fixture.catalog.setCapacity(5 << 40)
-        #expect(try fixture.catalog.capacity() == 5 << 40)
-        try fixture.catalog.setCapacity(nil)
-        #expect(try fixture.catalog.capacity() == nil)
-        let key = try fixture.catalog.sealKey()
+        #expect(try fixture.catalog.settings.capacity() == nil)
+        try fixture.catalog.settings.setCapacity(5 << 40)
+        #expect(try fixture.catalog.settings.capacity() == 5 << 40)
+        try fixture.catalog.settings.setCapacity(nil)
+        #expect(try fixture.catalog.settings.capacity() == nil)
+        let key = try fixture.catalog.settings.sealKey()
         #expect(key.bitCount == 256)
-        #expect(try fixture.catalog.sealKey() == key)
+        #expect(try fixture.catalog.settings.sealKey() == key)
         try fixture.catalog.close()
-        #expect(try Catalog(path: fixture.path).sealKey() == key)
+        #expect(try Catalog(path: fixture.path).settings.sealKey() == key)
     }
 
     @Test(
@@ -332,7 +331,7 @@ struct CatalogTests {
     func full() throws {
         let fixture = try CatalogFixture()
         let generation = try fixture.begin("a")
-        let pages = try fixture.catalog.database.writeWithoutTransaction { db in
+        let pages = try fixture.catalog.writeAlone { db in
             let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             try db.execute(sql: "PRAGMA max_page_count = \(pages + 2)")
             return pages
@@ -342,8 +341,8 @@ struct CatalogTests {
         #expect(error?.code == .storage && error?.message.contains(fixture.path) == true)
         #expect(error?.message.contains("full") == true)
         #expect(try fixture.catalog.blocks(of: generation.id).isEmpty)
-        #expect(try fixture.catalog.storedBytes() == 0)
-        try fixture.catalog.database.writeWithoutTransaction {
+        #expect(try fixture.catalog.settings.storedBytes() == 0)
+        try fixture.catalog.writeAlone {
             try $0.execute(sql: "PRAGMA max_page_count = \(pages + 9999)")
         }
         try fixture.catalog.record([(generation.id, many)])
@@ -358,7 +357,7 @@ struct CatalogTests {
         #expect(try inspector.resources().count == 1)
         try fixture.begin("b")
         #expect(try inspector.resources().count == 2)
-        #expect(throws: CacheError.self) { try inspector.setCapacity(1) }
+        #expect(throws: CacheError.self) { try inspector.settings.setCapacity(1) }
         #expect(throws: CacheError.self) { try Catalog(inspecting: fixture.scratch.file("none.sqlite")) }
         #expect(!fixture.scratch.names.contains("none.sqlite"))
     }
@@ -384,7 +383,7 @@ extension CatalogFixture {
         guard let generation = record.generation else { return }
         try catalog.record([(generation.id, [Self.block(0)])])
         _ = try catalog.blocks(of: generation.id)
-        _ = try catalog.leastRecentlyUsed(limit: 10)
+        _ = try catalog.uses.leastRecentlyUsed(limit: 10)
         #expect(try catalog.remove(Self.key("use")) != nil)
     }
 }

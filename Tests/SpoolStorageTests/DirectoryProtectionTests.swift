@@ -1,8 +1,9 @@
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Backup exclusion and data protection of a cache's directory, with a recorder instead of the platform's attributes.
 @Suite("Directory protection", .timeLimit(.minutes(10)))

@@ -1,8 +1,9 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 /// What a strategy is told of resources and presentations.
 @Suite("Eviction order", .timeLimit(.minutes(5)))

@@ -1,7 +1,8 @@
 import ByteRanges
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 /// What every strategy holds to, and what tells them apart.
 @Suite("Eviction strategies", .timeLimit(.minutes(5)))

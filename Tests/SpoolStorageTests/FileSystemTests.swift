@@ -1,7 +1,8 @@
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 #if canImport(Darwin)
 import Darwin

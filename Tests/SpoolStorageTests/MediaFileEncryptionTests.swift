@@ -1,9 +1,10 @@
 import ByteRanges
 import Crypto
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("MediaFile, encrypted", .timeLimit(.minutes(10)))
 struct MediaFileEncryptionTests {

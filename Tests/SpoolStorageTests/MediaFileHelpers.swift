@@ -1,5 +1,6 @@
 import ByteRanges
-import SpoolStorage
+
+@testable import SpoolStorage
 
 // Short forms for what tests of media files say often.
 

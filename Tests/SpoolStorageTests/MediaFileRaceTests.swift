@@ -1,8 +1,9 @@
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// What happens in the middle of a read, made to happen.
 @Suite("MediaFile, while a read is under way", .timeLimit(.minutes(10)))

@@ -1,8 +1,9 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("MediaFile at random", .timeLimit(.minutes(10)))
 struct MediaFileRandomTests {

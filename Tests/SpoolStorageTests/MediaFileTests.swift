@@ -1,10 +1,11 @@
 import ByteRanges
 import Crypto
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// A media file over real or faulty files, with the pattern that it should hold.
 struct MediaFixture {

@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 /// Catalogs in which one cell has an extreme value, as another program may leave it.
 @Suite("Store: one changed cell of the catalog", .timeLimit(.minutes(10)))

@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Media files that somebody else has changed, removed or put there.
 @Suite("Store: changed files", .timeLimit(.minutes(10)))

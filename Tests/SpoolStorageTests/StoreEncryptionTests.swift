@@ -1,10 +1,11 @@
 import ByteRanges
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("Store, encrypted", .timeLimit(.minutes(10)))
 struct StoreEncryptionTests {

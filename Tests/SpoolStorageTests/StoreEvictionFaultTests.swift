@@ -1,10 +1,11 @@
 import ByteRanges
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Eviction and quotas over catalogs and files that somebody has damaged, and over many resources.
 @Suite("Store: eviction where something is wrong", .timeLimit(.minutes(10)))

@@ -1,10 +1,11 @@
 import ByteRanges
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// What disks, catalogs and people do to a store.
 @Suite("Store: faults", .timeLimit(.minutes(10)))

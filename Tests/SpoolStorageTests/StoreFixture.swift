@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// A store over real or faulty files in a folder of its own, and short forms for what engines do with it.
 final class StoreFixture: Sendable {

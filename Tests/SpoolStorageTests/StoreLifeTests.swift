@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// The life of a key: stored, open, replaced, removed.
 @Suite("Store: the life of a key", .timeLimit(.minutes(10)))

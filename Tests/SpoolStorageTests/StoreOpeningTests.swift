@@ -1,11 +1,11 @@
 import ByteRanges
-import Crypto
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Opening: what is refused, what is mended, and what it does not look at.
 @Suite("Store: opening", .timeLimit(.minutes(10)))
@@ -265,35 +265,36 @@ struct StoreOpeningTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("A directory of the first version opens, plays, and is brought up to date")
-    func firstVersion() async throws {
-        let length = 3 * block + 1234
-        try makeFirstVersion(length: length)
-        #expect(try await Store.inspect(path: fixture.path).first?.landed == [0..<length])
+    @Test(
+        "A directory of an earlier version is refused with a clear error, and not changed",
+        arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"]])
+    func earlierVersion(versions: [String]) async throws {
         let store = try await fixture.open()
-        #expect(store.usedBytes == length)
-        let lease = try #require(try await store.lease(key))
-        #expect(lease.generation.landed == [0..<length])
-        #expect(lease.generation.description.fields == "fields")
-        try fixture.expect(0..<length, of: "a", in: lease.generation)
-        lease.end()
-        try await store.checkLedger()
+        try await fixture.store("a", length: 2 * block, in: store)
         try await store.close()
-        let landed = try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").read {
-            try Data.fetchOne($0, sql: "SELECT landed FROM generation")
+        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
+        try await queue.write { db in
+            try db.execute(sql: "DELETE FROM grdb_migrations")
+            for version in versions {
+                try db.execute(sql: "INSERT INTO grdb_migrations VALUES (?)", arguments: [version])
+            }
         }
-        #expect(try ByteRangeSet(decoding: Array(landed ?? Data())) == [0..<length])
-    }
-
-    @Test("A directory of the first version on a read-only disk plays as it is")
-    func firstVersionReadOnly() async throws {
-        try makeFirstVersion(length: 2 * block)
-        fixture.files.fail([.createDirectory, .lock, .write], with: .error(.EROFS))
-        let store = try await fixture.open()
-        let lease = try #require(try await store.lease(key))
-        try fixture.expect(0..<2 * block, of: "a", in: lease.generation)
-        lease.end()
-        try await store.close()
+        try queue.close()
+        for open in [{ _ = try await fixture.open() }, { _ = try await Store.inspect(path: fixture.path) }] {
+            for _ in 0..<2 {
+                let error = await #expect(throws: CacheError.self) { try await open() }
+                #expect(error?.code == .storage)
+                let message = try #require(error?.message)
+                #expect(message.contains("“\(fixture.path)/catalog.sqlite” was written by an earlier version of Spool"))
+                #expect(message.contains("remove the cache directory"))
+            }
+        }
+        #expect(fixture.mediaFiles.count == 1)
+        #expect(!FolderTree.paths(under: fixture.path).contains { $0.contains("damaged") })
+        let count = try await DatabaseQueue(path: fixture.path + "/catalog.sqlite").read {
+            try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM block")
+        }
+        #expect(count == 2)
     }
 
     @Test("A generation in a format that is not known counts as not stored, stays, and can be evicted")
@@ -372,75 +373,6 @@ struct StoreOpeningTests {
         try await again.checkLedger()
         try await again.close()
     }
-
-    /// What the first version wrote: the tables of migration 1, one resource, its blocks and its file.
-    private func makeFirstVersion(length: Int64) throws {
-        let identifier = GenerationIdentifier()
-        let secret = SymmetricKey(size: .bits256)
-        let sealer = BlockSealer(secret: secret, resource: key.hash, generation: identifier)
-        let folder = fixture.path + "/media/" + identifier.hex.prefix(2)
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let bytes = StoreFixture.bytes(0..<length, of: "a")
-        try Data(bytes).write(to: URL(fileURLWithPath: "\(folder)/\(identifier.hex).media"))
-        let queue = try DatabaseQueue(path: fixture.path + "/catalog.sqlite")
-        try queue.writeWithoutTransaction { db in
-            try db.execute(sql: "PRAGMA journal_mode = WAL")
-            try db.execute(sql: Self.firstVersion)
-            try db.execute(
-                sql: "INSERT INTO setting VALUES ('sealKey', ?)", arguments: [secret.withUnsafeBytes { Data($0) }])
-            try db.execute(
-                sql:
-                    "INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt) VALUES (?, ?, 'audio/mpeg', 5, 6)",
-                arguments: [key.hash, StoreFixture.url("a")])
-            try db.execute(
-                sql: """
-                    INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch)
-                    VALUES (1, ?, ?, 'a', 'fields', 0)
-                    """, arguments: [identifier.data, length])
-            for index in Block.indices(touching: 0..<length) {
-                let part = Block.range(of: index).clamped(to: 0..<length)
-                let record = try bytes[Int(part.lowerBound)..<Int(part.upperBound)].withUnsafeBytes {
-                    try sealer.seal($0, index: index)
-                }
-                try db.execute(
-                    sql: "INSERT INTO block VALUES (1, ?, ?, ?)",
-                    arguments: [record.index, record.length, record.seal.data])
-            }
-            try db.execute(sql: "UPDATE generation SET storedBytes = ?", arguments: [length])
-            try db.execute(
-                sql: """
-                    CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
-                    INSERT INTO grdb_migrations VALUES ('1');
-                    """)
-        }
-        try queue.close()
-    }
-
-    private static let firstVersion = """
-        CREATE TABLE setting (name TEXT NOT NULL PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
-        CREATE TABLE resource (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL, contentType TEXT,
-            pinned INTEGER NOT NULL DEFAULT 0, createdAt INTEGER NOT NULL, lastUsedAt INTEGER NOT NULL
-        );
-        CREATE INDEX resourceByUse ON resource (lastUsedAt, id) WHERE pinned = 0;
-        CREATE TABLE generation (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            resource INTEGER NOT NULL UNIQUE REFERENCES resource (id) ON DELETE CASCADE,
-            identifier BLOB NOT NULL UNIQUE, length INTEGER, version TEXT NOT NULL, fields TEXT NOT NULL,
-            storedBytes INTEGER NOT NULL DEFAULT 0, tidyEpoch INTEGER NOT NULL
-        );
-        CREATE TABLE block (
-            generation INTEGER NOT NULL REFERENCES generation (id) ON DELETE CASCADE, idx INTEGER NOT NULL,
-            length INTEGER NOT NULL, seal BLOB NOT NULL, PRIMARY KEY (generation, idx)
-        ) WITHOUT ROWID;
-        INSERT INTO setting (name, value) VALUES ('storedBytes', 0), ('tidyEpoch', 0);
-        CREATE TRIGGER generationCounted AFTER UPDATE OF storedBytes ON generation BEGIN
-            UPDATE setting SET value = value + NEW.storedBytes - OLD.storedBytes WHERE name = 'storedBytes';
-        END;
-        CREATE TRIGGER generationGone AFTER DELETE ON generation BEGIN
-            UPDATE setting SET value = value - OLD.storedBytes WHERE name = 'storedBytes';
-        END;
-        """
 }
 
 /// The machine's files, as if somebody else owned them.

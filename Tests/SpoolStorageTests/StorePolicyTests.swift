@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// What goes by other rules than who was used longest ago.
 @Suite("Store: policies", .timeLimit(.minutes(10)))

@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Files that are used and go together, as a playlist and its segments.
 @Suite("Store: presentations", .timeLimit(.minutes(10)))

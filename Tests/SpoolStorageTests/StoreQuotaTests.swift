@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// What keeps a cache smaller than its capacity.
 @Suite("Store: quotas and free space", .timeLimit(.minutes(10)))

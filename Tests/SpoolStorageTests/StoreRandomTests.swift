@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Many keys, many users, a disk that fails now and then, and at the end the ledger.
 @Suite("Store at random", .timeLimit(.minutes(10)))

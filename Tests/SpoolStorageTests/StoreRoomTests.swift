@@ -1,9 +1,10 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// Capacity, eviction, memory and open files.
 @Suite("Store: room", .timeLimit(.minutes(10)))

@@ -1,10 +1,11 @@
 import ByteRanges
 import Foundation
 import GRDB
-import SpoolStorage
 import SpoolTesting
 import Synchronization
 import Testing
+
+@testable import SpoolStorage
 
 /// The policy that a cache has where its app chooses none.
 @Suite("Store: standard eviction", .timeLimit(.minutes(10)))

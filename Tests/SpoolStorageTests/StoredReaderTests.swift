@@ -1,8 +1,9 @@
 import ByteRanges
 import Foundation
-import SpoolStorage
 import SpoolTesting
 import Testing
+
+@testable import SpoolStorage
 
 @Suite("Reading beside the process that has the directory", .timeLimit(.minutes(10)))
 struct StoredReaderTests {

@@ -2,16 +2,16 @@ import Foundation
 
 /// The time from which the maximum age counts. It does no I/O.
 ///
-/// A jump of the wall clock restarts all ages, because dates before it can't be compared with dates after it. A clock
+/// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it. A clock
 /// that is years ahead for a moment therefore evicts nothing, and neither does one that starts in 1970 and is corrected
 /// later.
 struct AgeStart: Sendable {
-    /// The difference between the wall clock and the elapsed time that counts as a jump, in seconds.
+    /// The difference between the wall clock and the elapsed time that counts as a sudden change, in seconds.
     private static let tolerance: TimeInterval = 60
 
     /// The times that the catalog stores.
     struct Record: Sendable, Hashable {
-        /// The time of the last jump ahead; `nil` if there was none.
+        /// The time of the last sudden change ahead; `nil` if there was none.
         var start: Date?
         /// The last time at which Spool read the wall clock.
         var seen: Date?
@@ -46,8 +46,8 @@ struct AgeStart: Sendable {
     mutating func pass(now: Date, elapsed: Duration) -> Bool {
         let jump = now.timeIntervalSince(last.now) - (elapsed - last.elapsed) / .seconds(1)
         last = (now, elapsed)
-        // After a jump back, no date is too old, and the jump that corrects it restarts ages. A start in the future was
-        // recorded while the clock was ahead.
+        // After a change back, no date is too old, and the correction restarts ages. A start in the future was recorded
+        // while the clock was ahead.
         let restarts = jump > Self.tolerance || record.start.map { $0 > now } ?? false
         if restarts { record.start = now }
         record.seen = now

@@ -1,35 +1,36 @@
-import ByteRanges
-package import Foundation
+package import ByteRanges
+import Foundation
 import GRDB
 
 extension Catalog {
-    /// The resource with this key, and the version of it that is kept.
+    /// The resource with this key, and its stored version.
     package func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
-            let statement = try db.cachedStatement(sql: resourceQuery + " WHERE resource.key = ?")
+            let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
             return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).map { try resource($0) }
         }
     }
 
-    /// All resources, by URL and key; for lists that people read.
+    /// All resources, sorted by URL and key.
     package func resources() throws -> [ResourceRecord] {
         let resources = try read { db in
-            try Row.fetchAll(db, sql: resourceQuery + " ORDER BY resource.url, resource.key").map {
+            try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").map {
                 try resource($0)
             }
         }
-        // Enciphered, they are in no order.
+        // Encrypted values have no order.
         return cipher.isPlain ? resources : resources.sorted { ($0.url, $0.key) < ($1.url, $1.key) }
     }
 
-    /// The resources that were used last, the last one first, and how many there are.
+    /// The resources that were used last, the last one first, and the number of all resources.
     package func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
         try read { db in
-            // One index for each of them.
+            // Pinned and unpinned resources each have an index.
             let recent = try [0, 1].flatMap { pinned in
                 try Row.fetchAll(
                     db,
-                    sql: resourceQuery + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
+                    sql: Self.resourceQuery
+                        + " WHERE pinned = \(pinned) ORDER BY lastUsedAt DESC, resource.id DESC LIMIT ?",
                     arguments: [limit]
                 ).map { try resource($0) }
             }
@@ -48,10 +49,10 @@ extension Catalog {
         }
     }
 
-    /// Some keys, in the catalog's order, from the one after `key` on.
+    /// The next keys after `key`, in the catalog's order.
     package func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
-            // A key of another type, as in a damaged catalog, comes after all texts, again and again.
+            // In a damaged catalog, a key of another type follows all texts, and would be listed again and again.
             try String.fetchAll(
                 db,
                 sql: """
@@ -62,14 +63,7 @@ extension Catalog {
         }
     }
 
-    /// Pins or unpins a resource, and what is a part of it; what a set of downloads has stays pinned.
-    ///
-    /// - Returns: False if the catalog knows no such resource.
-    package func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
-        try write { db in try setPinned(isPinned, name: cipher.name(of: key), db) }
-    }
-
-    /// Whether the resource is kept from eviction; false if it is not known.
+    /// Whether the resource is excluded from eviction; `false` if it is not recorded.
     package func isPinned(_ key: String) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT pinned FROM resource WHERE key = ?")
@@ -77,7 +71,7 @@ extension Catalog {
         }
     }
 
-    /// Whether a version of this name is recorded: every other media file is an orphan.
+    /// Whether a version of this name is recorded. Every other media file is an orphan.
     package func contains(_ identifier: GenerationIdentifier) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE identifier = ?")
@@ -85,125 +79,99 @@ extension Catalog {
         }
     }
 
-    /// Resources that may be evicted, the least recently used first: all that are not pinned, also those of no bytes.
-    ///
-    /// A presentation's parts come where it was used last, its later parts first, then itself.
-    ///
-    /// - Parameters:
-    ///   - limit: How many at most.
-    ///   - position: Where to go on, from the last one of the former call; nil begins.
-    package func leastRecentlyUsed(limit: Int, after position: EvictionPosition? = nil) throws -> [EvictionCandidate] {
-        while true {
-            let (candidates, late) = try candidates(limit: limit, after: position)
-            guard !late.isEmpty, isWritable else { return candidates }
-            try write { db in
-                let update = try db.cachedStatement(sql: "UPDATE resource SET lastUsedAt = ? WHERE id = ?")
-                for (id, date) in late { try update.execute(arguments: [date, id]) }
-            }
-        }
-    }
+    // MARK: - Blocks
 
-    /// As recorded, and for parts whose presentation was used later, the date that they are to have.
-    private func candidates(
-        limit: Int, after position: EvictionPosition?
-    ) throws -> (candidates: [EvictionCandidate], late: [(id: Int64, lastUsedAt: Int64)]) {
+    /// The recorded blocks of a version with these indices, ascending. Impossible rows are skipped.
+    package func blocks(
+        of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
+    ) throws -> [BlockRecord] {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id,
-                        whole.lastUsedAt - 1, resource.usedSealed
-                    FROM resource LEFT JOIN generation ON generation.resource = resource.id
-                        LEFT JOIN resource AS whole ON whole.id = resource.presentation
-                    WHERE resource.pinned = 0 AND resource.lastUsedAt >= ?1
-                        AND (resource.lastUsedAt > ?1 OR resource.id < ?2)
-                    ORDER BY resource.lastUsedAt, resource.id DESC LIMIT ?3
+                    SELECT idx, length, seal FROM block WHERE generation = ? AND idx >= ? AND idx < ?
+                    ORDER BY idx LIMIT ?
                     """)
             let rows = try Row.fetchCursor(
-                statement, arguments: [position?.lastUsedAt ?? .min, position?.resource ?? .max, limit])
-            var candidates: [EvictionCandidate] = []
-            var late: [(id: Int64, lastUsedAt: Int64)] = []
+                statement, arguments: [generation, indices.lowerBound, indices.upperBound, limit])
+            var blocks: [BlockRecord] = []
             while let row = try rows.next() {
-                let lastUsedAt: Int64 = try row.decode(atIndex: 2)
-                let id: Int64 = try row.decode(atIndex: 3)
-                if let date: Int64 = try row.decode(atIndex: 4), date > lastUsedAt { late.append((id, date)) }
-                let name: String = try row.decode(atIndex: 0)
-                // What can't be read has been changed, and goes like what was used at some time.
-                let date = try? cipher.open(row, 5, number: 2, .lastUsedAt, of: name)
-                candidates.append(
-                    EvictionCandidate(
-                        key: cipher.key(of: name), storedBytes: Self.byteCount(try row.decode(atIndex: 1)),
-                        lastUsedAt: date ?? .distantPast,
-                        position: EvictionPosition(lastUsedAt: lastUsedAt, resource: id)))
+                let seal = try row.withUnsafeData(atIndex: 2) { data in data.flatMap { BlockSeal($0) } }
+                guard let seal, let index = Self.integer(row, 0), let wide = Self.integer(row, 1),
+                    let length = Int32(exactly: wide)
+                else { continue }
+                let block = BlockRecord(index: index, length: length, seal: seal)
+                if block.isPlausible { blocks.append(block) }
             }
-            return (candidates, late)
+            return blocks
         }
     }
 
-    /// The most recent date of use, or `nil` if nothing is stored or the date can't be read.
-    func newestUse() throws -> Date? {
+    /// The stored ranges of a version, computed from its recorded blocks.
+    package func landed(of generation: Int64) throws -> ByteRangeSet {
         try readOnce { db in
-            // Pinned and unpinned resources each have an index.
-            let dates = try [0, 1].compactMap { pinned -> Date? in
-                let row = try Row.fetchOne(
-                    db,
-                    sql: """
-                        SELECT key, usedSealed, lastUsedAt FROM resource WHERE pinned = \(pinned)
-                        ORDER BY lastUsedAt DESC LIMIT 1
-                        """)
-                guard let row else { return nil }
-                // A date that another program has changed is ignored.
-                return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: try row.decode(atIndex: 0))
+            let statement = try db.cachedStatement(
+                sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
+            let rows = try Row.fetchCursor(statement, arguments: [generation])
+            var landed = ByteRangeSet()
+            // Adjacent blocks are joined first, so that each run of blocks needs one insertion.
+            var run: Range<Int64>?
+            while let row = try rows.next() {
+                guard let index = Self.integer(row, 0), let length = Self.integer(row, 1),
+                    (0..<Block.offsetLimit / Block.size).contains(index), (1...Block.size).contains(length)
+                else { continue }
+                let range = Block.start(of: index)..<Block.start(of: index) + length
+                if let open = run, open.upperBound == range.lowerBound {
+                    run = open.lowerBound..<range.upperBound
+                } else {
+                    if let run { landed.insert(run) }
+                    run = range
+                }
             }
-            return dates.max()
+            if let run { landed.insert(run) }
+            return landed
         }
     }
 
-    /// Moves dates of use that lie after `date`, as a clock that went wrong has left them, to just before it, in their
-    /// order; some hundreds at a time.
-    ///
-    /// - Returns: How many were moved; call again until it is 0.
-    package func pullBackUses(to date: Date) throws -> Int {
-        // The order of an encrypted cache goes by no clock.
-        guard cipher.isPlain else { return 0 }
-        let now = date.microseconds
-        // What is ahead by less is the same time: uses are stamped a microsecond apart at least.
-        let wrong = now.addingReportingOverflow(60_000_000).partialValue
-        let counting = "SELECT COUNT(*) FROM resource WHERE pinned = ? AND lastUsedAt > ?"
-        let chunk = 512
-        return try write { db in
-            let late = try [0, 1].map { try Int64.fetchOne(db, sql: counting, arguments: [$0, wrong]) ?? 0 }
-            var moved = 0
-            for pinned in [0, 1] where late[pinned] > 0 {
-                let ids = try Int64.fetchAll(
-                    db,
-                    sql: "SELECT id FROM resource WHERE pinned = ? AND lastUsedAt > ? ORDER BY lastUsedAt, id LIMIT ?",
-                    arguments: [pinned, wrong, chunk])
-                let update = try db.cachedStatement(sql: "UPDATE resource SET lastUsedAt = ? WHERE id = ?")
-                for (place, id) in ids.enumerated() {
-                    try update.execute(arguments: [now - late[pinned] + Int64(place), id])
-                }
-                moved += ids.count
+    /// The number of recorded blocks, and the number of bytes in the blocks of each version. Invalid rows are ignored.
+    package func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
+        try read { db in
+            var result = (blocks: 0, bytes: [Int64: Int64]())
+            let rows = try Row.fetchCursor(
+                db,
+                sql: """
+                    SELECT generation, COUNT(*), SUM(length) FROM block
+                    WHERE typeof(length) = 'integer' AND length BETWEEN 1 AND \(Block.size) GROUP BY generation
+                    """)
+            while let row = try rows.next() {
+                result.blocks += try row.decode(atIndex: 1)
+                result.bytes[try row.decode(atIndex: 0)] = try row.decode(atIndex: 2)
             }
-            return moved
+            return result
         }
+    }
+
+    /// The integer in a column; `nil` if it holds another type, which SQLite allows.
+    private static func integer(_ row: Row, _ column: Int) -> Int64? {
+        if case .int64(let value) = (row[column] as DatabaseValue).storage { value } else { nil }
+    }
+
+    /// The number of recorded blocks.
+    package func blockCount() throws -> Int {
+        try readOnce { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM block") ?? 0 }
     }
 
     // MARK: - Rows
 
-    private var resourceQuery: String {
-        """
+    private static let resourceQuery = """
         SELECT resource.key, url, contentType, pinned, createdAt, lastUsedAt,
             generation.id, identifier, length, version, fields, storedBytes,
             tidyEpoch IS NOT (SELECT value FROM setting WHERE name = 'tidyEpoch'),
-            \(version < 2 ? "1, NULL" : "format, landed"),
-            \(version < 3 ? "NULL" : "(SELECT key FROM resource AS whole WHERE whole.id = resource.presentation)"),
-            \(version < 4 ? "NULL, NULL, 0" : "createdSealed, usedSealed, secret"),
-            \(version < 6 ? "0" : "rowBytes")
+            format, landed, (SELECT key FROM resource AS whole WHERE whole.id = resource.presentation),
+            createdSealed, usedSealed, secret, rowBytes
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
-    }
 
-    /// - Throws: `RowDecodingError` where a column holds another type than its own: a subscript would trap.
+    /// - Throws: `RowDecodingError` if a column holds another type than its own. A subscript would crash.
     private func resource(_ row: Row) throws -> ResourceRecord {
         let name: String = try row.decode(atIndex: 0)
         do {
@@ -234,7 +202,7 @@ extension Catalog {
         let end = max(0, landed?.bounds?.upperBound ?? 0)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
-            // One that can't be is not known: the origin is asked.
+            // An impossible length is unknown, and the origin is requested for it.
             length: length.flatMap { $0 >= end && $0 <= Block.offsetLimit ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
@@ -245,10 +213,10 @@ extension Catalog {
         return record
     }
 
-    /// What people are shown of a record that somebody else has changed.
+    /// The URL of a record that another program has changed.
     static let unreadable = "(a record that can't be read)"
 
-    /// A row's address; nil if it was changed.
+    /// A row's URL; `nil` if another program has changed it.
     static func url(_ row: Row, _ index: Int, _ cipher: CatalogCipher, of name: String) throws -> String? {
         do {
             return try cipher.open(row, index, .url, of: name)
@@ -257,9 +225,9 @@ extension Catalog {
         }
     }
 
-    /// Which bytes blocks hold; nil for what can't be: that is worked out from the blocks, as if it were not there.
+    /// The stored ranges; `nil` if the value is impossible. Then they are computed from the blocks, as if it were absent.
     static func landed(_ encoded: Data?) -> ByteRangeSet? {
-        guard let landed = encoded.flatMap({ try? ByteRangeSet(decoding: Array($0)) }),  // Else it can't be read.
+        guard let landed = encoded.flatMap({ try? ByteRangeSet(decoding: Array($0)) }),  // It can't be decoded.
             landed.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }
         return landed

@@ -1,68 +1,69 @@
 package import ByteRanges
 package import Foundation
 
-/// What the catalog knows of one resource.
+/// The record of one resource.
 package struct ResourceRecord: Hashable, Sendable {
     /// The cache key's hash: 64 lower-case hexadecimal digits.
     package var key: String
-    /// Scheme, host and path of the URL: what people are shown. Never a query, a fragment or user information.
+    /// Scheme, host and path of the URL, which people are shown. Never a query, a fragment or user information.
     package var url: String
     /// The media type that the origin named.
     package var contentType: String?
-    /// Whether the resource is kept from eviction.
+    /// Whether the resource is excluded from eviction.
     package var isPinned: Bool
-    /// When the resource was first stored; to the microsecond, as all dates here.
+    /// The date at which the resource was first stored. All dates here are accurate to the microsecond.
     package var createdAt: Date
-    /// When it was last read or preloaded.
+    /// The date of the last use by a reader or a preload.
     package var lastUsedAt: Date
-    /// The key of the resource that it is a part of; nil: of none.
+    /// The key of the presentation that it belongs to; `nil` if there is none.
     package var presentation: String?
-    /// The version whose bytes are kept; nil if only the pin is.
+    /// The stored version; `nil` if only a pin is stored.
     package var generation: GenerationRecord?
     /// Whether another program changed the record, so that none of its values is used. Either a date is out of range,
     /// or a value of an encrypted cache can't be decrypted.
     package var isUnreadable = false
 }
 
-/// What the catalog knows of one version of a resource's bytes.
+/// The record of one version of a resource.
 package struct GenerationRecord: Hashable, Sendable, Identifiable {
-    /// The catalog's number for it; never used again for another.
+    /// The catalog's number, which is never used for another version.
     package var id: Int64
-    /// The name of its media file, and part of what its seals cover.
+    /// The name of its media file, and a part of the data that its checksums cover.
     package var identifier: GenerationIdentifier
-    /// The whole resource's length in bytes, if it is known.
+    /// The whole resource's length in bytes; `nil` if it is unknown.
     package var length: Int64?
-    /// Validator, length and type as the engine encoded them; the catalog does not look inside.
+    /// Validator, length and type as the engine encodes them.
     package var version: String
-    /// What else the engine keeps with the version, such as freshness; the catalog does not look inside.
+    /// Other values of the engine, such as freshness.
     package var fields: String
-    /// Bytes in recorded blocks.
+    /// The bytes in recorded blocks.
     package var storedBytes: Int64
-    /// Bytes that the row, its header fields and its file take beside the media.
+    /// The bytes that the row, its header fields and its file take in addition to the media.
     package var rowBytes: Int64 = 0
-    /// Whether the file may hold bytes that no block claims, since a process ended uncleanly after it was last tidied.
+    /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that no
+    /// block claims.
     package var needsTidying: Bool
-    /// How its blocks lie in the file: a ``BlockFormat``, or one of a later version.
+    /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
     package var format: Int64
-    /// The number of the secret with which they are sealed.
+    /// The number of the secret of its checksums.
     package var secret: Int64 = 0
-    /// Which bytes the recorded blocks hold; nil if that has to be worked out from them.
+    /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
     package var landed: ByteRangeSet?
 }
 
-/// A resource that eviction may take, and what that would give back.
+/// A resource that may be evicted, and the bytes that would be freed.
 package struct EvictionCandidate: Hashable, Sendable {
     /// The resource's key.
     package var key: String
-    /// Bytes in its recorded blocks.
+    /// The bytes in its recorded blocks.
     package var storedBytes: Int64
-    /// When it was last used.
+    /// The date of its last use.
     package var lastUsedAt: Date
-    /// Where it stands in the order of eviction; see ``Catalog/leastRecentlyUsed(limit:after:)``.
+    /// The position in the order of eviction; see ``CatalogUses/leastRecentlyUsed(limit:after:)``.
     package var position: EvictionPosition
 }
 
-/// A place in the order of eviction, to go on from.
+/// A position in the order of eviction.
 package struct EvictionPosition: Hashable, Sendable {
     var lastUsedAt: Int64
     var resource: Int64
@@ -70,16 +71,40 @@ package struct EvictionPosition: Hashable, Sendable {
 
 /// A resource that has been removed from the catalog.
 package struct RemovedResource: Hashable, Sendable {
-    /// Its key.
+    /// The resource's key.
     package var key: String
-    /// What people are shown.
+    /// The URL that people are shown.
     package var url: String
-    /// Whether it was kept from eviction.
+    /// Whether it was excluded from eviction.
     package var isPinned: Bool
-    /// Whose file has to go now; nil if only a pin was kept.
+    /// The version whose file is to be removed now; `nil` if only a pin was stored.
     package var generation: GenerationIdentifier?
-    /// Bytes that its recorded blocks held.
+    /// The bytes in its recorded blocks.
     package var storedBytes: Int64
-    /// Bytes that its row claimed.
+    /// The bytes that its row claimed.
     package var rowBytes: Int64 = 0
+}
+
+/// The record of a member of a set to store offline.
+package struct DownloadRecord: Hashable, Sendable {
+    /// The set's name.
+    package var set: String
+    /// The cache key's hash.
+    package var key: String
+    /// Scheme, host and path, which people are shown.
+    package var url: String
+    /// The whole URL; `nil` if it must not be stored.
+    package var source: String?
+    /// The whole resource's length in bytes; `nil` if it is unknown.
+    package var length: Int64?
+    /// The bytes in recorded blocks.
+    package var storedBytes: Int64 = 0
+
+    /// Creates a record.
+    package init(set: String, key: String, url: String, source: String?) {
+        self.set = set
+        self.key = key
+        self.url = url
+        self.source = source
+    }
 }

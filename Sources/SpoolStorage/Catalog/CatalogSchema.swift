@@ -1,47 +1,79 @@
 import Foundation
 import GRDB
 
-/// The catalog's tables, and every step by which they came about.
+/// The catalog's tables.
 ///
-/// Migrations are append-only: one that was released is never changed. All byte counts are kept by the statements and
-/// triggers of one transaction, so they are right whenever it is.
+/// Statements and triggers of the transaction that changes blocks also change all byte counts.
 enum CatalogSchema {
+    /// The only version of the tables that this version of Spool reads.
+    static let version = "7"
+    /// The versions of earlier catalogs, which were never released.
+    private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6"]
+
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1") { db in try db.execute(sql: version1) }
-        migrator.registerMigration("2") { db in try db.execute(sql: version2) }
-        migrator.registerMigration("3") { db in try db.execute(sql: version3) }
-        migrator.registerMigration("offline") { db in try db.execute(sql: downloads) }
-        migrator.registerMigration("4") { db in try db.execute(sql: version4) }
-        migrator.registerMigration("5") { db in try db.execute(sql: version5) }
-        migrator.registerMigration("6") { db in try db.execute(sql: version6) }
+        migrator.registerMigration(version) { db in
+            try db.execute(sql: tables)
+            try db.execute(sql: downloadTables)
+            try db.execute(sql: sums)
+        }
         return migrator
     }
 
-    /// Looks whether all tables and columns are there, and the few values without which nothing can be opened.
+    /// Refuses a catalog of another version.
     ///
-    /// - Throws: `DatabaseError` with `SQLITE_ERROR` where one is missing; `RowDecodingError` where a value is none.
-    static func check(_ db: Database) throws {
-        let columns = [
-            "setting": "name, value",
-            "resource":
-                "id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed, "
-                + "history",
-            "generation":
-                "id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret, "
-                + "rowBytes",
-            "block": "generation, idx, length, seal",
-        ]
-        for (table, columns) in columns.merging(downloadColumns, uniquingKeysWith: { first, _ in first }) {
-            _ = try db.makeStatement(sql: "SELECT \(columns) FROM \(table)")
+    /// - Throws: ``CacheError``: `storage` if an earlier version of Spool wrote it, or `catalogTooNew` if a newer one did.
+    static func refuseOther(_ db: Database, path: String) throws {
+        guard try db.tableExists("grdb_migrations") else { return }
+        guard try migrator.appliedIdentifiers(db).isDisjoint(with: earlierVersions) else {
+            throw CacheError(
+                .storage,
+                "“\(path)” was written by an earlier version of Spool, whose format this version can't read; remove the "
+                    + "cache directory, or name another one, and the media is fetched again")
         }
-        for name in ["sealKey", "encryption", "formerSecret"] { _ = try Catalog.setting(name, db) as Data? }
+        guard try !migrator.hasBeenSuperseded(db) else {
+            throw CacheError(.catalogTooNew, "“\(path)” was written by a newer version of Spool")
+        }
     }
 
-    /// Dates are microseconds since 1970. AUTOINCREMENT: a late record for a generation that is gone must not find
-    /// another one under its number. `tidyEpoch` is the number of unclean ends after which the generation's file has
-    /// been freed of bytes that no block claims.
-    private static let version1 = """
+    /// Checks that all tables and columns exist, and the few values without which nothing can be opened.
+    ///
+    /// - Throws: `DatabaseError` with `SQLITE_ERROR` if one is missing; `RowDecodingError` if a value has another type.
+    static func check(_ db: Database) throws {
+        let statements = """
+            SELECT name, value FROM setting;
+            SELECT id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed,
+                history FROM resource;
+            SELECT id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret,
+                rowBytes FROM generation;
+            SELECT generation, idx, length, seal FROM block;
+            SELECT id, collection, key, url, source FROM download;
+            SELECT key FROM handPin
+            """
+        for statement in statements.split(separator: ";") { _ = try db.makeStatement(sql: String(statement)) }
+        for name in ["sealKey", "encryption", "formerSecret"] { _ = try db.setting(name) as Data? }
+    }
+
+    /// The tables of media.
+    ///
+    /// - Dates are microseconds since 1970.
+    /// - AUTOINCREMENT: a late record of a removed generation must not find another one under its number.
+    /// - `resource.presentation`: the resource that names this one as its part, such as the playlist of a segment. They are
+    ///   used, pinned and removed together. A presentation is not a part of another. A part's `lastUsedAt` may be earlier
+    ///   than that of the presentation. It is corrected when the part is about to be evicted, so that using thousands of
+    ///   parts changes one row. Of parts with the same date, the later ones are evicted first, because the next playback
+    ///   needs the first ones.
+    /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt` only
+    ///   define an order.
+    /// - `history`: how a resource is played, as `PlayHistory.text`, encrypted in an encrypted cache.
+    /// - `tidyEpoch`: the number of unclean ends after which the generation's file was freed of bytes that no block claims.
+    /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads one
+    ///   row.
+    /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
+    /// - `secret`: the number of the cache's secret for the generation's blocks.
+    /// - `rowBytes`: the bytes that a generation takes on disk besides its media, as
+    ///   `GenerationDescription.rowBytes(url:)`.
+    private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,
             value NOT NULL
@@ -54,9 +86,15 @@ enum CatalogSchema {
             contentType TEXT,
             pinned INTEGER NOT NULL DEFAULT 0,
             createdAt INTEGER NOT NULL,
-            lastUsedAt INTEGER NOT NULL
+            lastUsedAt INTEGER NOT NULL,
+            presentation INTEGER REFERENCES resource (id) ON DELETE SET NULL,
+            createdSealed BLOB,
+            usedSealed BLOB,
+            history
         );
-        CREATE INDEX resourceByUse ON resource (lastUsedAt, id) WHERE pinned = 0;
+        CREATE INDEX resourceByUse ON resource (lastUsedAt, id DESC) WHERE pinned = 0;
+        CREATE INDEX resourcePinned ON resource (lastUsedAt, id) WHERE pinned = 1;
+        CREATE INDEX resourceByPresentation ON resource (presentation) WHERE presentation IS NOT NULL;
 
         CREATE TABLE generation (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -66,7 +104,11 @@ enum CatalogSchema {
             version TEXT NOT NULL,
             fields TEXT NOT NULL,
             storedBytes INTEGER NOT NULL DEFAULT 0,
-            tidyEpoch INTEGER NOT NULL
+            tidyEpoch INTEGER NOT NULL,
+            landed BLOB,
+            format INTEGER NOT NULL DEFAULT 1,
+            secret INTEGER NOT NULL DEFAULT 0,
+            rowBytes INTEGER NOT NULL DEFAULT 0
         );
 
         CREATE TABLE block (
@@ -76,8 +118,36 @@ enum CatalogSchema {
             seal BLOB NOT NULL,
             PRIMARY KEY (generation, idx)
         ) WITHOUT ROWID;
+        """
 
-        INSERT INTO setting (name, value) VALUES ('storedBytes', 0), ('tidyEpoch', 0);
+    /// The tables of resources to store offline.
+    ///
+    /// - `download`: a member of a named set. It is pinned as long as any set has it, and `resource.pinned` decides about
+    ///   eviction. `url` is shown to people. `source` is the whole URL, from which the download resumes after a restart. It
+    ///   is null if it must not be stored, and the app has to pass it again.
+    /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
+    private static let downloadTables = """
+        CREATE TABLE download (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            collection TEXT NOT NULL,
+            key TEXT NOT NULL,
+            url TEXT NOT NULL,
+            source TEXT,
+            UNIQUE (collection, key)
+        );
+        CREATE INDEX downloadByKey ON download (key);
+
+        CREATE TABLE handPin (
+            key TEXT NOT NULL PRIMARY KEY
+        ) WITHOUT ROWID;
+        CREATE TRIGGER resourceGone AFTER DELETE ON resource WHEN OLD.pinned = 1 BEGIN
+            DELETE FROM handPin WHERE key = OLD.key;
+        END;
+        """
+
+    /// The sums of `storedBytes` and `rowBytes` over all generations, as settings.
+    private static let sums = """
+        INSERT INTO setting (name, value) VALUES ('storedBytes', 0), ('rowBytes', 0), ('tidyEpoch', 0);
 
         CREATE TRIGGER generationCounted AFTER UPDATE OF storedBytes ON generation BEGIN
             UPDATE setting SET value = value + NEW.storedBytes - OLD.storedBytes WHERE name = 'storedBytes';
@@ -85,48 +155,6 @@ enum CatalogSchema {
         CREATE TRIGGER generationGone AFTER DELETE ON generation BEGIN
             UPDATE setting SET value = value - OLD.storedBytes WHERE name = 'storedBytes';
         END;
-        """
-
-    /// `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening a long film reads one
-    /// row; null in what version 1 wrote, and then worked out from the blocks once. `format`: how the bytes of a block
-    /// lie in the file; 1 is plain.
-    private static let version2 = """
-        ALTER TABLE generation ADD COLUMN landed BLOB;
-        ALTER TABLE generation ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
-        CREATE INDEX resourcePinned ON resource (lastUsedAt, id) WHERE pinned = 1;
-        """
-
-    /// `presentation`: the resource that names this one as a part of it, as a playlist its segments: they are used, pinned
-    /// and removed together. A presentation is no part of another. A part's `lastUsedAt` may lie behind the presentation's:
-    /// it is set right when its turn to be evicted comes, so that a use of thousands of parts is a use of one row. Of
-    /// parts with one date the later ones go first: the beginning is what a next play needs.
-    private static let version3 = """
-        ALTER TABLE resource ADD COLUMN presentation INTEGER REFERENCES resource (id) ON DELETE SET NULL;
-        CREATE INDEX resourceByPresentation ON resource (presentation) WHERE presentation IS NOT NULL;
-        DROP INDEX resourceByUse;
-        CREATE INDEX resourceByUse ON resource (lastUsedAt, id DESC) WHERE pinned = 0;
-        """
-
-    /// `createdSealed`, `usedSealed`: the dates of an encrypted cache, enciphered; there `createdAt` and `lastUsedAt` only
-    /// say which came first. `secret`: the number of the cache's secret with which the generation's blocks are sealed.
-    private static let version4 = """
-        ALTER TABLE resource ADD COLUMN createdSealed BLOB;
-        ALTER TABLE resource ADD COLUMN usedSealed BLOB;
-        ALTER TABLE generation ADD COLUMN secret INTEGER NOT NULL DEFAULT 0;
-        """
-
-    /// `history`: how a resource is played, as `PlayHistory.text`; enciphered where the cache is.
-    private static let version5 = "ALTER TABLE resource ADD COLUMN history;"
-
-    /// `rowBytes`: what a generation takes on disk beside its media, as `GenerationDescription.rowBytes(url:)`; of what
-    /// earlier versions wrote, the same of the texts as they stand in the catalog.
-    private static let version6 = """
-        ALTER TABLE generation ADD COLUMN rowBytes INTEGER NOT NULL DEFAULT 0;
-        UPDATE generation SET rowBytes = LENGTH(CAST(version AS BLOB)) + LENGTH(CAST(fields AS BLOB))
-            + COALESCE((SELECT LENGTH(CAST(url AS BLOB)) + COALESCE(LENGTH(CAST(contentType AS BLOB)), 0)
-                FROM resource WHERE resource.id = generation.resource), 0);
-        UPDATE generation SET rowBytes = 4096 + CASE WHEN rowBytes > 2048 THEN (rowBytes + 4095) / 4096 * 4096 ELSE 0 END;
-        INSERT OR REPLACE INTO setting (name, value) SELECT 'rowBytes', COALESCE(SUM(rowBytes), 0) FROM generation;
 
         CREATE TRIGGER rowBegun AFTER INSERT ON generation BEGIN
             UPDATE setting SET value = value + NEW.rowBytes WHERE name = 'rowBytes';

@@ -1,37 +1,331 @@
-import Foundation
+package import ByteRanges
+package import Foundation
 import GRDB
 
-/// Changes of the catalog that come about together or not at all; see ``Catalog/transaction(_:)``.
+/// Changes of the catalog that are committed together; see ``Catalog/transaction(_:committed:failed:)``.
 package struct CatalogTransaction {
     let db: Database
     let catalog: Catalog
 
     var cipher: CatalogCipher { catalog.cipher }
-}
 
-extension Catalog {
-    /// Runs `body` alone among all writers, and keeps its changes if it returns.
+    // MARK: - Versions
+
+    /// Adds a version of a resource, and removes the records of the previous one.
+    ///
+    /// The pin and the first date stay. The resource counts as used at `date`.
     ///
     /// - Parameters:
-    ///   - committed: Called when the changes are kept, before any other writer comes.
-    ///   - failed: Called when they are not, before any other writer comes.
-    package func transaction<R>(
-        _ body: (CatalogTransaction) throws -> R, committed: (R) -> Void = { _ in }, failed: () -> Void = {}
-    ) throws -> R {
-        try writeAlone { db in
-            var result: R?
-            do {
-                try db.inTransaction(.immediate) {
-                    result = try body(CatalogTransaction(db: db, catalog: self))
-                    return .commit
-                }
-            } catch {
-                failed()
-                throw error
+    ///   - identifier: The name of its media file.
+    ///   - key: The cache key's hash: 64 lower-case hexadecimal digits.
+    ///   - url: The URL. Its user information, its query and its fragment are removed here.
+    ///   - version: The version as the engine encodes it.
+    ///   - fields: Other values of the engine.
+    ///   - rowBytes: The bytes that all of this takes on disk.
+    /// - Returns: The catalog's number of the version, and the version that it replaces.
+    package func begin(
+        _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,
+        contentType: String?, fields: String, rowBytes: Int64 = GenerationDescription.leastRowBytes, at date: Date
+    ) throws -> (id: Int64, replaced: RemovedResource?) {
+        try Self.checkKey(key)
+        let replaced = try stored(key)
+        let key = cipher.name(of: key)
+        let ordinal = try catalog.ordinal(at: date, db)
+        // Prepared once, because there may be many in a second.
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO resource (key, url, contentType, createdAt, lastUsedAt, createdSealed, usedSealed)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (key) DO UPDATE SET
+                    url = excluded.url, contentType = excluded.contentType,
+                    createdAt = CASE
+                        WHEN createdAt BETWEEN -\(Date.microsecondLimit) AND \(Date.microsecondLimit) THEN createdAt
+                        ELSE excluded.createdAt END,
+                    lastUsedAt = MAX(lastUsedAt, excluded.lastUsedAt), usedSealed = excluded.usedSealed
+                """
+        ).execute(arguments: [
+            key, try cipher.seal(Catalog.withoutSecrets(url), .url, of: key),
+            try cipher.seal(contentType, .contentType, of: key), ordinal, ordinal,
+            try cipher.seal(date, .createdAt, of: key), try cipher.seal(date, .lastUsedAt, of: key),
+        ])
+        if replaced != nil {
+            try db.cachedStatement(
+                sql: "DELETE FROM generation WHERE resource = (SELECT id FROM resource WHERE key = ?)"
+            ).execute(arguments: [key])
+        }
+        let place = CatalogCipher.place(of: identifier, length: length, in: key)
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, secret,
+                    rowBytes)
+                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?, ?
+                FROM resource WHERE key = ?
+                """
+        ).execute(arguments: [
+            identifier.data, length, try cipher.seal(version, .version, of: place),
+            try cipher.seal(fields, .fields, of: place), Data(ByteRangeSet().encoded()),
+            catalog.writing.format.rawValue, catalog.writing.secret, rowBytes, key,
+        ])
+        let id = db.lastInsertedRowID
+        try pinDownload(key, isLengthKnown: length != nil)
+        return (id, replaced)
+    }
+
+    /// The version that is stored under the key.
+    package func generation(of key: String) throws -> GenerationIdentifier? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource
+                WHERE resource.key = ?
+                """)
+        return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
+    }
+
+    /// Records changes of a version's blocks. A version that was removed is skipped.
+    package func apply(_ changes: BlockChanges, to generation: Int64) throws {
+        guard try exists(generation) else { return }
+        if !changes.removed.isEmpty {
+            let delete = try db.cachedStatement(sql: "DELETE FROM block WHERE generation = ? AND idx >= ? AND idx < ?")
+            for range in changes.removed {
+                let indices = Block.indices(touching: range)
+                try delete.execute(arguments: [generation, indices.lowerBound, indices.upperBound])
             }
-            guard let result else { throw CacheError(.storage, "“\(path)” lost a transaction") }
-            committed(result)
-            return result
+        }
+        if !changes.sealed.isEmpty {
+            let insert = try db.cachedStatement(
+                sql: """
+                    INSERT OR REPLACE INTO block (generation, idx, length, seal) VALUES (?, ?, ?, ?)
+                    """)
+            for block in changes.sealed {
+                try insert.execute(arguments: [generation, block.index, block.length, block.seal.data])
+            }
+        }
+        try setLanded(changes.after, of: generation)
+    }
+
+    /// Records the ranges of a version's blocks.
+    package func setLanded(_ landed: ByteRangeSet, of generation: Int64) throws {
+        let sql = """
+            UPDATE generation SET landed = ?, storedBytes = ? WHERE id = ?
+            """
+        try db.cachedStatement(sql: sql).execute(arguments: [Data(landed.encoded()), landed.byteCount, generation])
+    }
+
+    /// Changes the description of a version. A version that was removed is skipped.
+    package func describe(
+        _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?,
+        rowBytes: Int64 = GenerationDescription.leastRowBytes
+    ) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT resource.key, identifier FROM generation JOIN resource ON resource.id = generation.resource
+                WHERE generation.id = ?
+                """)
+        guard let row = try Row.fetchOne(statement, arguments: [generation]) else { return }
+        let (name, data): (String, Data) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
+        guard let identifier = GenerationIdentifier(data) else { return }
+        let place = CatalogCipher.place(of: identifier, length: length, in: name)
+        try db.cachedStatement(
+            sql: "UPDATE generation SET length = ?, version = ?, fields = ?, rowBytes = ? WHERE id = ?"
+        )
+        .execute(arguments: [
+            length, try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place),
+            rowBytes, generation,
+        ])
+        try db.cachedStatement(
+            sql: "UPDATE resource SET contentType = ? WHERE id = (SELECT resource FROM generation WHERE id = ?)"
+        ).execute(arguments: [try cipher.seal(contentType, .contentType, of: name), generation])
+        if length != nil { try pinDownload(name, isLengthKnown: true) }
+    }
+
+    /// Pins a member of a set with its parts, if its length is known.
+    ///
+    /// A body of unknown length may have no end. It is pinned only when it has ended, unless it or its presentation is
+    /// pinned separately.
+    private func pinDownload(_ name: String, isLengthKnown: Bool) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET pinned = ?1
+                WHERE key = ?2 AND pinned <> ?1 AND EXISTS (SELECT 1 FROM download WHERE download.key = resource.key)
+                    AND NOT EXISTS (SELECT 1 FROM handPin WHERE handPin.key = resource.key)
+                    AND (?1 OR NOT EXISTS (
+                        SELECT 1 FROM resource AS whole WHERE whole.id = resource.presentation AND whole.pinned))
+                """
+        ).execute(arguments: [isLengthKnown, name])
+        guard isLengthKnown, db.changesCount > 0 else { return }
+        try db.cachedStatement(
+            sql: "UPDATE resource SET pinned = 1 WHERE presentation = (SELECT id FROM resource WHERE key = ?)"
+        ).execute(arguments: [name])
+    }
+
+    /// Records that the bytes of a version are in another file, encrypted with the current secret, in these blocks.
+    ///
+    /// - Returns: `false` if the version is no longer recorded.
+    func replace(
+        _ generation: Int64, of key: String, with identifier: GenerationIdentifier, length: Int64?, version: String,
+        fields: String, blocks: [BlockRecord], landed: ByteRangeSet
+    ) throws -> Bool {
+        let place = CatalogCipher.place(of: identifier, length: length, in: cipher.name(of: key))
+        try db.execute(
+            sql: """
+                UPDATE generation SET identifier = ?, secret = ?, format = ?, length = ?, version = ?, fields = ?
+                WHERE id = ?
+                """,
+            arguments: [
+                identifier.data, catalog.writing.secret, catalog.writing.format.rawValue, length,
+                try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place), generation,
+            ])
+        guard db.changesCount == 1 else { return false }
+        try db.execute(sql: "DELETE FROM block WHERE generation = ?", arguments: [generation])
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO block (generation, idx, length, seal) VALUES (?, ?, ?, ?)
+                """)
+        for block in blocks { try insert.execute(arguments: [generation, block.index, block.length, block.seal.data]) }
+        try setLanded(landed, of: generation)
+        return true
+    }
+
+    private func exists(_ generation: Int64) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE id = ?")
+        return try Int.fetchOne(statement, arguments: [generation]) != nil
+    }
+
+    // MARK: - Resources
+
+    /// Records a use of a resource and of its presentation. It never moves a date back.
+    ///
+    /// - Parameter isEnd: Whether the use ends now, which starts no playback session.
+    package func noteUse(of key: String, at date: Date, isEnd: Bool = false) throws {
+        let key = cipher.name(of: key)
+        let ordinal = try catalog.ordinal(at: date, db)
+        if !isEnd { try noteSitting(key, at: date) }
+        // A wrong clock has recorded a date that is far ahead.
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET lastUsedAt = ?1, usedSealed = ?3
+                WHERE key = ?2 AND (lastUsedAt < ?1 OR lastUsedAt - 60000000 > ?1)
+                """
+        ).execute(arguments: [ordinal, key, try cipher.seal(date, .lastUsedAt, of: key)])
+        let naming = try db.cachedStatement(
+            sql: """
+                SELECT whole.key FROM resource JOIN resource AS whole ON whole.id = resource.presentation
+                WHERE resource.key = ?
+                """)
+        guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
+        if !isEnd { try noteSitting(whole, at: date) }
+        // Just after its part, so that it is evicted last.
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET lastUsedAt = ?1 + 1, usedSealed = ?3
+                WHERE key = ?2 AND (lastUsedAt <= ?1 OR lastUsedAt - 60000000 > ?1)
+                """
+        ).execute(arguments: [ordinal, whole, try cipher.seal(date, .lastUsedAt, of: whole)])
+    }
+
+    /// Counts a playback session if the last use is long ago.
+    private func noteSitting(_ name: String, at date: Date) throws {
+        let statement = try db.cachedStatement(sql: "SELECT lastUsedAt, usedSealed FROM resource WHERE key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return }
+        do {
+            let last = try cipher.open(row, 1, number: 0, .lastUsedAt, of: name)
+            guard date.timeIntervalSince(last) > EvictionOrder.sittingGap else { return }
+        } catch is CatalogCipher.UnreadableValue {
+            return
+        }
+        try changeHistory(name) { history in
+            history.sittings = min(255, history.sittings + 1)
+            history.isSpent = false
+        }
+    }
+
+    /// Records the position at which playback of a resource has stopped; `nil` for its end.
+    ///
+    /// - Parameter isSpent: Whether it is played once, and was played to its end.
+    func noteStop(_ stop: Int64?, isSpent: Bool, of key: String) throws {
+        try changeHistory(cipher.name(of: key)) { history in
+            history.stop = stop
+            history.isSpent = isSpent
+        }
+    }
+
+    /// Records the app's tag of a resource.
+    ///
+    /// - Returns: `false` if the resource is not recorded.
+    func noteTag(_ tag: String, of key: String) throws -> Bool {
+        try changeHistory(cipher.name(of: key)) { $0.tag = tag }
+    }
+
+    @discardableResult
+    private func changeHistory(_ name: String, _ change: (inout PlayHistory) -> Void) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT history FROM resource WHERE key = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return false }
+        let previous = cipher.history(row, 0, of: name)
+        var history = previous
+        change(&history)
+        guard history != previous else { return true }
+        try db.cachedStatement(sql: "UPDATE resource SET history = ? WHERE key = ?")
+            .execute(arguments: [try cipher.seal(history.text, .history, of: name), name])
+        return true
+    }
+
+    /// Makes a resource a part of a presentation, and pins it if that is pinned, if both are recorded.
+    ///
+    /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media playlists. A
+    /// resource that is pinned separately is not changed, because another origin's manifest may name it, too.
+    package func setPresentation(_ presentation: String, of key: String) throws {
+        guard presentation != key else { return }
+        let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET presentation = whole.id, pinned = MAX(resource.pinned, whole.pinned)
+                FROM (SELECT id, pinned FROM resource WHERE key = ?1 AND presentation IS NULL) AS whole
+                WHERE resource.key = ?2 AND resource.presentation IS NOT whole.id
+                    AND NOT (resource.presentation IS NULL AND resource.pinned)
+                """
+        ).execute(arguments: [presentation, key])
+        guard db.changesCount > 0 else { return }
+        try db.cachedStatement(
+            sql: """
+                UPDATE resource SET presentation = (SELECT presentation FROM resource WHERE key = ?1)
+                WHERE presentation = (SELECT id FROM resource WHERE key = ?1)
+                """
+        ).execute(arguments: [key])
+    }
+
+    /// Removes a resource with its pin.
+    ///
+    /// - Parameter unlessPinned: Whether a pinned resource stays.
+    /// - Returns: The removed resource; `nil` if nothing was stored, or it stays.
+    package func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
+        guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
+        try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [
+            cipher.name(of: key)
+        ])
+        return stored
+    }
+
+    private func stored(_ key: String) throws -> RemovedResource? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT url, pinned, identifier, storedBytes, rowBytes FROM resource
+                LEFT JOIN generation ON generation.resource = resource.id WHERE key = ?
+                """)
+        let name = cipher.name(of: key)
+        return try Row.fetchOne(statement, arguments: [name]).map { row in
+            let identifier: Data? = try row.decode(atIndex: 2)
+            return RemovedResource(
+                key: key, url: try Catalog.url(row, 0, cipher, of: name) ?? Catalog.unreadable,
+                isPinned: try row.decode(atIndex: 1),
+                generation: identifier.flatMap { GenerationIdentifier($0) },
+                storedBytes: Catalog.byteCount(try row.decode(atIndex: 3)),
+                rowBytes: Catalog.byteCount(try row.decode(atIndex: 4)))
+        }
+    }
+
+    static func checkKey(_ key: String) throws {
+        guard CacheKey(rawValue: key) != nil else {
+            throw CacheError(.invalidArgument, "“\(key.prefix(80))” is no cache key: not 64 hexadecimal digits")
         }
     }
 }

@@ -2,12 +2,12 @@ import Crypto
 import Foundation
 import GRDB
 
-/// How the catalog writes what says what is kept: as it is, or so that only who has the key can read it.
+/// The encryption of the catalog's values; none in an unencrypted cache.
 ///
-/// An enciphered value fits one cell: it is bound to its column and its row, so that one which is moved to another is as one
-/// that was changed. What can't be opened is not there.
+/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A value that
+/// can't be decrypted counts as absent.
 struct CatalogCipher: Sendable {
-    /// A column that is enciphered.
+    /// A column that is encrypted.
     enum Column: String {
         case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
@@ -22,15 +22,15 @@ struct CatalogCipher: Sendable {
         var format: BlockFormat
     }
 
-    /// Nil: all is written as it is.
+    /// The keys; `nil` if values are not encrypted.
     private let keys: Keys?
 
-    /// Writes everything as it is.
+    /// The cipher that encrypts nothing.
     static let plain = CatalogCipher(keys: nil)
 
     private init(keys: Keys?) { self.keys = keys }
 
-    /// The one that goes with a cache's secret.
+    /// Creates the cipher of a cache's secret.
     init(_ secret: CacheSecret) {
         guard secret.format.isEncrypted else {
             self.init(keys: nil)
@@ -46,7 +46,7 @@ struct CatalogCipher: Sendable {
 
     // MARK: - Keys
 
-    /// What stands in the catalog for a cache key's hash.
+    /// The name of a cache key's hash in the catalog.
     func name(of key: String) -> String { keys?.names.name(of: key) ?? key }
 
     /// The cache key's hash that a name stands for.
@@ -54,17 +54,16 @@ struct CatalogCipher: Sendable {
 
     // MARK: - Values
 
-    /// What to write into a cell.
+    /// The value of a cell.
     ///
-    /// - Parameters:
-    ///   - row: What the row is about: the name of its resource, and more.
+    /// - Parameter row: The name of the row's resource, and other values that identify the row.
     func seal(_ text: String?, _ column: Column, of row: String) throws -> DatabaseValue {
         guard let text else { return .null }
         guard let keys else { return text.databaseValue }
         return try Self.seal(Data(text.utf8), Self.place(column, row), keys).databaseValue
     }
 
-    /// As ``seal(_:_:of:)``, where the same text must give the same value each time, to be found by: a set's name.
+    /// The value of a cell by which rows are found: the same text gives the same value each time.
     func sealForSearch(_ text: String, _ column: Column) throws -> DatabaseValue {
         guard let keys else { return text.databaseValue }
         let place = Self.place(column, "")
@@ -75,14 +74,14 @@ struct CatalogCipher: Sendable {
 
     /// Reads a cell.
     ///
-    /// - Throws: `RowDecodingError` where it holds another type; ``UnreadableValue``.
+    /// - Throws: `RowDecodingError` if it holds another type, or ``UnreadableValue``.
     func open(_ row: Row, _ index: Int, _ column: Column, of name: String) throws -> String? {
         guard let keys else { return try row.decode(atIndex: index) }
         guard let data: Data = try row.decode(atIndex: index) else { return nil }
         return String(decoding: try Self.open(data, Self.place(column, name), keys), as: UTF8.self)
     }
 
-    /// A date, for a cell of its own beside the number by which rows are put in order; null where that number says it.
+    /// The encrypted date, next to the number that defines the order of rows; null if that number is the date.
     func seal(_ date: Date, _ column: Column, of row: String) throws -> DatabaseValue {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
@@ -98,7 +97,12 @@ struct CatalogCipher: Sendable {
         return date
     }
 
-    /// The row of a generation: it counts only with its resource, its file and its length.
+    /// The play history in a cell; empty if another program has changed it.
+    func history(_ row: Row, _ index: Int, of name: String) -> PlayHistory {
+        PlayHistory(try? open(row, index, .history, of: name))  // Changed by another program.
+    }
+
+    /// The row of a version, which is identified by its resource, its file and its length.
     static func place(of generation: GenerationIdentifier, length: Int64?, in name: String) -> String {
         "\(name)\0\(generation.hex)\0\(length.map { "\($0)" } ?? "")"
     }

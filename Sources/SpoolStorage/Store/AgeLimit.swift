@@ -20,7 +20,7 @@ final class AgeLimit: Sendable {
     func readStart() throws {
         guard let age else { return }
         let start = AgeStart(
-            try catalog.ageRecord(), newestUse: try catalog.newestUse(), age: age, now: clock.now(),
+            try catalog.settings.ageRecord(), newestUse: try catalog.uses.newestUse(), age: age, now: clock.now(),
             elapsed: clock.elapsed())
         self.start.withLock { $0 = start }
         noteCalendar(isLook: true)
@@ -38,7 +38,8 @@ final class AgeLimit: Sendable {
             return start?.record
         }
         guard let record else { return }
-        try? catalog.setAgeRecord(record)  // If it fails, this process has the record, and the next check writes it.
+        // If it fails, this process has the record, and the next check writes it.
+        try? catalog.settings.setAgeRecord(record)
     }
 
     /// The earliest last use of media that is not too old yet; `nil` if no media can be too old.

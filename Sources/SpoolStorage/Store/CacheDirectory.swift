@@ -189,7 +189,7 @@ final class CacheDirectory: Sendable {
         } catch {
             // In this order: see ``noteSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
-            do { try catalog.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
+            do { try catalog.settings.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
             return error
         }
     }
@@ -200,9 +200,9 @@ final class CacheDirectory: Sendable {
     /// Notes that a sweep has looked at all files; but not where one that it may have passed could not be removed since.
     func noteSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
-        try catalog.setSweepPending(false)
+        try catalog.settings.setSweepPending(false)
         // One that failed between these lines was noted before or after; before, it is noted again.
-        if removalsFailed != failed { try catalog.setSweepPending(true) }
+        if removalsFailed != failed { try catalog.settings.setSweepPending(true) }
     }
 
     /// Calls `body` with the names of all media files until it returns false.

@@ -295,7 +295,7 @@ struct CatalogWriter: Sendable {
                 try store?.writer.writeChanges()
                 // Uses since then have dates of the right clock, which are not after now.
                 while let store, store.isOpen,
-                    try store.catalog.pullBackUses(to: max(date, store.clock.now())) > 0
+                    try store.catalog.uses.pullBackUses(to: max(date, store.clock.now())) > 0
                 {}
             } catch {
                 store?.reporter.warn("dates of use could not be corrected: \(error)")

@@ -40,7 +40,7 @@ final class EvictionQueue: Sendable {
         // No round writes meanwhile. Later changes are reported to the order.
         try rounds.pausing {
             var new = EvictionOrder(policy.makeStrategy, quotaCount: quotas.count)
-            try catalog.forEachEvictable { note($0, in: &new) }
+            try catalog.uses.forEachEvictable { note($0, in: &new) }
             order.withLock { if $0 == nil { $0 = new } }
         }
     }
@@ -108,7 +108,7 @@ final class EvictionQueue: Sendable {
     /// - Parameter andParts: Whether their parts are added, too.
     func noteEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
         guard !keys.isEmpty, isRead else { return }
-        let found = try keys.flatMap { try catalog.evictables(of: $0.hash, andParts: andParts) }
+        let found = try keys.flatMap { try catalog.uses.evictables(of: $0.hash, andParts: andParts) }
         order.withLock { order in
             guard var changed = order.take() else { return }
             for evictable in found { note(evictable, in: &changed) }
@@ -147,7 +147,7 @@ final class EvictionQueue: Sendable {
         noteFromCatalog(unknown)
     }
 
-    private func note(_ evictable: Catalog.Evictable, in order: inout EvictionOrder) {
+    private func note(_ evictable: CatalogUses.Evictable, in order: inout EvictionOrder) {
         let key = CacheKey(hash: evictable.key)
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let quota = quotas.firstIndex { $0.counts(evictable.url, tag: evictable.history.tag) }

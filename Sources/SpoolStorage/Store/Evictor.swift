@@ -185,7 +185,7 @@ struct Evictor: Sendable {
         try store.checkWritable()
         let limit = try await store.executor.run(in: .background) {
             let limit = try capacity.limit(in: store.directory)
-            if isRemembered { try store.catalog.setCapacity(limit) }
+            if isRemembered { try store.catalog.settings.setCapacity(limit) }
             return limit
         }
         state.limit.setCapacity(limit)
@@ -260,7 +260,7 @@ struct Evictor: Sendable {
         var position: EvictionPosition?
         while true {
             try store.checkOpen()
-            let page = try store.catalog.leastRecentlyUsed(limit: 128, after: position)
+            let page = try store.catalog.uses.leastRecentlyUsed(limit: 128, after: position)
             let old = page.filter { $0.lastUsedAt < oldest }.map { CacheKey(hash: $0.key) }
             let taken = old.filter { store.isUnused($0) && store.turns.tryTake($0) }
             defer { for key in taken { store.turns.end(key) } }

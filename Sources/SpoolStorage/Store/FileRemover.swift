@@ -29,7 +29,7 @@ final class FileRemover: Sendable {
             }
             if resource.storedBytes > 0 {
                 // A damaged record has lost its file's name. If not even that can be recorded, an unclean end may.
-                try? directory.catalog.setSweepPending(true)
+                try? directory.catalog.settings.setSweepPending(true)
             }
             ledger.giveBack(resource.storedBytes)
         }
@@ -117,7 +117,7 @@ final class FileRemover: Sendable {
     /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
         do {
-            guard try directory.catalog.isSweepPending() else { return }
+            guard try directory.catalog.settings.isSweepPending() else { return }
             let failed = directory.removalsFailed
             guard try removeOrphans(isLive) else { return }
             try directory.noteSwept(since: failed)

@@ -55,13 +55,13 @@ struct LedgerCheck: Sendable {
                 life.isRecorded || life.leases > 0, "\(life.generation.url): it is not open, and no record names it")
         }
         sum += store.remover.unremovedByteCount
-        let total = try store.catalog.storedBytes()
+        let total = try store.catalog.settings.storedBytes()
         let recorded = records.reduce(0) { $0 + ($1.generation?.storedBytes ?? 0) }
         try expect(total == recorded, "the catalog's sum is \(total), its records hold \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
         try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, the claims are \(sum)")
         let (rowTotal, rowsRecorded) = (
-            try store.catalog.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
+            try store.catalog.settings.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
         )
         try expect(
             rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), its records have \(rowsRecorded)")
@@ -73,7 +73,7 @@ struct LedgerCheck: Sendable {
         try expect(
             store.memoryLedger.used == inMemory,
             "\(store.memoryLedger.used) bytes of memory count as used, \(inMemory) are")
-        guard store.directory.access.isWritable, try !store.catalog.isSweepPending() else { return }
+        guard store.directory.access.isWritable, try !store.catalog.settings.isSweepPending() else { return }
         try store.directory.forEachMediaFile { identifier in
             let isUsed = named.contains(identifier) || store.table.withLock { $0.isLive(identifier) }
             try expect(isUsed, "the media file \(identifier) belongs to no version")

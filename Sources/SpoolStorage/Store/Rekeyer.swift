@@ -50,8 +50,8 @@ struct Rekeyer: Sendable {
             let directory = try CacheDirectory(opening: path, key: previous, fileSystem: fileSystem, now: clock.now())
             do {
                 if case .read(let cause) = directory.access { throw cause }
-                try directory.catalog.beginRekeying(to: key)
-                try directory.catalog.scrubIfPending()
+                try directory.catalog.rekeying.start(to: key)
+                try directory.catalog.rekeying.scrubIfPending()
             } catch {
                 try? directory.close()  // The error that is thrown has the cause.
                 throw error
@@ -63,7 +63,7 @@ struct Rekeyer: Sendable {
     /// The number of media files, and of their bytes, that are still encrypted as before.
     func left() async throws -> (resources: Int, bytes: Int64) {
         try store.checkOpen()
-        let left = try await store.executor.run(in: .background) { try store.catalog.outdatedCount() }
+        let left = try await store.executor.run(in: .background) { try store.catalog.rekeying.outdatedCount() }
         return (left.generations, left.bytes)
     }
 
@@ -110,15 +110,15 @@ struct Rekeyer: Sendable {
         var isFinished = false
         defer { state.state.store(isFinished ? .none : .waiting, ordering: .relaxed) }
         let isRekeying = try await store.executor.run(in: .maintenance) {
-            try store.catalog.scrubIfPending()
-            return try store.catalog.isRekeying()
+            try store.catalog.rekeying.scrubIfPending()
+            return try store.catalog.rekeying.isUnfinished()
         }
         guard isRekeying else {
             isFinished = true
             return
         }
-        var left = try await store.executor.run(in: .maintenance) { try store.catalog.outdatedCount() }
-        var page: [Catalog.Outdated] = []
+        var left = try await store.executor.run(in: .maintenance) { try store.catalog.rekeying.outdatedCount() }
+        var page: [CatalogRekeying.Outdated] = []
         var last: Int64 = 0
         var isNewsInPass = false
         var failed: [Int64: any Error] = [:]
@@ -128,7 +128,7 @@ struct Rekeyer: Sendable {
             if page.isEmpty {
                 let after = last
                 page = try await store.executor.run(in: .maintenance) {
-                    try store.catalog.outdated(after: after, limit: 64)
+                    try store.catalog.rekeying.outdated(after: after, limit: 64)
                 }
                 // From the first one again, as long as that helps: a version that was open may be closed by now.
                 if page.isEmpty, !isNewsInPass { break }
@@ -159,20 +159,22 @@ struct Rekeyer: Sendable {
             }
         }
         if let failure = failed.min(by: { $0.key < $1.key })?.value {
-            let count = try await store.executor.run(in: .maintenance) { try store.catalog.outdatedCount().generations }
+            let count = try await store.executor.run(in: .maintenance) {
+                try store.catalog.rekeying.outdatedCount().generations
+            }
             throw CacheError(
                 .storage,
                 "\(count.counted("media file")) could not be encrypted again and stay as they were: \(failure)",
                 underlying: failure)
         }
         isFinished = try await store.executor.run(in: .maintenance) {
-            guard try store.catalog.outdatedCount().generations == 0 else { return false }
-            try store.catalog.endRekeying()
+            guard try store.catalog.rekeying.outdatedCount().generations == 0 else { return false }
+            try store.catalog.rekeying.finish()
             return true
         }
     }
 
-    private func reseal(_ outdated: Catalog.Outdated) async throws -> Resealing {
+    private func reseal(_ outdated: CatalogRekeying.Outdated) async throws -> Resealing {
         let key = CacheKey(hash: outdated.key)
         guard store.table.withLock({ $0.isUnused(key) }) else { return .inUse }
         guard let lease = try await store.lease(key) else {

@@ -116,7 +116,7 @@ struct ResourceRemover: Sendable {
                 // A version that started a moment ago may not be in the catalog yet.
                 try store.writer.writeChanges()
                 return try store.writer.pausing {
-                    let isStored = try store.catalog.setPinned(isPinned, key: key.hash)
+                    let isStored = try store.catalog.downloads.setPinned(isPinned, key: key.hash)
                     if isPinned {
                         try queue.notePinned([key])
                     } else {

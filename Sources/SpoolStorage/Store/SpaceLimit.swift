@@ -85,7 +85,7 @@ extension CacheCapacity {
             let size = try directory.space().size
             return Int64(exactly: (Double(size) * fraction).rounded(.down)) ?? size
         case .unlimited: return nil
-        case .remembered: return try directory.catalog.capacity()
+        case .remembered: return try directory.catalog.settings.capacity()
         }
     }
 }

@@ -44,7 +44,7 @@ extension Store {
             try configuration.checkFreeSpace(in: directory)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
-                used: try directory.catalog.storedBytes(), rowBytes: try directory.catalog.rowBytes(),
+                used: try directory.catalog.settings.storedBytes(), rowBytes: try directory.catalog.settings.rowBytes(),
                 executor: executor, clock: clock, report: report)
             if directory.access.isWritable { try store.eviction.ages.readStart() }
             return store
@@ -59,7 +59,8 @@ extension Store {
     ) throws {
         self.init(
             directory: directory, configuration: configuration, capacity: nil,
-            used: try directory.catalog.storedBytes(), rowBytes: try directory.catalog.rowBytes(), executor: executor,
+            used: try directory.catalog.settings.storedBytes(), rowBytes: try directory.catalog.settings.rowBytes(),
+            executor: executor,
             clock: clock, report: report)
     }
 

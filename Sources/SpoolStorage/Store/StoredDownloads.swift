@@ -16,7 +16,7 @@ package struct StoredDownloads: Sendable {
             // A version that started a moment ago may not be in the catalog yet.
             try store.writer.writeChanges()
             try store.writer.pausing {
-                try store.catalog.addDownloads(downloads, at: store.clock.now())
+                try store.catalog.downloads.add(downloads, at: store.clock.now())
                 try store.eviction.queue.notePinned(downloads.map { CacheKey(hash: $0.key) })
             }
         }
@@ -30,7 +30,7 @@ package struct StoredDownloads: Sendable {
         return try await store.executor.run(in: .background) {
             try store.writer.writeChanges()
             return try store.writer.pausing {
-                let free = try store.catalog.removeDownloads(key?.hash, from: set)?.map { CacheKey(hash: $0) }
+                let free = try store.catalog.downloads.remove(key?.hash, from: set)?.map { CacheKey(hash: $0) }
                 try store.eviction.queue.noteEvictable(free ?? [], andParts: true)
                 return free
             }
@@ -41,25 +41,26 @@ package struct StoredDownloads: Sendable {
     /// again.
     package func forgetSource(of key: CacheKey) async throws {
         try store.checkWritable()
-        try await store.executor.run(in: .background) { try store.catalog.forgetSource(ofDownload: key.hash) }
+        try await store.executor.run(in: .background) { try store.catalog.downloads.forgetSource(of: key.hash) }
     }
 
     /// The members of all sets, or of one, and how much of them is stored. Sets are sorted by name.
     package func members(of set: String? = nil) async throws -> [DownloadRecord] {
-        try await store.readCatalog { try $0.downloads(of: set) }
+        try await store.readCatalog { try $0.downloads.members(of: set) }
     }
 
     /// The bytes of all pinned resources except one.
     ///
     /// Members that were added before that one count with their whole length.
     package func pinnedBytes(except key: CacheKey) async throws -> Int64 {
-        try await store.readCatalog { try $0.pinnedBytes(except: key.hash) }
+        try await store.readCatalog { try $0.downloads.pinnedBytes(except: key.hash) }
     }
 
     /// The members of all sets in the directory at `path`, without opening the cache. See ``Store/inspect(path:key:encryptionKey:)``.
     package static func inspect(path: String, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadRecord] {
         try await BlockingExecutor(threadLimit: 2).run {
-            try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem()).downloads()
+            try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem()).downloads
+                .members()
         }
     }
 }

@@ -105,7 +105,7 @@ struct Verifier: Sendable {
     private func correctSums() async throws {
         try await store.flush()
         let (difference, rowDifference) = try await store.executor.run(in: .maintenance) {
-            (try store.catalog.recountStoredBytes(), try store.catalog.recountRowBytes())
+            (try store.catalog.settings.recountStoredBytes(), try store.catalog.settings.recountRowBytes())
         }
         store.ledger.correct(by: difference)
         store.ledger.correctRows(by: rowDifference)

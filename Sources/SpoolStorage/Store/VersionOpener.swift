@@ -93,7 +93,7 @@ struct VersionOpener: Sendable {
             do {
                 generation.noteInvalidated(try generation.disk?.invalidateHoles() ?? [])
                 try generation.disk?.freeUnclaimed()
-                try store?.catalog.noteTidied(stored.id)
+                try store?.catalog.settings.noteTidied(stored.id)
             } catch {
                 // It is tried again when the version is opened next.
                 let text = "\(generation.url) could not be compared with its record: \(error)"

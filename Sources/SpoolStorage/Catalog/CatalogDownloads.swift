@@ -1,11 +1,19 @@
 import Foundation
 import GRDB
 
-extension Catalog {
-    /// Adds media files to sets, and pins them, also those of which nothing is stored yet; what a set has already stays,
-    /// and takes over an address that it did not have.
-    func addDownloads(_ downloads: [DownloadRecord], at date: Date) throws {
-        try write { db in
+/// The sets of resources to store offline, and pins: tables `download` and `handPin`. A value over a catalog.
+struct CatalogDownloads {
+    private let catalog: Catalog
+    private var cipher: CatalogCipher { catalog.cipher }
+
+    init(_ catalog: Catalog) { self.catalog = catalog }
+
+    // MARK: - Sets
+
+    /// Adds resources to sets and pins them, also if nothing of them is stored yet. Members of a set stay, and get an address
+    /// if they had none.
+    func add(_ downloads: [DownloadRecord], at date: Date) throws {
+        try catalog.write { db in
             for download in downloads {
                 try CatalogTransaction.checkKey(download.key)
                 let key = cipher.name(of: download.key)
@@ -15,7 +23,7 @@ extension Catalog {
                         WHERE key = ?1 AND pinned = 1 AND NOT EXISTS (SELECT 1 FROM download WHERE key = ?1)
                         """,
                     arguments: [key])
-                let url = try cipher.seal(Self.withoutSecrets(download.url), .url, of: key)
+                let url = try cipher.seal(Catalog.withoutSecrets(download.url), .url, of: key)
                 try db.execute(
                     sql: """
                         INSERT INTO resource (key, url, pinned, createdAt, lastUsedAt, createdSealed, usedSealed)
@@ -24,7 +32,7 @@ extension Catalog {
                             SELECT 1 FROM generation WHERE generation.resource = resource.id AND length IS NULL))
                         """,
                     arguments: [
-                        key, url, try ordinal(at: date, db), try cipher.seal(date, .createdAt, of: key),
+                        key, url, try catalog.ordinal(at: date, db), try cipher.seal(date, .createdAt, of: key),
                         try cipher.seal(date, .lastUsedAt, of: key),
                     ])
                 try db.execute(
@@ -46,12 +54,12 @@ extension Catalog {
         }
     }
 
-    /// Takes media files out of a set, or all of them; those that no other set has, and nobody has pinned for themselves,
-    /// are no longer pinned.
+    /// Removes one resource from a set, or all of them. Resources that no other set has, and that are not pinned separately,
+    /// are unpinned.
     ///
-    /// - Returns: The keys that no set has any more; nil if the set has nothing of that.
-    func removeDownloads(_ key: String?, from set: String) throws -> [String]? {
-        try write { db in
+    /// - Returns: The keys that no set has any more; `nil` if the set had none of them.
+    func remove(_ key: String?, from set: String) throws -> [String]? {
+        try catalog.write { db in
             let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
             let keys = try String.fetchAll(
                 db, sql: "SELECT key FROM download WHERE collection = ?1 AND (?2 IS NULL OR key = ?2)",
@@ -68,21 +76,19 @@ extension Catalog {
         }
     }
 
-    /// Forgets the address of a media file in every set that has it: it is not started again until it is added again.
-    func forgetSource(ofDownload key: String) throws {
-        try write { db in
+    /// Removes the address of a resource from every set that has it. It is not started again until it is added again.
+    func forgetSource(of key: String) throws {
+        try catalog.write { db in
             try db.execute(
                 sql: "UPDATE download SET source = NULL WHERE key = ?", arguments: [cipher.name(of: key)])
         }
     }
 
-    /// What sets have, in the order in which it was added, sets by name.
+    /// The members of sets in the order in which they were added, sorted by the names of the sets.
     ///
-    /// - Parameter set: One set only.
-    func downloads(of set: String? = nil) throws -> [DownloadRecord] {
-        try read { db in
-            // Written by an older version, and only read by this one.
-            guard try db.tableExists("download") else { return [] }
+    /// - Parameter set: The name of one set; `nil` for all.
+    func members(of set: String? = nil) throws -> [DownloadRecord] {
+        try catalog.read { db in
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
@@ -95,22 +101,22 @@ extension Catalog {
                 arguments: [try set.map { try cipher.sealForSearch($0, .collection) }])
             var records: [DownloadRecord] = []
             while let row = try rows.next() {
-                guard var record = try download(row) else { continue }
-                // One that can't be is not known.
+                guard var record = try record(row) else { continue }
+                // An impossible length is unknown.
                 let length: Int64? = try row.decode(atIndex: 4)
                 record.length = length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil }
-                record.storedBytes = Self.byteCount(try row.decode(atIndex: 5))
+                record.storedBytes = Catalog.byteCount(try row.decode(atIndex: 5))
                 records.append(record)
             }
             guard !cipher.isPlain else { return records }
-            // Enciphered, sets are in no order.
+            // Encrypted names have no order.
             return records.enumerated().sorted { ($0.element.set, $0.offset) < ($1.element.set, $1.offset) }.map(
                 \.element)
         }
     }
 
-    /// What a row says; nil if somebody else has changed it.
-    func download(_ row: Row) throws -> DownloadRecord? {
+    /// The record in a row; `nil` if another program has changed it.
+    func record(_ row: Row) throws -> DownloadRecord? {
         do {
             let name: String = try row.decode(atIndex: 1)
             guard let set = try cipher.open(row, 0, .collection, of: ""),
@@ -123,10 +129,12 @@ extension Catalog {
         }
     }
 
-    /// Bytes that pinned resources have, but for one key; of those that sets had before it, what they will have. So of two
-    /// for which there is no room together, the first has it.
+    /// The bytes of all pinned resources except one.
+    ///
+    /// Members that were added before that one count with their whole length. Of two members that don't fit together, the
+    /// first one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
-        try readOnce { db in
+        try catalog.readOnce { db in
             let sum = try Double.fetchOne(
                 db,
                 sql: """
@@ -143,10 +151,14 @@ extension Catalog {
 
     // MARK: - Pins
 
-    /// Pins a resource, or lets go of it, and what is a part of it. What a set has stays pinned.
+    /// Pins or unpins a resource with its parts. Members of sets stay pinned.
     ///
-    /// - Parameter key: As it stands in the catalog.
-    func setPinned(_ isPinned: Bool, name key: String, _ db: Database) throws -> Bool {
+    /// - Returns: `false` if the resource is not recorded.
+    func setPinned(_ isPinned: Bool, key: String) throws -> Bool {
+        try catalog.write { db in try setPinned(isPinned, name: cipher.name(of: key), db) }
+    }
+
+    private func setPinned(_ isPinned: Bool, name key: String, _ db: Database) throws -> Bool {
         let sql = "SELECT 1 FROM resource WHERE key = ?"
         guard try Int.fetchOne(db, sql: sql, arguments: [key]) != nil else { return false }
         let isDownload = try isDownload(key, db)
@@ -173,7 +185,7 @@ extension Catalog {
                     AND NOT EXISTS (SELECT 1 FROM download WHERE download.key = resource.key))
                 """,
             arguments: [key])
-        // Of which nothing ever came.
+        // A resource without a version.
         try db.execute(
             sql: """
                 DELETE FROM resource WHERE key = ?

@@ -3,103 +3,115 @@ import Crypto
 import Foundation
 import GRDB
 
-/// Giving a cache another key: what says what is kept is written anew at once, what is kept afterwards, piece by piece.
-extension Catalog {
-    /// Gives the cache another secret, and with a key puts that into an envelope for it; all or nothing. This catalog is to
-    /// be closed afterwards.
+/// The rewriting of a catalog for another key. A value over a catalog.
+///
+/// The catalog is rewritten at once. ``Rekeyer`` encrypts the media files one after the other.
+struct CatalogRekeying {
+    /// The purpose of the key that encrypts the previous secret.
+    static let previousPurpose = "spool.former"
+
+    private let catalog: Catalog
+    private var cipher: CatalogCipher { catalog.cipher }
+
+    init(_ catalog: Catalog) { self.catalog = catalog }
+
+    /// Gives the cache another secret, in one transaction. With a key, the secret is stored in an envelope for it. The catalog
+    /// must be closed afterwards.
     ///
-    /// - Parameter key: Nil: the cache is plain from now on.
-    /// - Throws: ``CacheError``: `invalidArgument` if the cache is plain and stays so, or a former secret is still in use.
-    func beginRekeying(to key: EncryptionKey?) throws {
-        let secrets = try secrets()
+    /// - Parameter key: The key; `nil` if the cache is unencrypted from now on.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if the cache is and stays unencrypted, or if the previous secret is
+    ///   still in use.
+    func start(to key: EncryptionKey?) throws {
+        let path = catalog.path
+        let secrets = try catalog.secrets()
         guard secrets.former == nil else {
             throw CacheError(.invalidArgument, "“\(path)” is still being given the key that it has now")
         }
-        let former = secrets.current
-        guard key != nil || former.format.isEncrypted else {
+        let previous = secrets.current
+        guard key != nil || previous.format.isEncrypted else {
             throw CacheError(.invalidArgument, "“\(path)” is plain already")
         }
-        let next = CacheSecret(number: try nextSecretNumber(after: former), format: key == nil ? .plain : .encrypted)
+        let next = CacheSecret(number: try nextSecretNumber(after: previous), format: key == nil ? .plain : .encrypted)
         let mark = try key.map { try EncryptionMark(next, for: $0).data }
-        let envelope = try former.sealed(with: next.derive(Self.formerPurpose))
-        try write { db in
+        let envelope = try previous.sealed(with: next.derive(Self.previousPurpose))
+        try catalog.write { db in
             let new = CatalogCipher(next)
             try removeStrays(db)
             try rewriteGenerations(to: new, db)
             try rewriteDownloads(to: new, db)
             try rewriteResources(to: new, db)
-            try Self.set("encryption", to: mark?.databaseValue, db)
+            try db.set("encryption", to: mark?.databaseValue)
             let bytes = next.key.withUnsafeBytes { Data($0) }
-            try Self.set("sealKey", to: mark == nil ? bytes.databaseValue : nil, db)
-            try Self.set("secretNumber", to: next.number.databaseValue, db)
-            try Self.set("formerSecret", to: envelope.databaseValue, db)
-            try Self.set("scrubPending", to: true.databaseValue, db)
+            try db.set("sealKey", to: mark == nil ? bytes.databaseValue : nil)
+            try db.set("secretNumber", to: next.number.databaseValue)
+            try db.set("formerSecret", to: envelope.databaseValue)
+            try db.set("scrubPending", to: true.databaseValue)
         }
     }
 
-    /// One that nothing here is sealed with, whatever somebody has written into the catalog.
-    private func nextSecretNumber(after former: CacheSecret) throws -> Int64 {
-        let largest = try read { db in try Int64.fetchOne(db, sql: "SELECT MAX(secret) FROM generation") } ?? 0
-        let last = max(former.number, largest)
-        guard former.number >= 0, last < Int64(UInt32.max) else {
-            throw CacheError(.catalogDamaged, "“\(path)” is damaged: the number of its key can't be \(last)")
+    /// A number that no version uses, whatever another program has written into the catalog.
+    private func nextSecretNumber(after previous: CacheSecret) throws -> Int64 {
+        let largest = try catalog.read { db in try Int64.fetchOne(db, sql: "SELECT MAX(secret) FROM generation") } ?? 0
+        let last = max(previous.number, largest)
+        guard previous.number >= 0, last < Int64(UInt32.max) else {
+            throw CacheError(.catalogDamaged, "“\(catalog.path)” is damaged: the number of its key can't be \(last)")
         }
         return last + 1
     }
 
-    /// Forgets generations whose resource is gone, as somebody must have changed the catalog: nobody could read them.
+    /// Removes versions without a resource, which another program has left. They can't be read.
     private func removeStrays(_ db: Database) throws {
         try db.execute(sql: "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)")
-        if db.changesCount > 0 { try Self.set("sweepPending", to: true.databaseValue, db) }
+        if db.changesCount > 0 { try db.set("sweepPending", to: true.databaseValue) }
     }
 
-    /// Leaves nothing of what has been overwritten or deleted in the catalog's files.
+    /// Removes overwritten and deleted values from the catalog's files.
     func scrubIfPending() throws {
-        guard try read({ db in try Self.setting("scrubPending", db) ?? false }) else { return }
-        try writeAlone { db in
+        guard try catalog.read({ db in try db.setting("scrubPending") ?? false }) else { return }
+        try catalog.writeAlone { db in
             try db.execute(sql: "VACUUM")
-            // What other connections read just now stays until they have done so; then the next opening does it.
+            // Pages that other connections are reading stay. Then the next opening removes them.
             guard try db.checkpoint(.truncate).walFrameCount <= 0 else { return }
-            try Self.set("scrubPending", to: nil, db)
+            try db.set("scrubPending", to: nil)
         }
     }
 
-    /// Whether something may still be sealed with a former secret.
-    func isRekeying() throws -> Bool {
-        try read { db in try Self.setting("formerSecret", db) as Data? } != nil
+    /// Whether versions may still use the previous secret.
+    func isUnfinished() throws -> Bool {
+        try catalog.read { db in try db.setting("formerSecret") as Data? } != nil
     }
 
-    /// A generation that was sealed with another secret than the present one.
+    /// A version that uses another secret than the current one.
     struct Outdated {
         var id: Int64
         var key: String
         var bytes: Int64
     }
 
-    /// Generations that are still sealed with another secret than the present one, after the one numbered `id`.
+    /// The next versions after the one with number `id` that use another secret than the current one.
     func outdated(after id: Int64, limit: Int) throws -> [Outdated] {
-        try readOnce { db in
+        try catalog.readOnce { db in
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT generation.id, resource.key, storedBytes FROM generation JOIN resource ON resource.id = generation.resource
                     WHERE secret <> ? AND generation.id > ? ORDER BY generation.id LIMIT ?
                     """,
-                arguments: [writing.secret, id, limit])
+                arguments: [catalog.writing.secret, id, limit])
             var found: [Outdated] = []
             while let row = try rows.next() {
                 found.append(
                     Outdated(
                         id: try row.decode(atIndex: 0), key: cipher.key(of: try row.decode(atIndex: 1)),
-                        bytes: Self.byteCount(try row.decode(atIndex: 2))))
+                        bytes: Catalog.byteCount(try row.decode(atIndex: 2))))
             }
             return found
         }
     }
 
-    /// How many generations, and bytes of them, are still sealed with another secret.
+    /// The number of versions, and of their bytes, that use another secret.
     func outdatedCount() throws -> (generations: Int, bytes: Int64) {
-        try readOnce { db in
+        try catalog.readOnce { db in
             let row = try Row.fetchOne(
                 db,
                 sql: """
@@ -107,14 +119,14 @@ extension Catalog {
                         JOIN resource ON resource.id = generation.resource
                     WHERE secret <> ?
                     """,
-                arguments: [writing.secret])
+                arguments: [catalog.writing.secret])
             let bytes: Double = try row?.decode(atIndex: 1) ?? 0
             return (try row?.decode(atIndex: 0) ?? 0, Int64(exactly: bytes.rounded()) ?? .max)
         }
     }
 
-    /// Nothing is sealed with the former secret any more.
-    func endRekeying() throws { try write { db in try Self.set("formerSecret", to: nil, db) } }
+    /// Removes the previous secret, which no version uses any more.
+    func finish() throws { try catalog.write { db in try db.set("formerSecret", to: nil) } }
 
     // MARK: - Rows
 
@@ -135,8 +147,8 @@ extension Catalog {
             let newName = new.name(of: cipher.key(of: name))
             let place = CatalogCipher.place(of: identifier, length: length, in: name)
             let newPlace = CatalogCipher.place(of: identifier, length: length, in: newName)
-            guard let version = try? cipher.open(row, 4, .version, of: place),  // Stays unreadable under the new key.
-                let fields = try? cipher.open(row, 5, .fields, of: place)  // As does this.
+            guard let version = try? cipher.open(row, 4, .version, of: place),  // It stays unreadable with the new key.
+                let fields = try? cipher.open(row, 5, .fields, of: place)  // As does this value.
             else { continue }
             changes.append([
                 try new.seal(version, .version, of: newPlace), try new.seal(fields, .fields, of: newPlace), id,
@@ -152,7 +164,7 @@ extension Catalog {
         var lost: [Int64] = []
         while let row = try rows.next() {
             let id: Int64 = try row.decode(atIndex: 4)
-            guard let download = try download(row) else {
+            guard let download = try catalog.downloads.record(row) else {
                 lost.append(id)
                 continue
             }
@@ -173,7 +185,7 @@ extension Catalog {
     }
 
     private func rewriteResources(to new: CatalogCipher, _ db: Database) throws {
-        // The order in which they would be evicted stays.
+        // In the order of eviction, which does not change.
         let rows = try Row.fetchCursor(
             db,
             sql: """
@@ -196,15 +208,15 @@ extension Catalog {
                     newName, try new.seal(url, .url, of: newName), try new.seal(type, .contentType, of: newName),
                     new.isPlain ? created.microseconds : 0, last, try new.seal(created, .createdAt, of: newName),
                     try new.seal(used, .lastUsedAt, of: newName),
-                    try new.seal(history(row, 8, of: name).text, .history, of: newName), id,
+                    try new.seal(cipher.history(row, 8, of: name).text, .history, of: newName), id,
                 ])
             } catch is CatalogCipher.UnreadableValue {
                 lost.append(id)
             }
         }
         for id in lost { try db.execute(sql: "DELETE FROM resource WHERE id = ?", arguments: [id]) }
-        // Their files are nobody's.
-        if !lost.isEmpty { try Self.set("sweepPending", to: true.databaseValue, db) }
+        // Their files have no record.
+        if !lost.isEmpty { try db.set("sweepPending", to: true.databaseValue) }
         let update = try db.cachedStatement(
             sql: """
                 UPDATE resource SET key = ?, url = ?, contentType = ?, createdAt = ?, lastUsedAt = ?,
@@ -212,33 +224,5 @@ extension Catalog {
                 WHERE id = ?
                 """)
         for change in changes { try update.execute(arguments: change) }
-    }
-}
-
-extension CatalogTransaction {
-    /// A generation's bytes lie in another file now, sealed with the present secret: its blocks are these.
-    ///
-    /// - Returns: False if it is not there any more.
-    func replace(
-        _ generation: Int64, of key: String, with identifier: GenerationIdentifier, length: Int64?, version: String,
-        fields: String, blocks: [BlockRecord], landed: ByteRangeSet
-    ) throws -> Bool {
-        let place = CatalogCipher.place(of: identifier, length: length, in: cipher.name(of: key))
-        try db.execute(
-            sql: """
-                UPDATE generation SET identifier = ?, secret = ?, format = ?, length = ?, version = ?, fields = ?
-                WHERE id = ?
-                """,
-            arguments: [
-                identifier.data, catalog.writing.secret, catalog.writing.format.rawValue, length,
-                try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place), generation,
-            ])
-        guard db.changesCount == 1 else { return false }
-        try db.execute(sql: "DELETE FROM block WHERE generation = ?", arguments: [generation])
-        let insert = try db.cachedStatement(
-            sql: "INSERT INTO block (generation, idx, length, seal) VALUES (?, ?, ?, ?)")
-        for block in blocks { try insert.execute(arguments: [generation, block.index, block.length, block.seal.data]) }
-        try setLanded(landed, of: generation)
-        return true
     }
 }

@@ -1,0 +1,167 @@
+import Crypto
+import Foundation
+import GRDB
+
+/// The settings of a cache directory: table `setting`. A value over a catalog.
+struct CatalogSettings {
+    private let catalog: Catalog
+
+    init(_ catalog: Catalog) { self.catalog = catalog }
+
+    // MARK: - Sums
+
+    /// The bytes in all recorded blocks. Every write updates the sum. It is counted here only if it is impossible.
+    func storedBytes() throws -> Int64 { try sum("storedBytes") }
+
+    /// The bytes that the rows of all versions take, as ``storedBytes()``.
+    func rowBytes() throws -> Int64 { try sum("rowBytes") }
+
+    /// The sum of a column of the versions, which is stored under the column's name.
+    private func sum(_ name: String) throws -> Int64 {
+        let (sum, isPossible) = try catalog.read { db in
+            let sum = try db.number(name) ?? -1
+            if Catalog.byteCount(sum) == sum { return (sum, true) }
+            return (try Self.count(name, db), false)
+        }
+        if !isPossible, catalog.isWritable { try catalog.write { db in try db.set(name, to: sum.databaseValue) } }
+        return sum
+    }
+
+    /// Counts the bytes in all recorded blocks again, and stores the sum.
+    ///
+    /// - Returns: The difference to the sum before.
+    func recountStoredBytes() throws -> Int64 { try recount("storedBytes") }
+
+    /// Counts the bytes of all rows again, and stores the sum.
+    ///
+    /// - Returns: The difference to the sum before.
+    func recountRowBytes() throws -> Int64 { try recount("rowBytes") }
+
+    private func recount(_ name: String) throws -> Int64 {
+        try catalog.write { db in
+            let stored = Catalog.byteCount(try db.number(name))
+            let counted = try Self.count(name, db)
+            if counted != stored { try db.set(name, to: counted.databaseValue) }
+            return counted - stored
+        }
+    }
+
+    private static func count(_ column: String, _ db: Database) throws -> Int64 {
+        let counts = try Int64.fetchCursor(db, sql: "SELECT \(column) FROM generation")
+        var counted: Int64 = 0
+        while let count = try counts.next() { counted = Catalog.byteCount(counted + Catalog.byteCount(count)) }
+        return counted
+    }
+
+    // MARK: - Values
+
+    /// The capacity of this cache directory in bytes; `nil` if none was set.
+    func capacity() throws -> Int64? { try catalog.read { db in try db.number("capacity") } }
+
+    /// Sets the capacity, or removes it if it is `nil`.
+    func setCapacity(_ bytes: Int64?) throws {
+        try catalog.write { db in try db.set("capacity", to: bytes?.databaseValue) }
+    }
+
+    /// The secret from which the keys of all checksums are derived. It is created at the first use. In a catalog that is only
+    /// read and has none, and therefore no checksums, it is random.
+    func sealKey() throws -> SymmetricKey {
+        if let stored = try catalog.read({ db in try Self.sealKey(db) }) { return stored }
+        guard catalog.isWritable else { return SymmetricKey(size: .bits256) }
+        return try catalog.write { db in
+            if let stored = try Self.sealKey(db) { return stored }
+            let key = SymmetricKey(size: .bits256)
+            try db.set("sealKey", to: key.withUnsafeBytes { Data($0) }.databaseValue)
+            return key
+        }
+    }
+
+    private static func sealKey(_ db: Database) throws -> SymmetricKey? {
+        let stored: Data? = try db.setting("sealKey")
+        return stored.flatMap { $0.count == 32 ? SymmetricKey(data: $0) : nil }
+    }
+
+    /// Whether there may be files without a record, because a process ended uncleanly or a removal failed.
+    func isSweepPending() throws -> Bool { try catalog.read { db in try db.setting("sweepPending") ?? false } }
+
+    /// Records whether there may be such files.
+    func setSweepPending(_ isPending: Bool) throws {
+        try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
+    }
+
+    /// Records an unclean end: there may be files without a record, and each file may hold bytes that no block claims.
+    func advanceTidyEpoch() throws {
+        try catalog.write { db in
+            var epoch = try db.number("tidyEpoch")
+            if epoch == nil {
+                // The epoch is unknown, so every file is checked again.
+                try db.execute(sql: "UPDATE generation SET tidyEpoch = 0")
+                epoch = 0
+            }
+            try db.set("tidyEpoch", to: ((epoch ?? 0) + 1).databaseValue)
+            try db.set("sweepPending", to: true.databaseValue)
+        }
+    }
+
+    /// Records that a version's file holds only bytes that blocks claim.
+    func noteTidied(_ generation: Int64) throws {
+        try catalog.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE generation SET tidyEpoch = (SELECT value FROM setting WHERE name = 'tidyEpoch') WHERE id = ?
+                    """,
+                arguments: [generation])
+        }
+    }
+
+    /// The recorded times for the maximum age.
+    func ageRecord() throws -> AgeStart.Record {
+        try catalog.read { db in
+            // A damaged value counts as absent, because the dates of use are compared as well.
+            func date(_ name: String) throws -> Date? {
+                guard let value: DatabaseValue = try db.setting(name), case .int64(let number) = value.storage
+                else { return nil }
+                return Date(microseconds: number)
+            }
+            return AgeStart.Record(start: try date("ageStart"), seen: try date("lastSeen"))
+        }
+    }
+
+    /// Records the times for the maximum age.
+    func setAgeRecord(_ record: AgeStart.Record) throws {
+        try catalog.write { db in
+            try db.set("ageStart", to: record.start?.microseconds.databaseValue)
+            try db.set("lastSeen", to: record.seen?.microseconds.databaseValue)
+        }
+    }
+}
+
+extension Database {
+    /// A setting that is a number from 0 to ``Block/offsetLimit``. `nil` if it is absent, or if another program has
+    /// stored anything else.
+    func number(_ name: String) throws -> Int64? {
+        guard let value: DatabaseValue = try setting(name), case .int64(let number) = value.storage else {
+            return nil
+        }
+        return (0...Block.offsetLimit).contains(number) ? number : nil
+    }
+
+    /// A setting; `nil` if it is absent.
+    func setting<Value: DatabaseValueConvertible>(_ name: String) throws -> Value? {
+        try Value.fetchOne(
+            self, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name])
+    }
+
+    /// Changes a setting, or removes it if the value is `nil`.
+    func set(_ name: String, to value: DatabaseValue?) throws {
+        if let value {
+            try execute(
+                sql: """
+                    INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+                    """,
+                arguments: [name, value])
+        } else {
+            try execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [name])
+        }
+    }
+}

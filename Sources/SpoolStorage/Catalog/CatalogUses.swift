@@ -1,0 +1,186 @@
+import ByteRanges
+import Foundation
+import GRDB
+
+/// The resources that may be evicted, and the order of their use. A value over a catalog.
+struct CatalogUses {
+    private let catalog: Catalog
+    private var cipher: CatalogCipher { catalog.cipher }
+
+    init(_ catalog: Catalog) { self.catalog = catalog }
+
+    /// A resource that may be evicted.
+    struct Evictable {
+        var key: String
+        var presentation: String?
+        /// The stored ranges. If the record does not have them, the same number of bytes from offset 0.
+        var landed: ByteRangeSet
+        var lastUsedAt: Date
+        var history: PlayHistory
+        /// Scheme, host and path; empty if another program has changed it.
+        var url: String
+    }
+
+    /// Calls `body` with every resource that is not pinned, the least recently used first. The parts of a presentation count
+    /// as used when it was, in order of creation.
+    func forEachEvictable(_ body: (Evictable) -> Void) throws {
+        try catalog.readOnce { db in
+            let rows = try Row.fetchCursor(
+                db,
+                sql: evictableQuery + """
+                     WHERE resource.pinned = 0
+                    ORDER BY MAX(resource.lastUsedAt, COALESCE(whole.lastUsedAt, resource.lastUsedAt)), resource.id
+                    """)
+            while let row = try rows.next() { body(try evictable(row)) }
+        }
+    }
+
+    /// One resource, and with `andParts` its parts; none if it is pinned or not stored.
+    func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
+        try catalog.readOnce { db in
+            let name = cipher.name(of: key)
+            // One statement for each, because each has an index.
+            var found: [Row] = []
+            let own = try db.cachedStatement(
+                sql: evictableQuery + " WHERE resource.pinned = 0 AND resource.key = ?")
+            if let row = try Row.fetchOne(own, arguments: [name]) { found.append(row) }
+            if andParts {
+                let parts = try db.cachedStatement(
+                    sql: evictableQuery + """
+                         WHERE resource.presentation = (SELECT id FROM resource WHERE key = ?) AND resource.pinned = 0
+                        ORDER BY resource.id
+                        """)
+                found += try Row.fetchAll(parts, arguments: [name])
+            }
+            return try found.map { try evictable($0) }
+        }
+    }
+
+    private var evictableQuery: String {
+        """
+        SELECT resource.key, whole.key, landed, storedBytes, resource.lastUsedAt, resource.usedSealed, resource.history,
+            resource.url
+        FROM resource LEFT JOIN generation ON generation.resource = resource.id
+            LEFT JOIN resource AS whole ON whole.id = resource.presentation
+        """
+    }
+
+    private func evictable(_ row: Row) throws -> Evictable {
+        let name: String = try row.decode(atIndex: 0)
+        let whole: String? = try row.decode(atIndex: 1)
+        let landed = Catalog.landed(try row.decode(atIndex: 2))
+        // If another program has changed the date, it is unknown.
+        let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
+        let url = try? Catalog.url(row, 7, cipher, of: name)  // Of another type: no host.
+        let count = Catalog.byteCount(try row.decode(atIndex: 3))
+        return Evictable(
+            key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
+            landed: landed ?? (count > 0 ? [0..<count] : []),
+            lastUsedAt: date ?? .distantPast, history: cipher.history(row, 6, of: name), url: url.flatMap { $0 } ?? "")
+    }
+
+    // MARK: - The order of use
+
+    /// The resources that are not pinned, the least recently used first, also those without bytes.
+    ///
+    /// The parts of a presentation count as used when it was. Its later parts are listed first, then the presentation.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of resources.
+    ///   - position: The position of the last resource of the previous call; `nil` for the first call.
+    func leastRecentlyUsed(limit: Int, after position: EvictionPosition? = nil) throws -> [EvictionCandidate] {
+        while true {
+            let (candidates, late) = try candidates(limit: limit, after: position)
+            guard !late.isEmpty, catalog.isWritable else { return candidates }
+            try catalog.write { db in
+                let update = try db.cachedStatement(sql: "UPDATE resource SET lastUsedAt = ? WHERE id = ?")
+                for (id, date) in late { try update.execute(arguments: [date, id]) }
+            }
+        }
+    }
+
+    /// The recorded order, and the parts that are to get a later date because their presentation was used later.
+    private func candidates(
+        limit: Int, after position: EvictionPosition?
+    ) throws -> (candidates: [EvictionCandidate], late: [(id: Int64, lastUsedAt: Int64)]) {
+        try catalog.readOnce { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT resource.key, generation.storedBytes, resource.lastUsedAt, resource.id,
+                        whole.lastUsedAt - 1, resource.usedSealed
+                    FROM resource LEFT JOIN generation ON generation.resource = resource.id
+                        LEFT JOIN resource AS whole ON whole.id = resource.presentation
+                    WHERE resource.pinned = 0 AND resource.lastUsedAt >= ?1
+                        AND (resource.lastUsedAt > ?1 OR resource.id < ?2)
+                    ORDER BY resource.lastUsedAt, resource.id DESC LIMIT ?3
+                    """)
+            let rows = try Row.fetchCursor(
+                statement, arguments: [position?.lastUsedAt ?? .min, position?.resource ?? .max, limit])
+            var candidates: [EvictionCandidate] = []
+            var late: [(id: Int64, lastUsedAt: Int64)] = []
+            while let row = try rows.next() {
+                let lastUsedAt: Int64 = try row.decode(atIndex: 2)
+                let id: Int64 = try row.decode(atIndex: 3)
+                if let date: Int64 = try row.decode(atIndex: 4), date > lastUsedAt { late.append((id, date)) }
+                let name: String = try row.decode(atIndex: 0)
+                // A date that can't be read was changed by another program, and is unknown.
+                let date = try? cipher.open(row, 5, number: 2, .lastUsedAt, of: name)
+                candidates.append(
+                    EvictionCandidate(
+                        key: cipher.key(of: name), storedBytes: Catalog.byteCount(try row.decode(atIndex: 1)),
+                        lastUsedAt: date ?? .distantPast,
+                        position: EvictionPosition(lastUsedAt: lastUsedAt, resource: id)))
+            }
+            return (candidates, late)
+        }
+    }
+
+    /// The most recent date of use, or `nil` if nothing is stored or the date can't be read.
+    func newestUse() throws -> Date? {
+        try catalog.readOnce { db in
+            // Pinned and unpinned resources each have an index.
+            let dates = try [0, 1].compactMap { pinned -> Date? in
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT key, usedSealed, lastUsedAt FROM resource WHERE pinned = \(pinned)
+                        ORDER BY lastUsedAt DESC LIMIT 1
+                        """)
+                guard let row else { return nil }
+                // A date that another program has changed is ignored.
+                return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: try row.decode(atIndex: 0))
+            }
+            return dates.max()
+        }
+    }
+
+    /// Moves dates of use after `date` to just before it, in their order, a few hundred at a time. A wrong clock has
+    /// recorded them.
+    ///
+    /// - Returns: The number of dates that were moved. Call it again until that is 0.
+    func pullBackUses(to date: Date) throws -> Int {
+        // The order of an encrypted cache has no dates.
+        guard cipher.isPlain else { return 0 }
+        let now = date.microseconds
+        // A date that is less ahead is not wrong: uses are recorded at least a microsecond apart.
+        let wrong = now.addingReportingOverflow(60_000_000).partialValue
+        let counting = "SELECT COUNT(*) FROM resource WHERE pinned = ? AND lastUsedAt > ?"
+        let chunk = 512
+        return try catalog.write { db in
+            let late = try [0, 1].map { try Int64.fetchOne(db, sql: counting, arguments: [$0, wrong]) ?? 0 }
+            var moved = 0
+            for pinned in [0, 1] where late[pinned] > 0 {
+                let ids = try Int64.fetchAll(
+                    db,
+                    sql: "SELECT id FROM resource WHERE pinned = ? AND lastUsedAt > ? ORDER BY lastUsedAt, id LIMIT ?",
+                    arguments: [pinned, wrong, chunk])
+                let update = try db.cachedStatement(sql: "UPDATE resource SET lastUsedAt = ? WHERE id = ?")
+                for (place, id) in ids.enumerated() {
+                    try update.execute(arguments: [now - late[pinned] + Int64(place), id])
+                }
+                moved += ids.count
+            }
+            return moved
+        }
+    }
+}
