@@ -40,27 +40,27 @@ package enum Block {
 }
 
 /// One sealed block as the catalog keeps it: how much of it has landed, and the seal over those bytes.
-package struct BlockRecord: Hashable, Sendable {
+struct BlockRecord: Hashable, Sendable {
     // In this order the record takes 40 bytes; a long film has tens of thousands of them in memory.
     /// The seal over the landed bytes.
-    package var seal: BlockSeal
+    var seal: BlockSeal
     /// How many bytes from the block's start the seal covers; 1 to 65536.
-    package var length: Int32
+    var length: Int32
     /// Which block, counted from 0.
-    package var index: Int64
+    var index: Int64
 
     /// Creates a record.
-    package init(index: Int64, length: Int32, seal: BlockSeal) {
+    init(index: Int64, length: Int32, seal: BlockSeal) {
         self.index = index
         self.length = length
         self.seal = seal
     }
 
     /// The bytes that the seal covers.
-    package var range: Range<Int64> { Block.start(of: index)..<Block.start(of: index) + Int64(length) }
+    var range: Range<Int64> { Block.start(of: index)..<Block.start(of: index) + Int64(length) }
 
     /// Whether index and length can be meant: a record from a damaged catalog may hold anything.
-    package var isPlausible: Bool {
+    var isPlausible: Bool {
         (0..<Block.offsetLimit / Block.size).contains(index) && (1...Int32(Block.size)).contains(length)
     }
 }

@@ -3,7 +3,7 @@ import CSystemFiles
 #endif
 
 /// How the bytes of a block lie in a media file. The numbers are written down: none is changed or given again.
-package enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
+enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// As they were received.
     case plain = 1
     /// Enciphered with AES-256-GCM.
@@ -12,10 +12,10 @@ package enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     case chaChaPoly = 3
 
     /// Whether only who has the key can read them.
-    package var isEncrypted: Bool { self != .plain }
+    var isEncrypted: Bool { self != .plain }
 
     /// What a cache that is encrypted on this machine uses.
-    package static let encrypted: BlockFormat = hasAES ? .aesGCM : .chaChaPoly
+    static let encrypted: BlockFormat = hasAES ? .aesGCM : .chaChaPoly
 
     private static var hasAES: Bool {
         #if os(Linux)

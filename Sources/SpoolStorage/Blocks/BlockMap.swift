@@ -1,4 +1,4 @@
-package import ByteRanges
+import ByteRanges
 
 /// What is known of one version of a media file on disk: which bytes have landed, which of them are proven, and what
 /// the catalog has not been told yet.
@@ -333,18 +333,18 @@ struct BlockMap: Sendable {
 }
 
 /// Changes of one generation's blocks, for the catalog: first the removed ones go, then the sealed ones come.
-package struct BlockChanges: Sendable {
+struct BlockChanges: Sendable {
     /// Blocks that are holes now, as the bytes that they had room for.
-    package var removed: ByteRangeSet
+    var removed: ByteRangeSet
     /// New seals; of one block a later one replaces the former.
-    package var sealed: [BlockRecord]
+    var sealed: [BlockRecord]
     /// What was recorded before.
-    package var before: ByteRangeSet
+    var before: ByteRangeSet
     /// What is recorded afterwards.
-    package var after: ByteRangeSet
+    var after: ByteRangeSet
 
     /// Creates changes.
-    package init(removed: ByteRangeSet, sealed: [BlockRecord], before: ByteRangeSet, after: ByteRangeSet) {
+    init(removed: ByteRangeSet, sealed: [BlockRecord], before: ByteRangeSet, after: ByteRangeSet) {
         self.removed = removed
         self.sealed = sealed
         self.before = before

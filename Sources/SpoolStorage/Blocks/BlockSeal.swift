@@ -1,11 +1,11 @@
-package import Foundation
+import Foundation
 
 /// Proves that a block's bytes are the ones that were received: a 12-byte nonce and a 16-byte tag.
 ///
 /// It says nothing by itself; ``BlockSealer`` makes and checks seals.
-package struct BlockSeal: Hashable, Sendable {
+struct BlockSeal: Hashable, Sendable {
     /// Bytes of a stored seal: nonce, then tag.
-    package static let byteCount = 28
+    static let byteCount = 28
     static let nonceByteCount = 12
 
     // 28 bytes without a heap allocation each; the order is the stored one.
@@ -13,7 +13,7 @@ package struct BlockSeal: Hashable, Sendable {
     private var bytes24: UInt32
 
     /// Reads a stored seal; nil unless there are exactly 28 bytes.
-    package init?(_ bytes: UnsafeRawBufferPointer) {
+    init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.byteCount else { return nil }
         bytes0 = bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)
         bytes8 = bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
@@ -22,16 +22,16 @@ package struct BlockSeal: Hashable, Sendable {
     }
 
     /// Reads a stored seal; nil unless there are exactly 28 bytes.
-    package init?(_ data: Data) {
+    init?(_ data: Data) {
         guard let seal = data.withUnsafeBytes({ BlockSeal($0) }) else { return nil }
         self = seal
     }
 
     /// The 28 bytes to store.
-    package var data: Data { withUnsafeBytes { Data($0) } }
+    var data: Data { withUnsafeBytes { Data($0) } }
 
     /// Calls `body` with the 28 bytes to store.
-    package func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try Swift.withUnsafeBytes(of: (bytes0, bytes8, bytes16, bytes24)) { all in
             try body(UnsafeRawBufferPointer(rebasing: all[..<Self.byteCount]))
         }

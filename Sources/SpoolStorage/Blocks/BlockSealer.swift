@@ -1,6 +1,6 @@
 import ByteRanges
-package import Crypto
-package import Foundation
+import Crypto
+import Foundation
 
 /// Makes and checks the seals of one version of a media file, so that a torn, flipped, moved or forged block on disk
 /// is found before a player gets it.
@@ -14,10 +14,10 @@ package import Foundation
 /// authenticated; there the cipher may be ChaCha20-Poly1305 (RFC 8439) as well.
 ///
 /// Pure but for the nonce's randomness; may be used from several threads at once.
-package struct BlockSealer: Sendable {
+struct BlockSealer: Sendable {
     private let key: SymmetricKey
     /// How the block lies in the file.
-    package let format: BlockFormat
+    let format: BlockFormat
 
     /// Derives the key of one generation.
     ///
@@ -25,7 +25,7 @@ package struct BlockSealer: Sendable {
     ///   - secret: The cache's 256 bits.
     ///   - resource: The resource's cache key, as its hash.
     ///   - generation: The generation's identifier.
-    package init(
+    init(
         secret: SymmetricKey, format: BlockFormat = .plain, resource: String, generation: GenerationIdentifier
     ) {
         self.format = format
@@ -39,7 +39,7 @@ package struct BlockSealer: Sendable {
     /// Seals what has landed of a block, which lies in the file as it is: `bytes`, from its start.
     ///
     /// - Throws: ``CacheError`` with code `storage` should the cipher refuse, which it does for no block up to 64 KiB.
-    package func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
+    func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
         let nonce = AES.GCM.Nonce()
         guard let seal = makeSeal(bytes, index: index, nonce: nonce) else { throw Self.refusal(bytes, index) }
         return BlockRecord(index: index, length: Int32(bytes.count), seal: seal)
@@ -48,7 +48,7 @@ package struct BlockSealer: Sendable {
     /// Enciphers what has landed of a block, and calls `body` with what is to lie in the file in place of it.
     ///
     /// - Throws: As ``seal(_:index:)``; what `body` throws.
-    package func encrypt(
+    func encrypt(
         _ bytes: UnsafeRawBufferPointer, index: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> BlockRecord {
         guard format.isEncrypted else {
@@ -74,7 +74,7 @@ package struct BlockSealer: Sendable {
     }
 
     /// Whether `bytes` are what lies in the file for `record`, as this resource, generation, block and length.
-    package func verifies(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Bool {
+    func verifies(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Bool {
         if format.isEncrypted { return open(bytes, as: record) != nil }
         guard bytes.count == Int(record.length) else { return false }
         let nonce = record.seal.withUnsafeBytes { try? AES.GCM.Nonce(data: $0[..<BlockSeal.nonceByteCount]) }
@@ -83,7 +83,7 @@ package struct BlockSealer: Sendable {
     }
 
     /// The bytes that were received, of what lies in the file for `record`; nil if that is something else.
-    package func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
+    func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }
         let header = Self.header(record.index, bytes.count)

@@ -6,10 +6,10 @@ import Synchronization
 /// it is complete or its transfer ends.
 extension MediaFile {
     /// Whether what lies in the file is enciphered.
-    package var isEncrypted: Bool { sealer?.format.isEncrypted ?? false }
+    var isEncrypted: Bool { sealer?.format.isEncrypted ?? false }
 
     /// Landed bytes that are only in memory: of blocks that transfers are filling.
-    package var memoryByteCount: Int64 {
+    var memoryByteCount: Int64 {
         ground.withLock { ground in
             ground.landing.keys.reduce(0) { sum, index in
                 sum + max(0, ground.map.landedCount(of: index) - Int64(ground.map.seal(of: index)?.length ?? 0))

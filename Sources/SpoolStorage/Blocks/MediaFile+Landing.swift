@@ -13,7 +13,7 @@ extension MediaFile {
     /// - Throws: ``CacheError`` if the disk refuses, or the range lies beyond the length; ``MissingBytes`` if what an
     ///   earlier process left of the first block can't be read or is not what it sealed: the block is dropped, and its
     ///   bytes have to be fetched from its start; or if bytes of the block before `offset` are missing.
-    package func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+    func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         var room = Int64.max
         _ = try land(bytes, at: offset, room: &room)
     }
@@ -23,7 +23,7 @@ extension MediaFile {
     /// - Parameter room: What is left of it: each new byte that counts takes one away.
     /// - Returns: False, and nothing is written, if more than `room` would be new: some that were there when it was
     ///   reserved have gone since.
-    package func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: inout Int64) throws -> Bool {
+    func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
             throw CacheError(.invalidArgument, "\(bytes.count.counted("byte")) can't land at \(offset.grouped)")
@@ -140,15 +140,15 @@ extension MediaFile {
     // MARK: - Evicting
 
     /// What ``evict(_:)`` did.
-    package struct Evicted: Sendable {
+    struct Evicted: Sendable {
         /// The landed bytes that are holes now, by run of neighbouring blocks.
-        package var ranges: [Range<Int64>] = []
+        var ranges: [Range<Int64>] = []
         /// Set if the disk did not free all of the space. The blocks of that space are forgotten all the same, and stay
         /// claimed until the file is removed.
-        package var failure: CacheError?
+        var failure: CacheError?
 
         /// Number of landed bytes that went.
-        package var byteCount: Int64 { ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound } }
+        var byteCount: Int64 { ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound } }
     }
 
     /// Evicts the blocks whose landed bytes lie within `range`.
@@ -159,7 +159,7 @@ extension MediaFile {
     /// should that get lost, their seals show what happened.
     ///
     /// After the disk has once refused to free space, no more blocks are evicted: only removing the file frees it.
-    package func evict(_ range: Range<Int64>) -> Evicted {
+    func evict(_ range: Range<Int64>) -> Evicted {
         writer.withLock { writer in
             var evicted = Evicted()
             if let failure = writer.punchFailure {
@@ -209,7 +209,7 @@ extension MediaFile {
     }
 
     /// Marks the file, if it is open, as read by somebody whose cache is being closed.
-    package func markAsRead() {
+    func markAsRead() {
         // Without the mark another cache that opens the directory might free what is read here: then it is closed.
         if let open = file.openNow, (try? open.file.setMark(.shared)) != true { file.close() }
     }

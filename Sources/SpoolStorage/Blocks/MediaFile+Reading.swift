@@ -6,7 +6,7 @@ extension MediaFile {
     /// Reads landed bytes now, on the calling thread, if that needs no disk: they are proven, and in memory.
     ///
     /// - Returns: How many were read, at least one; nil if that can't be done now.
-    package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
         if let sealer, isEncrypted { return readEncryptedNow(offset, into: buffer, open, sealer) }
         let found = ground.withLock { ground in
@@ -63,7 +63,7 @@ extension MediaFile {
     /// - Throws: ``MissingBytes`` if some of the range has not landed, or was evicted meanwhile, or is not what was
     ///   received, or can't be read: then it has a cause, and says what it turned into holes; ``CacheError`` if the
     ///   file can't be opened this time, or the catalog can't be asked for its seals.
-    package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
+    func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
         guard range.lowerBound >= 0, !count.overflow, count.partialValue <= buffer.count else {
@@ -117,7 +117,7 @@ extension MediaFile {
     /// Proves that `range` is what was received, without handing the bytes out.
     ///
     /// - Throws: As ``read(_:into:)`` does.
-    package func prove(_ range: Range<Int64>) throws {
+    func prove(_ range: Range<Int64>) throws {
         guard Block.isAddressable(range) else { throw MissingBytes(range: range) }
         if let sealer, isEncrypted { return try proveEncrypted(range, sealer) }
         while true {
@@ -130,27 +130,27 @@ extension MediaFile {
     /// Gives up the blocks that `range` touches.
     ///
     /// - Returns: The blocks.
-    package func invalidate(_ range: Range<Int64>) -> [Range<Int64>] {
+    func invalidate(_ range: Range<Int64>) -> [Range<Int64>] {
         let blocks = Self.wholeBlocks(range)
         withMap { $0.invalidate(blocks) }
         return [blocks]
     }
 
     /// What was found by a check of recorded blocks.
-    package struct Findings: Sendable {
+    struct Findings: Sendable {
         /// How many records were done with, passed over or checked.
-        package var checked = 0
+        var checked = 0
         /// Blocks that are not what was received, or can't be read, as their landed bytes.
-        package var bad: [Range<Int64>] = []
+        var bad: [Range<Int64>] = []
         /// Set if the file could not be opened this time, and the rest was not checked.
-        package var failure: CacheError?
+        var failure: CacheError?
     }
 
     /// Checks stored blocks against `records`, all of them, whether trusted or not; for a cache's own check-up.
     ///
     /// Records of blocks that have not landed (any more) are passed over. A bad one is a hole afterwards if `repairing`;
     /// else it stays landed, and whoever reads it next finds out.
-    package func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
+    func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records {
             while record.isPlausible, let reading = withMap({ $0.planVerifying(record) }) {

@@ -7,7 +7,7 @@ extension MediaFile {
     ///
     /// - Returns: The blocks; the ledger has been told, the catalog has not.
     /// - Throws: ``CacheError`` if the disk refuses; then none is given up.
-    package func invalidateHoles() throws -> [Range<Int64>] {
+    func invalidateHoles() throws -> [Range<Int64>] {
         try writer.withLock { writer in
             guard let open = try file.opened() else {
                 writer.tails = [:]
@@ -31,7 +31,7 @@ extension MediaFile {
     /// Gives back the disk space of whole blocks that hold no landed bytes: what an unclean end left behind.
     ///
     /// - Throws: ``CacheError`` if the disk refuses.
-    package func freeUnclaimed() throws {
+    func freeUnclaimed() throws {
         try writer.withLock { _ in
             guard let open = try file.opened(), try open.file.setMark(.exclusive) else { return }
             defer { clearMark(of: open) }

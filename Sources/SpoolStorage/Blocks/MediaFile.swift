@@ -1,4 +1,4 @@
-package import ByteRanges
+import ByteRanges
 import Synchronization
 
 /// The bytes of one version of a media file, as far as they have come: written where they belong, read back only when
@@ -11,7 +11,7 @@ import Synchronization
 /// ``contains(_:)``, …) take a lock for some nanoseconds and may be asked anywhere. All may be called from several
 /// threads at once. Reads wait for nobody; landing and evicting take turns with each other, as the kernel would have
 /// it anyway for one file, so that no hole is punched into bytes that have just been written.
-package final class MediaFile: Sendable {
+final class MediaFile: Sendable {
     /// What landing and evicting share. The lock is held across their file calls, which is what it is for: they call
     /// nothing back. Inside it the map's lock is taken, and inside that the ledger's, by ``account``.
     struct Writer {
@@ -61,7 +61,7 @@ package final class MediaFile: Sendable {
     ///   - isShared: Whether another process may change the file meanwhile; then it is only read here.
     ///   - storedSeals: Reads the catalog's records of blocks.
     ///   - giveBack: Is told of bytes that had landed and are gone; must neither block nor call back.
-    package init(
+    init(
         file: PooledFile, sealer: BlockSealer?, landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false,
         length: Int64? = nil, isShared: Bool = false,
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord] = { _ in [] },
@@ -109,44 +109,44 @@ package final class MediaFile: Sendable {
     // MARK: - Questions
 
     /// All bytes that have landed. A copy: prefer the narrower questions where they do.
-    package var landed: ByteRangeSet { withMap { $0.landed } }
+    var landed: ByteRangeSet { withMap { $0.landed } }
 
     /// Number of bytes that have landed.
-    package var landedByteCount: Int64 { withMap { $0.landed.byteCount } }
+    var landedByteCount: Int64 { withMap { $0.landed.byteCount } }
 
     /// The bytes that the file claims: those that have landed, and those of evicted blocks whose space is not freed.
-    package var claimedByteCount: Int64 { ground.withLock { $0.map.landed.byteCount + $0.unfreed } }
+    var claimedByteCount: Int64 { ground.withLock { $0.map.landed.byteCount + $0.unfreed } }
 
     /// Whether evicted blocks still take space on disk.
-    package var holdsUnfreedBytes: Bool { ground.withLock { $0.unfreed > 0 } }
+    var holdsUnfreedBytes: Bool { ground.withLock { $0.unfreed > 0 } }
 
     /// The whole resource's length, once it is known.
-    package var length: Int64? { withMap { $0.length } }
+    var length: Int64? { withMap { $0.length } }
 
     /// Whether every byte of the resource has landed.
-    package var isWhole: Bool { withMap { $0.isWhole } }
+    var isWhole: Bool { withMap { $0.isWhole } }
 
     /// Whether the bytes are kept in memory only.
-    package var isInMemory: Bool { sealer == nil }
+    var isInMemory: Bool { sealer == nil }
 
     /// Whether a block that `range` touches has landed whole.
-    package func completesBlock(in range: Range<Int64>) -> Bool {
+    func completesBlock(in range: Range<Int64>) -> Bool {
         withMap { map in
             Block.indices(touching: range).contains { map.isComplete($0, count: map.landedCount(of: $0)) }
         }
     }
 
     /// Whether all of `range` has landed.
-    package func contains(_ range: Range<Int64>) -> Bool { withMap { $0.landed.contains(range) } }
+    func contains(_ range: Range<Int64>) -> Bool { withMap { $0.landed.contains(range) } }
 
     /// From `offset` to where the landed bytes around it end; nil if the byte at `offset` has not landed.
-    package func prefix(at offset: Int64) -> Range<Int64>? { withMap { $0.landed.prefix(at: offset) } }
+    func prefix(at offset: Int64) -> Range<Int64>? { withMap { $0.landed.prefix(at: offset) } }
 
     /// How many bytes of `range` have not landed.
-    package func missingByteCount(in range: Range<Int64>) -> Int64 { withMap { $0.missingByteCount(in: range) } }
+    func missingByteCount(in range: Range<Int64>) -> Int64 { withMap { $0.missingByteCount(in: range) } }
 
     /// Where a transfer that shall bring the byte at `offset` has to begin: the end of what has landed of its block.
-    package func landingOffset(for offset: Int64) -> Int64 {
+    func landingOffset(for offset: Int64) -> Int64 {
         withMap { map in
             guard offset >= 0, offset < Block.offsetLimit else { return offset }
             return Block.roundDown(offset) + map.landedCount(of: Block.index(of: offset))
@@ -157,12 +157,12 @@ package final class MediaFile: Sendable {
     ///
     /// - Returns: False, and nothing changes, if more has landed or another length was known: that would be another
     ///   version of the resource.
-    package func setLength(_ length: Int64) -> Bool { withMap { $0.setLength(length) } }
+    func setLength(_ length: Int64) -> Bool { withMap { $0.setLength(length) } }
 
     /// From now on nothing that lands or goes counts: the generation has left the cache.
     ///
     /// - Returns: How many bytes were claimed until now; 0 the second time.
-    package func endCounting() -> Int64 {
+    func endCounting() -> Int64 {
         ground.withLock { ground in
             defer { ground.isCounted = false }
             return ground.isCounted ? ground.map.landed.byteCount + ground.unfreed : 0
@@ -172,7 +172,7 @@ package final class MediaFile: Sendable {
     // MARK: - Changes for the catalog
 
     /// Whether the catalog does not know everything.
-    package var hasChanges: Bool {
+    var hasChanges: Bool {
         writer.withLock { writer in
             withMap { map in
                 map.hasChanges
@@ -184,7 +184,7 @@ package final class MediaFile: Sendable {
 
     /// Seals the blocks that transfers are still filling as they stand; not where that would mean to encipher and write them
     /// anew each time.
-    package func sealTails() {
+    func sealTails() {
         guard sealer != nil, !isEncrypted else { return }
         writer.withLock { writer in
             for index in writer.tails.keys.sorted() { sealTail(at: index, writer) }
@@ -192,17 +192,17 @@ package final class MediaFile: Sendable {
     }
 
     /// Hands out what the catalog does not know yet, each change once; nil if there is nothing.
-    package func takeChanges() -> BlockChanges? { withMap { $0.takeChanges() } }
+    func takeChanges() -> BlockChanges? { withMap { $0.takeChanges() } }
 
     /// Takes back changes that could not be written, for the next time.
-    package func restore(_ changes: BlockChanges) { withMap { $0.restore(changes) } }
+    func restore(_ changes: BlockChanges) { withMap { $0.restore(changes) } }
 
     /// Tells that the transfer which ended at `offset` brings no more: what it left of its last block is sealed, for
     /// the next ``takeChanges()``, and its buffer given back.
     ///
     /// - Returns: What is lost by that: of an encrypted file the disk may refuse what has been in memory until now.
     @discardableResult
-    package func endLanding(at offset: Int64) -> MissingBytes? {
+    func endLanding(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
         return writer.withLock { writer in endTail(at: Block.index(of: offset), &writer) }
     }
@@ -215,7 +215,7 @@ package final class MediaFile: Sendable {
     }
 
     /// The same for all transfers, wherever they ended.
-    package func endAllLanding() {
+    func endAllLanding() {
         writer.withLock { writer in
             // What is lost by it is a hole: whoever reads it finds out.
             for index in writer.tails.keys.sorted() { _ = endTail(at: index, &writer) }
@@ -236,8 +236,8 @@ package final class MediaFile: Sendable {
     // MARK: - Holds
 
     /// Keeps `range` from being evicted until ``endHold(_:)``.
-    package func hold(_ range: Range<Int64>) -> UInt64 { withMap { $0.hold(range) } }
+    func hold(_ range: Range<Int64>) -> UInt64 { withMap { $0.hold(range) } }
 
     /// Ends a hold.
-    package func endHold(_ ticket: UInt64) { withMap { $0.endHold(ticket) } }
+    func endHold(_ ticket: UInt64) { withMap { $0.endHold(ticket) } }
 }

@@ -1,10 +1,10 @@
-package import ByteRanges
+import ByteRanges
 import Foundation
 import GRDB
 
 extension Catalog {
     /// The resource with this key, and its stored version.
-    package func resource(key: String) throws -> ResourceRecord? {
+    func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
             return try Row.fetchOne(statement, arguments: [cipher.name(of: key)]).map { try resource($0) }
@@ -12,7 +12,7 @@ extension Catalog {
     }
 
     /// All resources, sorted by URL and key.
-    package func resources() throws -> [ResourceRecord] {
+    func resources() throws -> [ResourceRecord] {
         let resources = try read { db in
             try Row.fetchAll(db, sql: Self.resourceQuery + " ORDER BY resource.url, resource.key").map {
                 try resource($0)
@@ -23,7 +23,7 @@ extension Catalog {
     }
 
     /// The resources that were used last, the last one first, and the number of all resources.
-    package func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
+    func recentResources(limit: Int) throws -> (resources: [ResourceRecord], count: Int) {
         try read { db in
             // Pinned and unpinned resources each have an index.
             let recent = try [0, 1].flatMap { pinned in
@@ -40,7 +40,7 @@ extension Catalog {
     }
 
     /// The keys of a presentation's parts.
-    package func parts(of presentation: String) throws -> [String] {
+    func parts(of presentation: String) throws -> [String] {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT key FROM resource WHERE presentation = (SELECT id FROM resource WHERE key = ?)")
@@ -50,7 +50,7 @@ extension Catalog {
     }
 
     /// The next keys after `key`, in the catalog's order.
-    package func keys(after key: String, limit: Int) throws -> [String] {
+    func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
             // In a damaged catalog, a key of another type follows all texts, and would be listed again and again.
             try String.fetchAll(
@@ -64,7 +64,7 @@ extension Catalog {
     }
 
     /// Whether the resource is excluded from eviction; `false` if it is not recorded.
-    package func isPinned(_ key: String) throws -> Bool {
+    func isPinned(_ key: String) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT pinned FROM resource WHERE key = ?")
             return try Bool.fetchOne(statement, arguments: [cipher.name(of: key)]) ?? false
@@ -72,7 +72,7 @@ extension Catalog {
     }
 
     /// Whether a version of this name is recorded. Every other media file is an orphan.
-    package func contains(_ identifier: GenerationIdentifier) throws -> Bool {
+    func contains(_ identifier: GenerationIdentifier) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE identifier = ?")
             return try Int.fetchOne(statement, arguments: [identifier.data]) != nil
@@ -82,7 +82,7 @@ extension Catalog {
     // MARK: - Blocks
 
     /// The recorded blocks of a version with these indices, ascending. Impossible rows are skipped.
-    package func blocks(
+    func blocks(
         of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
     ) throws -> [BlockRecord] {
         try readOnce { db in
@@ -107,7 +107,7 @@ extension Catalog {
     }
 
     /// The stored ranges of a version, computed from its recorded blocks.
-    package func landed(of generation: Int64) throws -> ByteRangeSet {
+    func landed(of generation: Int64) throws -> ByteRangeSet {
         try readOnce { db in
             let statement = try db.cachedStatement(
                 sql: "SELECT idx, length FROM block WHERE generation = ? ORDER BY idx")
@@ -133,7 +133,7 @@ extension Catalog {
     }
 
     /// The number of recorded blocks, and the number of bytes in the blocks of each version. Invalid rows are ignored.
-    package func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
+    func countedBytes() throws -> (blocks: Int, bytes: [Int64: Int64]) {
         try read { db in
             var result = (blocks: 0, bytes: [Int64: Int64]())
             let rows = try Row.fetchCursor(
@@ -156,7 +156,7 @@ extension Catalog {
     }
 
     /// The number of recorded blocks.
-    package func blockCount() throws -> Int {
+    func blockCount() throws -> Int {
         try readOnce { db in try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM block") ?? 0 }
     }
 

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import GRDB
 import Synchronization
 
@@ -13,11 +13,11 @@ import Synchronization
 /// Every method blocks and belongs on a ``BlockingExecutor``. Any thread may call. The methods throw ``CacheError``:
 /// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. The method then
 /// also leaves a mark, so that the next opening sets the file aside.
-package final class Catalog: Sendable {
+final class Catalog: Sendable {
     /// The database's path.
-    package let path: String
+    let path: String
     /// The path to which a damaged catalog was moved at this opening; `nil` if there was none.
-    package let setAside: String?
+    let setAside: String?
     /// Whether it was created at this opening. Then no record names the files of a previous one.
     let isNew: Bool
     private let database: any DatabaseWriter
@@ -40,7 +40,7 @@ package final class Catalog: Sendable {
     /// - Parameter key: The key of an encrypted cache. A catalog that is created is encrypted with it.
     /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
     ///   `storage` if an earlier one did, `keyRequired` or `keyRefused`.
-    package convenience init(
+    convenience init(
         path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()
     ) throws {
         let mark = path + Self.damageMark
@@ -66,7 +66,7 @@ package final class Catalog: Sendable {
     ///   - `storage` if there is none, if a frozen one is not complete, or if an earlier version of Spool wrote it
     ///   - `catalogTooNew` or `catalogDamaged`
     ///   - `keyRequired` or `keyRefused`
-    package init(inspecting path: String, key: EncryptionKey? = nil, isFrozen: Bool = false) throws {
+    init(inspecting path: String, key: EncryptionKey? = nil, isFrozen: Bool = false) throws {
         self.path = path
         self.setAside = nil
         self.marks = nil
@@ -100,7 +100,7 @@ package final class Catalog: Sendable {
     }
 
     /// Creates an empty catalog in memory, for a cache without a disk.
-    package init(inMemory path: String) throws {
+    init(inMemory path: String) throws {
         self.path = path
         self.setAside = nil
         self.marks = nil
@@ -154,7 +154,7 @@ package final class Catalog: Sendable {
     }
 
     /// Closes the database, after a checkpoint of its log. Later calls throw.
-    package func close() throws {
+    func close() throws {
         try Self.translating(path) {
             // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the last
             // one can't write. If it fails here, the next opening does it.
@@ -180,7 +180,7 @@ package final class Catalog: Sendable {
     // MARK: - Secrets
 
     /// The cache's secret, and while it is given another one, the previous one.
-    package func secrets() throws -> CacheSecrets {
+    func secrets() throws -> CacheSecrets {
         let current = try unlocked ?? CacheSecret(number: secretNumber, format: .plain, key: settings.sealKey())
         let previous: Data? = try read { db in try db.setting("formerSecret") }
         return CacheSecrets(
@@ -240,7 +240,7 @@ package final class Catalog: Sendable {
     /// - Parameters:
     ///   - committed: Called after the commit, before any other write.
     ///   - failed: Called if nothing was committed, before any other write.
-    package func transaction<R>(
+    func transaction<R>(
         _ body: (CatalogTransaction) throws -> R, committed: (R) -> Void = { _ in }, failed: () -> Void = {}
     ) throws -> R {
         try writeAlone { db in

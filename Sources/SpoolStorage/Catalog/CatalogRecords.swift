@@ -1,88 +1,88 @@
-package import ByteRanges
-package import Foundation
+import ByteRanges
+import Foundation
 
 /// The record of one resource.
-package struct ResourceRecord: Hashable, Sendable {
+struct ResourceRecord: Hashable, Sendable {
     /// The cache key's hash: 64 lower-case hexadecimal digits.
-    package var key: String
+    var key: String
     /// Scheme, host and path of the URL, which people are shown. Never a query, a fragment or user information.
-    package var url: String
+    var url: String
     /// The media type that the origin named.
-    package var contentType: String?
+    var contentType: String?
     /// Whether the resource is excluded from eviction.
-    package var isPinned: Bool
+    var isPinned: Bool
     /// The date at which the resource was first stored. All dates here are accurate to the microsecond.
-    package var createdAt: Date
+    var createdAt: Date
     /// The date of the last use by a reader or a preload.
-    package var lastUsedAt: Date
+    var lastUsedAt: Date
     /// The key of the presentation that it belongs to; `nil` if there is none.
-    package var presentation: String?
+    var presentation: String?
     /// The stored version; `nil` if only a pin is stored.
-    package var generation: GenerationRecord?
+    var generation: GenerationRecord?
     /// Whether another program changed the record, so that none of its values is used. Either a date is out of range,
     /// or a value of an encrypted cache can't be decrypted.
-    package var isUnreadable = false
+    var isUnreadable = false
 }
 
 /// The record of one version of a resource.
-package struct GenerationRecord: Hashable, Sendable, Identifiable {
+struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// The catalog's number, which is never used for another version.
-    package var id: Int64
+    var id: Int64
     /// The name of its media file, and a part of the data that its checksums cover.
-    package var identifier: GenerationIdentifier
+    var identifier: GenerationIdentifier
     /// The whole resource's length in bytes; `nil` if it is unknown.
-    package var length: Int64?
+    var length: Int64?
     /// Validator, length and type as the engine encodes them.
-    package var version: String
+    var version: String
     /// Other values of the engine, such as freshness.
-    package var fields: String
+    var fields: String
     /// The bytes in recorded blocks.
-    package var storedBytes: Int64
+    var storedBytes: Int64
     /// The bytes that the row, its header fields and its file take in addition to the media.
-    package var rowBytes: Int64 = 0
+    var rowBytes: Int64 = 0
     /// Whether a process ended uncleanly since the file was last compared with its record. It may then hold bytes that no
     /// block claims.
-    package var needsTidying: Bool
+    var needsTidying: Bool
     /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
-    package var format: Int64
+    var format: Int64
     /// The number of the secret of its checksums.
-    package var secret: Int64 = 0
+    var secret: Int64 = 0
     /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
-    package var landed: ByteRangeSet?
+    var landed: ByteRangeSet?
 }
 
 /// A resource that may be evicted, and the bytes that would be freed.
-package struct EvictionCandidate: Hashable, Sendable {
+struct EvictionCandidate: Hashable, Sendable {
     /// The resource's key.
-    package var key: String
+    var key: String
     /// The bytes in its recorded blocks.
-    package var storedBytes: Int64
+    var storedBytes: Int64
     /// The date of its last use.
-    package var lastUsedAt: Date
+    var lastUsedAt: Date
     /// The position in the order of eviction; see ``CatalogUses/leastRecentlyUsed(limit:after:)``.
-    package var position: EvictionPosition
+    var position: EvictionPosition
 }
 
 /// A position in the order of eviction.
-package struct EvictionPosition: Hashable, Sendable {
+struct EvictionPosition: Hashable, Sendable {
     var lastUsedAt: Int64
     var resource: Int64
 }
 
 /// A resource that has been removed from the catalog.
-package struct RemovedResource: Hashable, Sendable {
+struct RemovedResource: Hashable, Sendable {
     /// The resource's key.
-    package var key: String
+    var key: String
     /// The URL that people are shown.
-    package var url: String
+    var url: String
     /// Whether it was excluded from eviction.
-    package var isPinned: Bool
+    var isPinned: Bool
     /// The version whose file is to be removed now; `nil` if only a pin was stored.
-    package var generation: GenerationIdentifier?
+    var generation: GenerationIdentifier?
     /// The bytes in its recorded blocks.
-    package var storedBytes: Int64
+    var storedBytes: Int64
     /// The bytes that its row claimed.
-    package var rowBytes: Int64 = 0
+    var rowBytes: Int64 = 0
 }
 
 /// The record of a member of a set to store offline.

@@ -1,9 +1,9 @@
-package import ByteRanges
-package import Foundation
+import ByteRanges
+import Foundation
 import GRDB
 
 /// Changes of the catalog that are committed together; see ``Catalog/transaction(_:committed:failed:)``.
-package struct CatalogTransaction {
+struct CatalogTransaction {
     let db: Database
     let catalog: Catalog
 
@@ -23,7 +23,7 @@ package struct CatalogTransaction {
     ///   - fields: Other values of the engine.
     ///   - rowBytes: The bytes that all of this takes on disk.
     /// - Returns: The catalog's number of the version, and the version that it replaces.
-    package func begin(
+    func begin(
         _ identifier: GenerationIdentifier, key: String, url: String, version: String, length: Int64?,
         contentType: String?, fields: String, rowBytes: Int64 = GenerationDescription.leastRowBytes, at date: Date
     ) throws -> (id: Int64, replaced: RemovedResource?) {
@@ -72,7 +72,7 @@ package struct CatalogTransaction {
     }
 
     /// The version that is stored under the key.
-    package func generation(of key: String) throws -> GenerationIdentifier? {
+    func generation(of key: String) throws -> GenerationIdentifier? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT identifier FROM generation JOIN resource ON resource.id = generation.resource
@@ -82,7 +82,7 @@ package struct CatalogTransaction {
     }
 
     /// Records changes of a version's blocks. A version that was removed is skipped.
-    package func apply(_ changes: BlockChanges, to generation: Int64) throws {
+    func apply(_ changes: BlockChanges, to generation: Int64) throws {
         guard try exists(generation) else { return }
         if !changes.removed.isEmpty {
             let delete = try db.cachedStatement(sql: "DELETE FROM block WHERE generation = ? AND idx >= ? AND idx < ?")
@@ -104,7 +104,7 @@ package struct CatalogTransaction {
     }
 
     /// Records the ranges of a version's blocks.
-    package func setLanded(_ landed: ByteRangeSet, of generation: Int64) throws {
+    func setLanded(_ landed: ByteRangeSet, of generation: Int64) throws {
         let sql = """
             UPDATE generation SET landed = ?, storedBytes = ? WHERE id = ?
             """
@@ -112,7 +112,7 @@ package struct CatalogTransaction {
     }
 
     /// Changes the description of a version. A version that was removed is skipped.
-    package func describe(
+    func describe(
         _ generation: Int64, length: Int64?, version: String, fields: String, contentType: String?,
         rowBytes: Int64 = GenerationDescription.leastRowBytes
     ) throws {
@@ -196,7 +196,7 @@ package struct CatalogTransaction {
     /// Records a use of a resource and of its presentation. It never moves a date back.
     ///
     /// - Parameter isEnd: Whether the use ends now, which starts no playback session.
-    package func noteUse(of key: String, at date: Date, isEnd: Bool = false) throws {
+    func noteUse(of key: String, at date: Date, isEnd: Bool = false) throws {
         let key = cipher.name(of: key)
         let ordinal = try catalog.ordinal(at: date, db)
         if !isEnd { try noteSitting(key, at: date) }
@@ -273,7 +273,7 @@ package struct CatalogTransaction {
     ///
     /// Parts of the resource become parts of the presentation: a master playlist has the segments of its media playlists. A
     /// resource that is pinned separately is not changed, because another origin's manifest may name it, too.
-    package func setPresentation(_ presentation: String, of key: String) throws {
+    func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))
         try db.cachedStatement(
@@ -297,7 +297,7 @@ package struct CatalogTransaction {
     ///
     /// - Parameter unlessPinned: Whether a pinned resource stays.
     /// - Returns: The removed resource; `nil` if nothing was stored, or it stays.
-    package func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
+    func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
         guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
         try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [
             cipher.name(of: key)

@@ -1,4 +1,4 @@
-package import Crypto
+import Crypto
 import Foundation
 
 /// The random 256 bits from which everything that one cache seals or enciphers has its keys, and how its blocks lie.
@@ -6,19 +6,19 @@ import Foundation
 /// In a plain cache it stands in the catalog and tells damage from what was received. In an encrypted one it is itself
 /// enciphered with the person's key. A cache that is given another key gets another secret, too, and keeps the former one
 /// beside it until all that was made with that is made anew.
-package struct CacheSecret: Sendable {
+struct CacheSecret: Sendable {
     /// Counts the secrets that a cache has had.
-    package var number: Int64
+    var number: Int64
     /// How the blocks lie that are sealed with it.
-    package var format: BlockFormat
-    package var key: SymmetricKey
+    var format: BlockFormat
+    var key: SymmetricKey
 
     /// Thought up.
-    package init(number: Int64, format: BlockFormat) {
+    init(number: Int64, format: BlockFormat) {
         self.init(number: number, format: format, key: SymmetricKey(size: .bits256))
     }
 
-    package init(number: Int64, format: BlockFormat, key: SymmetricKey) {
+    init(number: Int64, format: BlockFormat, key: SymmetricKey) {
         self.number = number
         self.format = format
         self.key = key

@@ -1,18 +1,18 @@
 /// Fingerprints of what has gone, the last so many.
-package struct GhostList: Sendable {
+struct GhostList: Sendable {
     /// Each with its number: one that returns and goes again has a later one.
     private var numbers: [UInt64: UInt64] = [:]
     private var order: [(fingerprint: UInt64, number: UInt64)] = []
     private var first = 0
     private var next: UInt64 = 0
 
-    package init() {}
+    init() {}
 
     /// How many entries there are, with those that have returned since.
-    package var entryCount: Int { order.count }
+    var entryCount: Int { order.count }
 
     /// Remembers one more, and forgets the oldest beyond `limit`.
-    package mutating func insert(_ fingerprint: UInt64, limit: Int) {
+    mutating func insert(_ fingerprint: UInt64, limit: Int) {
         next += 1
         numbers[fingerprint] = next
         order.append((fingerprint, next))
@@ -27,5 +27,5 @@ package struct GhostList: Sendable {
     }
 
     /// - Returns: Whether it was there.
-    package mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
+    mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
 }

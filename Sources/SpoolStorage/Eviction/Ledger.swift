@@ -11,7 +11,7 @@ import Synchronization
 /// disk holds at most the limit and that allowance.
 ///
 /// Its lock is the innermost: nothing is called under it.
-package final class Ledger: Sendable {
+final class Ledger: Sendable {
     private struct State {
         var limit: Int64?
         var used: Int64
@@ -30,30 +30,30 @@ package final class Ledger: Sendable {
     private let state: Mutex<State>
 
     /// Begins with `used` bytes, and `rowBytes` of rows, claimed.
-    package init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
+    init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
         state = Mutex(State(limit: limit, used: used, rowBytes: rowBytes))
     }
 
     /// The bytes that rows may take beyond a limit: a sixteenth of it, and at least 128 KiB.
-    package static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
+    static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
 
     /// The limit in bytes; nil: none.
-    package var limit: Int64? {
+    var limit: Int64? {
         get { state.withLock { $0.limit } }
         set { state.withLock { $0.limit = newValue } }
     }
 
     /// Bytes claimed or reserved.
-    package var used: Int64 { state.withLock { $0.used } }
+    var used: Int64 { state.withLock { $0.used } }
 
     /// Bytes reserved.
-    package var reserved: Int64 { state.withLock { $0.reserved } }
+    var reserved: Int64 { state.withLock { $0.reserved } }
 
     /// Bytes that rows claim.
-    package var rowBytes: Int64 { state.withLock { $0.rowBytes } }
+    var rowBytes: Int64 { state.withLock { $0.rowBytes } }
 
     /// Sets `count` bytes aside, and claims `rowBytes` for a row, if both fit.
-    package func reserve(_ count: Int64, rowBytes: Int64 = 0) -> ReservationResult {
+    func reserve(_ count: Int64, rowBytes: Int64 = 0) -> ReservationResult {
         let fits = state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(count)
             guard !overflow, sum <= state.limit ?? .max else { return false }
@@ -68,7 +68,7 @@ package final class Ledger: Sendable {
     }
 
     /// Sets `count` bytes aside whether they fit or not, since somebody would wait for ever.
-    package func reserveRegardless(_ count: Int64) -> Reservation {
+    func reserveRegardless(_ count: Int64) -> Reservation {
         state.withLock { state in
             state.used += count
             state.reserved += count
@@ -77,23 +77,23 @@ package final class Ledger: Sendable {
     }
 
     /// How many bytes of media or rows have to go until a row of so many fits; 0 or less if it fits now.
-    package func shortage(ofRowBytes count: Int64) -> Int64 {
+    func shortage(ofRowBytes count: Int64) -> Int64 {
         state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
     }
 
     /// Rows claim so many bytes more, or less.
-    package func correctRows(by difference: Int64) {
+    func correctRows(by difference: Int64) {
         state.withLock { $0.rowBytes = max(0, $0.rowBytes.saturatingSum(difference)) }
     }
 
     /// Bytes that were claimed are gone.
-    package func giveBack(_ count: Int64) {
+    func giveBack(_ count: Int64) {
         // What has just landed may go before its reservation has ended. A damaged catalog's sum may be less than its parts.
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 
     /// Claims of a stored generation turned out to be so much more than recorded, or less.
-    package func correct(by difference: Int64) {
+    func correct(by difference: Int64) {
         state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(difference)
             state.used = overflow ? (difference > 0 ? .max : 0) : max(0, sum)
@@ -118,7 +118,7 @@ extension Int64 {
 /// Whether bytes could be set aside.
 ///
 /// Not an optional: standard libraries before Swift 6's have none of what can't be copied.
-package enum ReservationResult: ~Copyable, Sendable {
+enum ReservationResult: ~Copyable, Sendable {
     /// They were.
     case reserved(Reservation)
     /// There is no room for them.
@@ -126,10 +126,10 @@ package enum ReservationResult: ~Copyable, Sendable {
 }
 
 /// Bytes of a ledger, set aside for what is about to land; what has not landed goes back at its end.
-package struct Reservation: ~Copyable, Sendable {
+struct Reservation: ~Copyable, Sendable {
     private let ledger: Ledger?
     /// Bytes that may still land.
-    package private(set) var remaining: Int64
+    private(set) var remaining: Int64
 
     fileprivate init(_ count: Int64, of ledger: Ledger) {
         self.ledger = ledger
@@ -137,13 +137,13 @@ package struct Reservation: ~Copyable, Sendable {
     }
 
     /// Nothing.
-    package init() {
+    init() {
         self.ledger = nil
         self.remaining = 0
     }
 
     /// So many bytes have landed, and are a claim from now on.
-    package mutating func land(_ count: Int64) {
+    mutating func land(_ count: Int64) {
         precondition(count >= 0 && count <= remaining, "more has landed than was reserved")
         remaining -= count
         ledger?.endReservation(landed: count, unused: 0)

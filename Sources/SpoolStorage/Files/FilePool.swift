@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// A descriptor that is in use (by a read, or a slice that is being sent) stays open until its user lets go of it, also
 /// beyond the limit. Two locks nest here: the pool's, then a file's; neither is held while a file is opened.
-package final class FilePool: Sendable {
+final class FilePool: Sendable {
     private struct State {
         /// Files that have a descriptor, or had one; `hand` goes round.
         var ring: [Entry] = []
@@ -25,10 +25,10 @@ package final class FilePool: Sendable {
     private let limit: Int
 
     /// Creates a pool of at most `limit` open files.
-    package init(limit: Int) { self.limit = limit }
+    init(limit: Int) { self.limit = limit }
 
     /// Descriptors that are open.
-    package var openCount: Int { count.load(ordering: .relaxed) }
+    var openCount: Int { count.load(ordering: .relaxed) }
 
     /// No file is opened any more; those that are open stay so while they are used.
     func close() { state.withLock { $0.isClosed = true } }
@@ -76,7 +76,7 @@ package final class FilePool: Sendable {
     }
 
     /// How many files take part in the round, those that are no more included.
-    package var ringCount: Int { state.withLock { $0.ring.count } }
+    var ringCount: Int { state.withLock { $0.ring.count } }
 
     /// The clock: passes over what is in use or was used since it last came by.
     private static func takeUnused(_ state: inout State) -> OpenFile? {
@@ -100,9 +100,9 @@ package final class FilePool: Sendable {
 }
 
 /// An open descriptor, counted by its pool until its last user lets go of it.
-package final class OpenFile: Sendable {
+final class OpenFile: Sendable {
     /// The file.
-    package let file: any StoredFile
+    let file: any StoredFile
     // After the file: stored properties go in the order in which they are declared, and a descriptor counts until it has
     // been closed. The pool's test would see it otherwise.
     private let place: Place?

@@ -5,28 +5,28 @@ import Synchronization
 /// written, up to twice that.
 ///
 /// It grows by what is written and shrinks only by ``punchHole(_:)``: its user bounds it.
-package final class MemoryFile: StoredFile {
+final class MemoryFile: StoredFile {
     private struct Pages {
         var pages: [Int64: [UInt8]] = [:]
         var size: Int64 = 0
     }
 
     /// Bytes in a page.
-    package static let pageSize: Int64 = 65536
+    static let pageSize: Int64 = 65536
 
     private let state = Mutex(Pages())
 
     /// Creates an empty file.
-    package init() {}
+    init() {}
 
     /// Bytes of memory that the pages take at most: what their user counts by.
-    package var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
+    var byteCount: Int64 { state.withLock { Int64($0.pages.count) * Self.pageSize } }
 
     /// Bytes of memory that the pages take.
     var allocatedByteCount: Int64 { state.withLock { $0.pages.values.reduce(0) { $0 + Int64($1.count) } } }
 
     /// How many pages `range` needs that are not there yet.
-    package func missingPageCount(in range: Range<Int64>) -> Int {
+    func missingPageCount(in range: Range<Int64>) -> Int {
         guard !range.isEmpty else { return 0 }
         return state.withLock { state in Self.pages(of: range).count { state.pages[$0] == nil } }
     }
@@ -37,15 +37,15 @@ package final class MemoryFile: StoredFile {
 
     private static func bytes(of page: Int64) -> Range<Int64> { page * pageSize..<(page + 1) * pageSize }
 
-    package func size() -> Int64 { state.withLock { $0.size } }
+    func size() -> Int64 { state.withLock { $0.size } }
 
-    package func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         // Nothing here can fail.
         let count = try? read(into: buffer, at: offset)
         return count == 0 ? nil : count
     }
 
-    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
         state.withLock { state in
             guard offset >= 0, offset < state.size else { return 0 }
             let range = offset..<min(state.size, offset + Int64(buffer.count))
@@ -68,7 +68,7 @@ package final class MemoryFile: StoredFile {
         }
     }
 
-    package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0, end <= Int64.max / Self.pageSize * Self.pageSize else {
             throw CacheError(
@@ -100,7 +100,7 @@ package final class MemoryFile: StoredFile {
         }
     }
 
-    package func nextData(from offset: Int64) -> Range<Int64>? {
+    func nextData(from offset: Int64) -> Range<Int64>? {
         state.withLock { state in
             guard offset < state.size else { return nil }
             let first = max(offset, 0) / Self.pageSize
@@ -110,7 +110,7 @@ package final class MemoryFile: StoredFile {
         }
     }
 
-    package func punchHole(_ range: Range<Int64>) throws(CacheError) {
+    func punchHole(_ range: Range<Int64>) throws(CacheError) {
         state.withLock { state in
             let range = max(0, range.lowerBound)..<max(0, range.lowerBound, min(range.upperBound, state.size))
             guard !range.isEmpty else { return }

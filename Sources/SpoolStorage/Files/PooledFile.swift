@@ -4,7 +4,7 @@ import Synchronization
 /// A file that is opened when its bytes are wanted, and may be closed between two uses.
 ///
 /// Any thread may call. A descriptor that somebody holds stays open; so does what it shows, also if the file is removed.
-package final class PooledFile: Sendable {
+final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
         /// Used since the pool's clock last came by.
@@ -22,7 +22,7 @@ package final class PooledFile: Sendable {
     /// - Parameters:
     ///   - openExisting: Opens the file; nil if there is none.
     ///   - create: Makes it.
-    package init(
+    init(
         pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> (any StoredFile)?,
         create: @escaping @Sendable () throws(CacheError) -> any StoredFile
     ) {
@@ -33,7 +33,7 @@ package final class PooledFile: Sendable {
     }
 
     /// A file that stays open: one in memory, or of a test.
-    package init(_ file: any StoredFile) {
+    init(_ file: any StoredFile) {
         self.pool = nil
         self.openExisting = { () throws(CacheError) in file }
         self.create = { () throws(CacheError) in file }
@@ -41,7 +41,7 @@ package final class PooledFile: Sendable {
     }
 
     /// The open descriptor; nil if it would have to be opened.
-    package var openNow: OpenFile? {
+    var openNow: OpenFile? {
         state.withLock { state in
             state.isRecent = true
             return state.open
@@ -51,25 +51,25 @@ package final class PooledFile: Sendable {
     /// The file, opened if need be; nil if there is none.
     ///
     /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was closed.
-    package func opened() throws(CacheError) -> OpenFile? {
+    func opened() throws(CacheError) -> OpenFile? {
         if let open = openNow { return open }
         return try keepIfFound(openExisting)
     }
 
     /// The file, made if there is none.
-    package func openedOrCreated() throws(CacheError) -> OpenFile {
+    func openedOrCreated() throws(CacheError) -> OpenFile {
         if let open = try opened() { return open }
         return try keep(create)
     }
 
     /// Takes over a file that has just been made; false if there is an open one already or the pool is closed.
-    package func adopt(_ file: any StoredFile) -> Bool {
+    func adopt(_ file: any StoredFile) -> Bool {
         guard pool?.makePlace() ?? true else { return false }
         return adopt(OpenFile(file, pool: pool)).isAdopted
     }
 
     /// Closes the descriptor as soon as nobody uses it.
-    package func close() {
+    func close() {
         // Released after unlocking: closing may block.
         let open = state.withLock { state in
             defer { state.open = nil }
