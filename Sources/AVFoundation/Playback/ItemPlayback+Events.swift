@@ -222,8 +222,9 @@ extension ItemPlayback {
         timePassed(to: current)
     }
 
-    /// The current position. `nil` if libmpv found no media after a seek: it then moves to the duration and reports that as
-    /// the position, though it has played no sound since the seek.
+    /// The current position, in seconds. `nil` if libmpv found no media after a seek.
+    ///
+    /// libmpv then moves to the duration and reports that as its position. It has played no sound since the seek.
     private func position(of handle: MPVHandle) -> Double? {
         guard let seconds = handle.number("time-pos") else { return nil }
         let hasSound = handle.number("current-tracks/audio/id") != nil

@@ -481,7 +481,7 @@ extension Scheduler.StateMachine {
     ///
     /// - Parameters:
     ///   - kept: The transfer that receives its bytes, or `nil` if there is none.
-    ///   - body: What the response to that transfer contains. Otherwise bytes that it already sends would be requested.
+    ///   - body: The body that this transfer receives. Without it, the planner would request some of its bytes again.
     /// - Returns: The readers of the previous version, which are removed here, and the actions to perform.
     mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?, body: ResponseBody? = nil

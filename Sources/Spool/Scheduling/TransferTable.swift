@@ -197,7 +197,7 @@ struct TransferTable {
     }
 }
 
-/// What the headers of a response report about its body.
+/// The properties of a body that the headers of its response report.
 struct ResponseBody: Equatable {
     /// The offset at which its first byte is stored.
     var offset: Int64
@@ -205,7 +205,7 @@ struct ResponseBody: Equatable {
     var end: Int64?
     /// Whether the response has the whole body instead of the requested range.
     var isWhole: Bool
-    /// What it shows about the origin's range requests. `nil` if it shows nothing.
+    /// The origin's support of range requests, if the response shows it.
     var support: Plan.RangeSupport?
 }
 
