@@ -1,48 +1,50 @@
 package import HTTPTypes
 
-/// The directives of an origin, or a player, about keeping and reusing a response (`Cache-Control`, RFC 9111 §5.2).
+/// The `Cache-Control` directives of a request or a response (RFC 9111 §5.2).
 ///
-/// Only reads the field; what follows from it is decided by ``Freshness`` and by the cache's policy. Unknown
-/// directives are ignored, names are read in any case.
+/// Only parses the field. ``Freshness`` and the cache's policy draw the conclusions. Unknown directives are ignored,
+/// and names are case-insensitive.
 package struct CacheControl: Sendable, Hashable {
-    /// Nothing of the response may be written to disk.
+    /// The response must not be written to disk.
     package var noStore = false
-    /// Not for a cache that several people share.
+    /// The response must not be stored by a shared cache.
     package var isPrivate = false
-    /// May be kept by a shared cache, even in response to a request with `Authorization`.
+    /// A shared cache may store the response, even for a request with `Authorization`.
     package var isPublic = false
-    /// Must be validated with the origin before each use.
+    /// The response must be validated with the origin before each use.
     package var noCache = false
-    /// The fields, in lower case, that `private` or `no-cache` names: they alone are not for others, or not without
-    /// validation, so they are not kept (§5.2.2.4, §5.2.2.7).
+    /// The fields, in lower case, that `private` or `no-cache` names.
+    ///
+    /// They must not be sent to others, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []
-    /// Is kept, whatever ``noStore`` says, by who knows what its status asks of a cache, and by nobody else (§5.2.2.3).
+    /// The response may be stored despite ``noStore``, but only by a cache that knows the requirements of its status
+    /// (§5.2.2.3).
     package var mustUnderstand = false
-    /// Must be validated once stale.
+    /// The response must be validated once it is stale.
     package var mustRevalidate = false
-    /// Must be validated once stale, by shared caches.
+    /// The response must be validated by shared caches once it is stale.
     package var proxyRevalidate = false
-    /// Will not change while fresh (RFC 8246).
+    /// The response will not change while it is fresh (RFC 8246).
     package var immutable = false
-    /// No cache on the way may change the content, for example its encoding.
+    /// No intermediate cache may change the content, for example its encoding.
     package var noTransform = false
-    /// Seconds for which it is fresh.
+    /// The number of seconds for which it is fresh.
     package var maxAge: Int64?
-    /// Seconds for which it is fresh in a shared cache, in place of ``maxAge``.
+    /// The number of seconds for which it is fresh in a shared cache, instead of ``maxAge``.
     package var sharedMaxAge: Int64?
-    /// Seconds for which it may be used stale while it is validated (RFC 5861).
+    /// The number of seconds for which it may be used stale during validation (RFC 5861).
     package var staleWhileRevalidate: Int64?
-    /// Seconds for which it may be used stale if the origin fails (RFC 5861).
+    /// The number of seconds for which it may be used stale if the origin fails (RFC 5861).
     package var staleIfError: Int64?
 
-    /// A field without directives.
+    /// Creates a field without directives.
     package init() {}
 
-    /// Reads all `Cache-Control` fields of a request or a response.
+    /// Parses all `Cache-Control` fields of a request or a response.
     ///
     /// A directive with a space before or after its `=` is ignored. A malformed number of seconds counts as 0, and a
-    /// number larger than 10,000 years counts as 10,000 years. If a directive occurs several times, the first occurrence
-    /// counts (RFC 9111 §1.2.2, §4.2.1).
+    /// number larger than 10,000 years counts as 10,000 years. If a directive occurs several times, the first
+    /// occurrence counts (RFC 9111 §1.2.2, §4.2.1).
     package init(fields: HTTPFields) {
         for element in fields[values: .cacheControl].flatMap({ FieldText.elements($0) }) {
             let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -54,7 +56,7 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// The fields that are named; whether none is, so that the whole response is meant.
+        /// Adds the named fields; returns whether there are none, so that the whole response is meant.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
             namedFields.formUnion(names)
@@ -78,17 +80,102 @@ package struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// Whether a response may be kept at all (RFC 9111 §3).
+    /// Whether a response may be stored at all (RFC 9111 §3).
     ///
     /// - Parameters:
-    ///   - shared: whether several people use the cache.
-    ///   - hasAuthorization: whether the request carried `Authorization`: a shared cache then needs the origin's word
-    ///     (`public`, `s-maxage` or `must-revalidate`, §3.5).
-    ///   - status: the response's.
+    ///   - shared: Whether several users share the cache.
+    ///   - hasAuthorization: Whether the request had `Authorization`. A shared cache then needs `public`, `s-maxage` or
+    ///     `must-revalidate` (§3.5).
+    ///   - status: The status of the response.
     package func allowsStoring(shared: Bool, hasAuthorization: Bool, status: Int = 200) -> Bool {
         if mustUnderstand ? !StatusRules.isUnderstood(status) : noStore { return false }
         guard shared else { return true }
         if isPrivate { return false }
         return !hasAuthorization || isPublic || mustRevalidate || sharedMaxAge != nil
     }
+}
+
+extension CacheControl {
+    /// Returns the directives for a shared cache (RFC 9213 §2).
+    ///
+    /// A valid `CDN-Cache-Control` replaces `Cache-Control` and `Expires`. Otherwise, those of `Cache-Control` apply.
+    ///
+    /// - Returns: The directives, and whether they are from `CDN-Cache-Control`.
+    package static func governing(_ fields: HTTPFields) -> (control: CacheControl, isTargeted: Bool) {
+        if let name = cdnCacheControl, fields.contains(name),
+            let control = CacheControl(targeted: fields[values: name].joined(separator: ","))
+        {
+            return (control, true)
+        }
+        return (CacheControl(fields: fields), false)
+    }
+
+    private static let cdnCacheControl = HTTPField.Name("CDN-Cache-Control")
+
+    /// Parses a targeted field: a Dictionary Structured Field (RFC 9651 §4.2.2) with case-insensitive keys.
+    ///
+    /// `nil` if it is empty or any part is invalid. An invalid number of seconds is ignored.
+    init?(targeted text: String) {
+        self.init()
+        let members = FieldText.elements(text)
+        // A Dictionary has no empty members, except a comma within quotes.
+        let isQuoted = text.utf8.contains(UInt8(ascii: "\""))
+        let pieces = text.split(separator: ",", omittingEmptySubsequences: false)
+        guard !members.isEmpty, isQuoted || pieces.allSatisfy({ !FieldText.trimmed($0).isEmpty }) else { return nil }
+        for member in members {
+            guard let (key, value) = Self.member(member) else { return nil }
+            switch value {
+            case .isTrue: if !Self.isNumeric(key) { apply(key, value: nil) }
+            case .integer(let number):
+                // The last of equal keys counts.
+                guard Self.isNumeric(key) else { continue }
+                clear(key)
+                apply(key, value: number)
+            case .other: continue
+            }
+        }
+    }
+
+    private enum Value { case isTrue, integer(Substring), other }
+
+    private static func isNumeric(_ key: String) -> Bool {
+        ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"].contains(key)
+    }
+
+    private mutating func clear(_ key: String) {
+        switch key {
+        case "max-age": maxAge = nil
+        case "s-maxage": sharedMaxAge = nil
+        case "stale-while-revalidate": staleWhileRevalidate = nil
+        case "stale-if-error": staleIfError = nil
+        default: break
+        }
+    }
+
+    private static func member(_ text: Substring) -> (key: String, value: Value)? {
+        let key = FieldText.lowercased(text.prefix { $0 != "=" && $0 != ";" })
+        guard let first = key.utf8.first, isLetter(first) || first == UInt8(ascii: "*"),
+            key.utf8.allSatisfy({ isLetter($0) || isDigit($0) || "_-.*".utf8.contains($0) })
+        else { return nil }
+        let rest = text.dropFirst(key.count)
+        guard rest.first == "=" else { return (key, .isTrue) }
+        let item = rest.dropFirst()
+        let bare = item.prefix { $0 != ";" }
+        guard let start = bare.utf8.first else { return nil }
+        switch start {
+        case UInt8(ascii: "?"):
+            if bare == "?1" { return (key, .isTrue) }
+            return bare == "?0" ? (key, .other) : nil
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+            if bare.utf8.allSatisfy(isDigit) { return bare.utf8.count <= 15 ? (key, .integer(bare)) : nil }
+            return Double(bare) == nil ? nil : (key, .other)
+        case UInt8(ascii: "-"): return Double(bare) == nil ? nil : (key, .other)
+        case UInt8(ascii: "\""): return item.utf8.dropFirst().contains(start) ? (key, .other) : nil
+        case UInt8(ascii: ":"), UInt8(ascii: "("), UInt8(ascii: "@"), UInt8(ascii: "*"): return (key, .other)
+        default: return isLetter(start | 0x20) ? (key, .other) : nil
+        }
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
 }

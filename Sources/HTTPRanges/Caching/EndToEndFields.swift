@@ -1,18 +1,18 @@
 package import HTTPTypes
 
-/// Tells the fields of a message that are meant for its far end from those of one connection on the way.
+/// Separates the end-to-end fields of a message from those of one connection.
 package enum EndToEndFields {
-    /// `fields` without those that a proxy must not pass on: the connection's own, and those that `Connection` names
-    /// (RFC 9110 §7.6.1).
+    /// Returns `fields` without those that a proxy must not forward: the connection's own, and those that `Connection`
+    /// names (RFC 9110 §7.6.1).
     package static func of(_ fields: HTTPFields) -> HTTPFields {
         let named = Set(fields[values: .connection].flatMap { FieldText.elements($0) }.map(FieldText.lowercased))
         return fields.without { named.contains($0.canonicalName) || isHopByHop($0.canonicalName) }
     }
 
-    /// Those of a response that may be kept with its bytes: without its framing, which is each message's own, without `Age`,
-    /// which goes on counting, and without what is one user's secret, or is named by `private` or `no-cache`.
+    /// Returns the fields of a response that may be stored with its bytes.
     ///
-    /// A field that `private` or `no-cache` names is removed, even if other directives permit it.
+    /// Removed are the framing, `Age`, secrets of one user, and fields that `private` or `no-cache` names, even if
+    /// other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache stores responses for the site that it serves, as the origin sends them.
     ///   Cookies are then stored if a shared cache may use the response for some time without asking the origin.
@@ -32,15 +32,17 @@ package enum EndToEndFields {
         return lifetime > 0
     }
 
-    /// Whether there is something among them that one user is sent for himself.
+    /// Whether a field is meant for one user only.
     package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
 
     private static func isCookie(_ name: HTTPField.Name) -> Bool {
         name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
     }
 
-    /// `stored`, each field replaced that `newer` has, too, but for those that say how the stored bytes are to be read: of a
-    /// media type only the parameters; both as ``storable(_:isOfSite:)`` leaves them (RFC 9111 §3.2).
+    /// Returns `stored`, with the fields of `newer` replaced (RFC 9111 §3.2).
+    ///
+    /// Fields that describe the stored bytes stay; of a media type, only the parameters are replaced. The result is as
+    /// ``storable(_:isOfSite:)`` returns it.
     package static func updating(_ stored: HTTPFields, by newer: HTTPFields) -> HTTPFields {
         let isOfSameType = essence(of: newer) == essence(of: stored)
         let newer = newer.without { name in
@@ -56,8 +58,8 @@ package enum EndToEndFields {
         }
     }
 
-    /// `fields` with names and values of at most `limit` bytes together: of those that no cache or player needs, the largest
-    /// go first.
+    /// Returns `fields` with names and values of at most `limit` bytes. The largest of those that no cache or player
+    /// needs are removed first.
     package static func bounded(_ fields: HTTPFields, to limit: Int) -> HTTPFields {
         func size(_ field: HTTPField) -> Int { field.name.rawName.utf8.count + field.value.utf8.count + 4 }
         var excess = fields.reduce(-limit) { $0 + size($1) }
@@ -75,7 +77,7 @@ package enum EndToEndFields {
         return HTTPFields(fields.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
     }
 
-    /// The media type without its parameters (RFC 9110 §8.3.1).
+    /// Returns the media type without its parameters (RFC 9110 §8.3.1).
     private static func essence(of fields: HTTPFields) -> String? {
         fields[.contentType].map { FieldText.lowercased($0.prefix { $0 != ";" && $0 != " " }) }
     }
@@ -111,5 +113,58 @@ extension HTTPFields {
         var sum = one
         for field in other { sum.append(field) }
         return sum
+    }
+}
+
+/// The request fields that select a response, so that one client's variant is never sent to another (`Vary`, RFC 9110
+/// §12.5.5, RFC 9111 §4.1).
+package struct Vary: Sendable, Hashable {
+    /// A nominated field of a request.
+    package struct Selected: Sendable, Hashable, Codable {
+        /// The name of the field in lower case.
+        package var name: String
+        /// Its value, with lines joined by `, ` and without spaces around elements; `nil` if the request does not have
+        /// it.
+        package var value: String?
+
+        /// Creates a nominated field.
+        package init(name: String, value: String?) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Whether it contains `*`, or an invalid name: no stored response matches another request.
+    package var isAny: Bool
+    /// The nominated names in lower case, ascending, each once.
+    package var names: [String]
+
+    /// Parses the fields of a response; without `Vary`, no field is nominated.
+    package init(fields: HTTPFields) {
+        let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
+        let parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
+        isAny = parsed.contains(nil)
+        names = Set(parsed.compactMap { $0 }).sorted()
+    }
+
+    /// Returns the values of the nominated fields in a request; `nil` if ``isAny``.
+    ///
+    /// They are equal for two requests that may share a response, and can be hashed into a key. Values may contain
+    /// secrets (`Authorization`, `Cookie`), so store only the hash.
+    package func selection(from request: HTTPFields) -> [Selected]? {
+        guard !isAny else { return nil }
+        return names.map { name in
+            let values = HTTPField.Name(name).map { request[values: $0] } ?? []
+            var elements = values.flatMap { FieldText.elements($0) }.map { String($0) }
+            if name == "accept-language" { elements = elements.map(Self.languageRange).sorted() }
+            let value = elements.joined(separator: ", ")
+            return Selected(name: name, value: values.isEmpty ? nil : value)
+        }
+    }
+
+    /// Returns a language and its weight in a normal form: in lower case, without spaces. Their order has no meaning
+    /// (RFC 9110 §12.5.4).
+    private static func languageRange(_ text: String) -> String {
+        String(decoding: text.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(FieldText.lowercased), as: UTF8.self)
     }
 }

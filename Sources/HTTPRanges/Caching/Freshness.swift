@@ -1,28 +1,28 @@
 import ByteRanges
 package import HTTPTypes
 
-/// Whether a stored response may be used without asking its origin (RFC 9111 §4.2).
+/// The age of a stored response, and the time for which it is fresh (RFC 9111 §4.2).
 ///
-/// Says only how old it is and how old it may become; `no-cache` and its like are ``CacheControl``'s. All times are
-/// whole seconds; moments are seconds since 1970. No number of seconds is negative or larger than 10,000 years.
+/// ``CacheControl`` has `no-cache` and similar directives. All times are whole seconds, and dates are seconds since
+/// 1970. No number of seconds is negative or larger than 10,000 years.
 package struct Freshness: Sendable, Hashable {
-    /// For how many seconds after its making at the origin the response is fresh.
+    /// The number of seconds after its creation at the origin for which the response is fresh.
     package var lifetime: Int64
-    /// How old the response was when it came: `corrected_initial_age` of §4.2.3.
+    /// The age of the response when it was received: `corrected_initial_age` of §4.2.3.
     package var initialAge: Int64
-    /// When it came, in seconds since 1970.
+    /// The time at which it was received, in seconds since 1970.
     package var responseTime: Int64
-    /// Whether the origin said nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
+    /// Whether the origin specified nothing, and ``lifetime`` is a tenth of the age of `Last-Modified` (§4.2.2).
     package var isHeuristic: Bool
 
-    /// Reads a response's fields.
+    /// Parses the fields of a response.
     ///
     /// - Parameters:
-    ///   - fields: the response's.
-    ///   - requestTime: when the request was sent, in seconds since 1970.
-    ///   - responseTime: when the head came, in seconds since 1970.
-    ///   - shared: whether several people use the cache, so that `s-maxage` and `CDN-Cache-Control` count.
-    ///   - status: the response's.
+    ///   - fields: The fields of the response.
+    ///   - requestTime: The time at which the request was sent, in seconds since 1970.
+    ///   - responseTime: The time at which the headers were received, in seconds since 1970.
+    ///   - shared: Whether several users share the cache, so that `s-maxage` and `CDN-Cache-Control` count.
+    ///   - status: The status of the response.
     package init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool, status: Int = 200) {
         let (control, isTargeted) = shared ? CacheControl.governing(fields) : (CacheControl(fields: fields), false)
         let dateField = fields[values: .date].first.flatMap { HTTPDate(parsing: $0) }
@@ -34,7 +34,7 @@ package struct Freshness: Sendable, Hashable {
         } else if let maxAge = control.maxAge {
             lifetime = maxAge
         } else if let first = expires.first, !isTargeted {
-            // Several, or an invalid date such as 0, mean: already past (§5.3).
+            // Several dates, or an invalid date such as 0, count as past (§5.3).
             let moment = expires.count == 1 ? HTTPDate(parsing: first)?.secondsSince1970 : nil
             lifetime = moment.map { seconds(from: date, to: $0) } ?? 0
         } else if control.isPublic || StatusRules.isHeuristicallyCacheable(status),
@@ -47,14 +47,14 @@ package struct Freshness: Sendable, Hashable {
         }
         self.isHeuristic = isHeuristic
         self.responseTime = responseTime
-        // Only the first counts (§5.1); what follows a semicolon is no part of it.
+        // Only the first counts (§5.1), up to a semicolon.
         let ageField = fields[values: .age].first.flatMap { FieldText.elements($0).first?.prefix { $0 != ";" } }
         let age = ageField.flatMap { FieldText.seconds($0.utf8) } ?? 0
         let delay = seconds(from: requestTime, to: responseTime)
         self.initialAge = max(seconds(from: date, to: responseTime), min(age + delay, NumberLimits.seconds))
     }
 
-    /// How old the response is at `now`, in seconds (§4.2.3); what `Age` tells when it is sent on.
+    /// Returns the age of the response at `now`, in seconds (§4.2.3), for the `Age` field.
     package func age(at now: Int64) -> Int64 {
         min(initialAge + seconds(from: responseTime, to: now), NumberLimits.seconds)
     }
@@ -65,9 +65,36 @@ package struct Freshness: Sendable, Hashable {
     }
 }
 
-/// The time between two moments in seconds: 0 if the second one is earlier, and at most `NumberLimits.seconds`.
+/// Returns the time between two dates in seconds: 0 if the second one is earlier, and at most `NumberLimits.seconds`.
 private func seconds(from one: Int64, to other: Int64) -> Int64 {
     let (difference, overflow) = other.subtractingReportingOverflow(one)
     if overflow { return other < one ? 0 : NumberLimits.seconds }
     return min(max(difference, 0), NumberLimits.seconds)
+}
+
+/// The rules of statuses for a cache.
+package enum StatusRules {
+    /// Whether a response without freshness information may be used for a while (RFC 9110 §15.1).
+    fileprivate static func isHeuristicallyCacheable(_ status: Int) -> Bool {
+        [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
+    }
+
+    /// Whether the origin can't respond now, but may respond later.
+    ///
+    /// The statuses 501 and 505 mean that it never will (RFC 9110 §15.6.2, §15.6.6).
+    package static func isRefusalForNow(_ status: Int) -> Bool {
+        switch status {
+        case 408, 425, 429, 500, 502...504, 506...599: true
+        default: false
+        }
+    }
+
+    /// Whether this cache knows the requirements of a status (RFC 9111 §5.2.2.3): those of RFC 9110, except 304, which
+    /// is never stored.
+    static func isUnderstood(_ status: Int) -> Bool {
+        switch status {
+        case 200...206, 300...303, 307, 308, 400...417, 421, 422, 426, 500...505: true
+        default: false
+        }
+    }
 }

@@ -1,26 +1,26 @@
 package import HTTPTypes
 
-/// Decides what a conditional request gets where a response is stored (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// Evaluates the conditions of a request for a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 package enum Preconditions {
-    /// What it gets.
+    /// The result of the conditions.
     package enum Outcome: Sendable, Hashable {
-        /// What it would get without conditions.
+        /// The response without conditions.
         case proceed
-        /// 304.
+        /// The status 304.
         case notModified
-        /// 412.
+        /// The status 412.
         case failed
     }
 
     /// Evaluates a request's conditions against a stored response, in their order of precedence.
     ///
-    /// Entity tags are taken as lenient text: one without quotes, or with another mark of weakness, is what it would be with
-    /// them. A date that can't be read is no condition.
+    /// Entity tags are parsed leniently: missing quotes and other marks of weakness are accepted. An invalid date is no
+    /// condition.
     ///
     /// - Parameters:
-    ///   - request: the request's fields.
-    ///   - method: its method.
-    ///   - stored: the stored response's fields.
+    ///   - request: The fields of the request.
+    ///   - method: The method of the request.
+    ///   - stored: The fields of the stored response.
     package static func evaluate(_ request: HTTPFields, method: HTTPRequest.Method, stored: HTTPFields) -> Outcome {
         let tag = stored[.eTag].map { Tag($0[...]) }
         let modified = stored[.lastModified].flatMap { HTTPDate(parsing: $0) }
@@ -36,7 +36,7 @@ package enum Preconditions {
             guard matches else { return .proceed }
             return isSafe ? .notModified : .failed
         }
-        // Without Last-Modified, when it was made (RFC 9111 §4.3.2).
+        // Without Last-Modified, the date of the response counts (RFC 9111 §4.3.2).
         if isSafe, let date = date(request, .ifModifiedSince),
             let made = modified ?? stored[.date].flatMap({ HTTPDate(parsing: $0) }), made <= date
         {
@@ -45,14 +45,14 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Whether a range is to be sent, as far as `If-Range` says; if not, the whole (RFC 9110 §13.1.5).
+    /// Whether `If-Range` allows a range. Otherwise the whole is sent (RFC 9110 §13.1.5).
     package static func ifRangeHolds(_ request: HTTPFields, validator: Validator) -> Bool {
         let values = request[values: .ifRange]
         guard let first = values.first else { return true }
         return values.count == 1 && validator.satisfies(ifRange: first)
     }
 
-    /// An entity tag as it may be written.
+    /// A leniently parsed entity tag.
     private struct Tag {
         var value: Substring
         var isWeak = false
@@ -78,5 +78,63 @@ package enum Preconditions {
     private static func date(_ fields: HTTPFields, _ name: HTTPField.Name) -> HTTPDate? {
         let values = fields[values: name]
         return values.count == 1 ? HTTPDate(parsing: values[0]) : nil
+    }
+}
+
+/// The freshness that a client requires of a response (RFC 9111 §5.2.1).
+package struct RequestDirectives: Sendable, Hashable {
+    /// The maximum age, in seconds.
+    package var maxAge: Int64?
+    /// The number of seconds for which it must stay fresh.
+    package var minFresh: Int64?
+    /// The number of seconds for which it may have been stale; `Int64.max` for no limit.
+    package var maxStale: Int64?
+    /// The response must be validated with the origin.
+    package var noCache = false
+    /// The response must not be stored.
+    package var noStore = false
+    /// The origin must not be asked.
+    package var onlyIfCached = false
+
+    /// Creates directives without requirements.
+    package init() {}
+
+    /// Parses the fields of a request. `Pragma: no-cache` counts if there is no `Cache-Control` (§5.4).
+    ///
+    /// A malformed number counts as 0, and is ignored for `max-stale`.
+    package init(fields: HTTPFields) {
+        let elements = fields[values: .cacheControl].flatMap { FieldText.elements($0) }
+        for element in elements {
+            let parts = element.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts.count > 1 ? FieldText.unquoted(parts[1]) : nil
+            let seconds = value.flatMap { FieldText.seconds($0.utf8) }
+            switch FieldText.lowercased(parts[0]) {
+            case "max-age": maxAge = min(seconds ?? 0, maxAge ?? .max)
+            case "min-fresh": minFresh = max(seconds ?? 0, minFresh ?? 0)
+            case "max-stale": maxStale = min(value == nil ? .max : seconds ?? 0, maxStale ?? .max)
+            case "no-cache": noCache = true
+            case "no-store": noStore = true
+            case "only-if-cached": onlyIfCached = true
+            default: break
+            }
+        }
+        if !fields.contains(.cacheControl), let pragma = HTTPField.Name("Pragma") {
+            noCache = fields[values: pragma].flatMap { FieldText.elements($0) }.contains {
+                FieldText.lowercased($0) == "no-cache"
+            }
+        }
+    }
+
+    /// Whether a response of this age, which is fresh for `lifetime` seconds, may be sent without validation.
+    ///
+    /// - Parameter mayBeStale: Whether the response's own directives allow stale use. Otherwise, `maxStale` is ignored.
+    package func accepts(age: Int64, lifetime: Int64, mayBeStale: Bool) -> Bool {
+        if noCache { return false }
+        if let maxAge, age > maxAge || maxAge == 0 { return false }
+        let (left, overflow) = lifetime.subtractingReportingOverflow(age)
+        let fresh = overflow ? Int64.min : left
+        if fresh > 0 { return fresh >= minFresh ?? 0 }
+        guard let maxStale, minFresh == nil, mayBeStale else { return false }
+        return fresh == .min ? maxStale == .max : -fresh <= maxStale
     }
 }

@@ -1,29 +1,29 @@
 import ByteRanges
 package import HTTPTypes
 
-/// The claims of a 200 or 206 about its own body, before it is compared with anything stored.
+/// The description of a body in the headers of a 200 or 206, before it is compared with stored bytes.
 ///
-/// Reads status, `Content-Range` and `Content-Length` against each other. Where they disagree, it keeps what holds
-/// under every reading, and says so; where nothing does, it is refused.
+/// Checks status, `Content-Range` and `Content-Length` for consistency. If they disagree, it uses the part that is
+/// correct in every interpretation, and reports that. If there is none, it rejects the headers.
 struct BodyClaim {
-    /// Where the first byte belongs.
+    /// The offset of the first byte.
     var offset: Int64
-    /// Where the body ends, if the head says it.
+    /// The end of the body, if the headers contain it.
     var end: Int64?
-    /// The length of the whole, if the head says it.
+    /// The length of the whole, if the headers contain it.
     var length: Int64?
-    /// Why only part of what the head says is believed; nil if the head is consistent.
+    /// The reason why only a part of the headers is used; `nil` if they are consistent.
     var discrepancy: String?
 
-    /// Why a head can't be believed: a sentence.
+    /// The reason why the headers can't be used, as a sentence.
     struct Contradiction: Error {
         var reason: String
     }
 
-    /// A 206's claim (RFC 9110 §15.3.7).
+    /// Creates the claim of a 206 (RFC 9110 §15.3.7).
     init(partial fields: HTTPFields) throws(Contradiction) {
         if fields[.contentType].map({ BodyClaim.isMultipart($0) }) ?? false {
-            throw Contradiction(reason: "several parts (multipart/byteranges) where one range was asked for")
+            throw Contradiction(reason: "several parts (multipart/byteranges) for one requested range")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
             throw Contradiction(reason: "no Content-Range that can be read")
@@ -38,21 +38,21 @@ struct BodyClaim {
         if bodyLength == 0 {
             throw Contradiction(reason: mismatch)
         } else if bodyLength < count {
-            // As if cut: what comes starts where it says.
+            // Treated as truncated: the start of the body is correct.
             end = range.lowerBound + bodyLength
         } else if range.lowerBound > 0 {
-            // More than it says: most likely the whole, so its first byte is not where it says.
+            // A longer body is most likely the whole, so its first byte does not have the stated offset.
             throw Contradiction(reason: mismatch)
         }
         discrepancy = mismatch
     }
 
-    /// A 200's claim: the whole, from byte 0.
+    /// Creates the claim of a 200: the whole, from byte 0.
     init(whole fields: HTTPFields) throws(Contradiction) {
         let bodyLength = try BodyClaim.contentLength(fields)
         self.init(offset: 0, end: bodyLength, length: bodyLength)
-        // Content-Range means nothing in a 200 (RFC 9110 §14.4); but some origins send a part under this status, and
-        // only a body as long as the whole is not that.
+        // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. Only a
+        // body with the length of the whole is not a part.
         guard let contentRange = try BodyClaim.contentRange(fields), let range = contentRange.range else { return }
         let isWhole = range.lowerBound == 0 && range.upperBound == contentRange.length
         if isWhole, bodyLength == nil || bodyLength == contentRange.length { return }
@@ -68,7 +68,7 @@ struct BodyClaim {
         self.length = length
     }
 
-    /// The single `Content-Range`, or `nil` if it is absent or malformed.
+    /// Returns the single `Content-Range`, or `nil` if it is absent or malformed.
     ///
     /// - Throws: ``Contradiction`` if there are several, or if it contains a number larger than 2^53.
     static func contentRange(_ fields: HTTPFields) throws(Contradiction) -> ContentRange? {
@@ -87,9 +87,9 @@ struct BodyClaim {
             reason: "\(field) exceeds \(NumberLimits.byteOffset) bytes, the size of the largest supported resource")
     }
 
-    /// The body's length in bytes as the head announces it; nil if it doesn't (RFC 9110 §8.6, RFC 9112 §6.3).
+    /// Returns the body's length in bytes; `nil` if the headers don't contain it (RFC 9110 §8.6, RFC 9112 §6.3).
     static func contentLength(_ fields: HTTPFields) throws(Contradiction) -> Int64? {
-        if fields.contains(.transferEncoding) { return nil }  // which then frames the body
+        if fields.contains(.transferEncoding) { return nil }  // It frames the body instead.
         let values = fields[values: .contentLength].flatMap {
             $0.split(separator: ",", omittingEmptySubsequences: false)
         }
@@ -112,9 +112,34 @@ struct BodyClaim {
 extension HTTPFields {
     /// The length of the body in bytes as `Content-Length` states it.
     ///
-    /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a `Transfer-Encoding`.
+    /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a
+    /// `Transfer-Encoding`.
     package var contentLength: Int64? {
         // Callers only relay or compare the length, so a length that can't be used counts as unknown.
         try? BodyClaim.contentLength(self)
+    }
+}
+
+/// Checks whether the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
+///
+/// ``PartialResponse`` evaluates the use of the body.
+package enum ResponseFraming {
+    /// Returns why a final response with these headers can't be used, as the end of a sentence; `nil` if it can.
+    package static func problem(_ head: HTTPResponse) -> String? {
+        let fields = head.headerFields
+        guard (200...599).contains(head.status.code) else {
+            return "responded with the status \(head.status.code), which means nothing"
+        }
+        let codings = fields[values: .transferEncoding].flatMap { FieldText.elements($0) }
+        guard codings.isEmpty || codings.count == 1 && FieldText.equalIgnoringCase(codings[0].utf8, "chunked".utf8)
+        else { return "sent a body with a Transfer-Encoding other than chunked" }
+        do {
+            var lengths = fields
+            lengths[.transferEncoding] = nil
+            _ = try BodyClaim.contentLength(lengths)
+        } catch {
+            return "sent a head that contradicts itself: \(error.reason)"
+        }
+        return nil
     }
 }

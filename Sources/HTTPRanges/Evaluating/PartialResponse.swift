@@ -1,23 +1,28 @@
-/// Evaluates an origin's responses: decides whether the bytes that follow may land, and where.
+package import HTTPTypes
+
+/// Evaluates an origin's responses: decides whether the following bytes may be stored, and at which offset.
 ///
-/// Players ask for parts of a file, and the response may be another part, the whole, another version, or contradict itself.
-/// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` reads a response's head and says what to do before a byte of its body is
-/// taken. It is pure and total: the same head gets the same decision, and no head traps.
+/// Players request parts of a file. The response may be another part, the whole, another version, or contradict itself.
+/// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is read. It makes
+/// decisions only: the same headers result in the same decision, and no headers crash it.
 package enum PartialResponse {
-    /// Where a response's body belongs.
+    /// The position of a response's body.
     package struct Landing: Sendable, Hashable {
-        /// Where the first byte of the body belongs: always what the response itself says, never what was asked for.
+        /// The offset of the first byte of the body, always as the response states it, never as it was requested.
         package var offset: Int64
-        /// Where the body ends; bytes that come beyond it must not land. Nil if only the end of the body tells: then
-        /// a body that ends in good order at `offset + n` tells the length of a whole, one that is interrupted tells nothing.
+        /// The end of the body. Later bytes must not be stored.
+        ///
+        /// `nil` if only the end of the body shows it. A complete body that ends at `offset + n` then shows the length
+        /// of a whole; a broken one shows nothing.
         package var end: Int64?
-        /// The version that the bytes are of. Where they join stored ones, it is the two descriptions together, to be
-        /// kept in place of the stored one.
+        /// The version of the bytes. If they are combined with stored ones, it combines both descriptions, and replaces
+        /// the stored one.
         package var version: ResourceVersion
-        /// A sentence, if the response contradicts itself and only what is consistent lands: worth an event. Else nil.
+        /// A sentence for an event if the response contradicts itself and only its consistent part is stored; otherwise
+        /// `nil`.
         package var discrepancy: String?
 
-        /// A landing.
+        /// Creates a position.
         package init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
             self.offset = offset
             self.end = end
@@ -26,50 +31,196 @@ package enum PartialResponse {
         }
     }
 
-    /// The use that a response can be put to.
+    /// The use of a response.
     package enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case land(Landing)
-        /// The body is of another version than the stored one, or can't be shown to be of the same: let it land, but
-        /// in a generation of its own.
+        /// The body is of another version, or can't be proved to be of the same. Store it as another generation.
         case newGeneration(Landing)
-        /// Nothing of the body may land, and the stored version can't be gone on with: ask again from 0 without
-        /// `If-Range`; and without `Range`, unless ``ResourceVersion/canBeAssembled(under:)``. The sentence says why.
+        /// The body must not be stored, and the stored version can't be continued. The sentence gives the reason.
+        ///
+        /// Request it again from 0 without `If-Range`. Also omit `Range`, unless
+        /// ``ResourceVersion/canBeAssembled(under:)``.
         case restart(String)
         /// 304: the stored version is the current one.
         case notModified
-        /// 416 and nothing contradicts what is stored: there are no such bytes. The length, if it is known.
+        /// 416 without a contradiction to the stored bytes: the requested bytes do not exist. Contains the length, if
+        /// known.
         case unsatisfiable(length: Int64?)
-        /// The response brings nothing; what is stored stays as it is.
+        /// The response has no usable body. Stored bytes stay unchanged.
         case refuse(Refusal)
     }
 
-    /// Why a response brings nothing.
+    /// The reason why a response is not usable.
     package struct Refusal: Sendable, Hashable {
         /// The remedy, if there is one.
         package enum Kind: Sendable, Hashable {
-            /// 401, 403, 407, 410: fresh credentials or a fresh URL may.
+            /// 401, 403, 407, 410: new credentials or a new URL may help.
             case credentials
-            /// 408, 425, 429, 5xx: waiting may, as long as the origin says, if it does.
+            /// 408, 425, 429, 5xx: waiting may help, for the time that the origin specifies.
             case retry(after: RetryAfter?)
-            /// Any other status that has no media in it: nothing will.
+            /// Another status without media: nothing helps.
             case status
-            /// A response that contradicts itself or what was asked: asking otherwise may.
+            /// The response contradicts itself or the request: another request may help.
             case malformed
         }
 
         /// The remedy, if there is one.
         package var kind: Kind
-        /// The response's status code.
+        /// The status code of the response.
         package var status: Int
-        /// A sentence that says what is wrong with the response; it holds no URL and no credential.
+        /// A sentence about the problem, without URL and credentials.
         package var reason: String
 
-        /// A refusal.
+        /// Creates a refusal.
         package init(kind: Kind, status: Int, reason: String) {
             self.kind = kind
             self.status = status
             self.reason = reason
+        }
+    }
+}
+
+extension PartialResponse {
+    /// Evaluates the response to a `GET` by its headers.
+    ///
+    /// - Parameters:
+    ///   - response: The status and fields of the final response, after redirects.
+    ///   - askedFrom: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
+    ///     (`bytes=-500`).
+    ///   - askedEnd: The end of the requested range, half-open; `nil` for an open end.
+    ///   - stored: The version to continue, if bytes of one are stored or in transit.
+    ///   - rule: The rule for combining bytes of two responses.
+    ///
+    /// The less obvious responses:
+    /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
+    ///   (RFC 9110 §15.3.7).
+    /// - A 200 is stored from byte 0, whatever was requested.
+    /// - A total other than the stored length means another version, also with the same entity tag.
+    /// - If nothing contradicts or proves sameness, the rule `.immutable` combines the bytes. The validator becomes
+    ///   weak, because it no longer applies to all of them. The rule `.strong` stores the response as another
+    ///   generation if it starts at byte 0, and otherwise restarts.
+    /// - A response with a `Content-Encoding` (RFC 9110 §8.4) counts other bytes than the requested ones, so a 206 is
+    ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
+    ///   with them only with the same strong validator. Readers of such a version must handle its encoding.
+    /// - A 416 (§15.5.17) with a length other than the stored one, or below the stored bytes, means restart.
+    package static func evaluate(
+        _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
+    ) -> Decision {
+        var stored = stored
+        if let length = stored?.version.length, length < 0 { stored?.version.length = nil }
+        let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
+        do throws(BodyClaim.Contradiction) {
+            switch response.status.code {
+            case 200: return try head.evaluateWhole(stored: stored, rule: rule)
+            case 206: return try head.evaluatePart(stored: stored, rule: rule)
+            case 304: return try head.evaluateNotModified(stored: stored)
+            case 416: return try head.evaluateUnsatisfiable(stored: stored)
+            case 401, 403, 407, 410:
+                return head.refuse(.credentials, "the origin denies access, or the URL is gone")
+            case let status where StatusRules.isRefusalForNow(status):
+                let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
+                return head.refuse(.retry(after: after), "the origin can't respond now")
+            default:
+                return head.refuse(.status, "the status is not one of media")
+            }
+        } catch {
+            return head.refuse(.malformed, error.reason)
+        }
+    }
+
+    /// The headers of a response, and the requested range.
+    private struct Head {
+        var response: HTTPResponse
+        var askedFrom: Int64?
+        var askedEnd: Int64?
+
+        var fields: HTTPFields { response.headerFields }
+
+        func refuse(_ kind: Refusal.Kind, _ reason: String) -> Decision {
+            .refuse(Refusal(kind: kind, status: response.status.code, reason: "\(response.status.code): \(reason)"))
+        }
+
+        func evaluateWhole(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
+            let claim = try BodyClaim(whole: fields)
+            let version = ResourceVersion(fields: fields, length: claim.length)
+            if let encoding = version.contentEncoding, let stored, stored.version.contentEncoding != encoding {
+                throw BodyClaim.Contradiction(reason: "Content-Encoding \(encoding), which was not requested")
+            }
+            var landing = Landing(offset: 0, end: claim.end, version: version, discrepancy: claim.discrepancy)
+            guard let stored else { return .land(landing) }
+            switch VersionMatch(of: landing, to: stored, rule: rule) {
+            case .same(let merged):
+                landing.version = merged
+                landing.end = claim.end ?? merged.length
+                return .land(landing)
+            case .unproven, .different: return .newGeneration(landing)
+            }
+        }
+
+        func evaluatePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
+            let claim = try BodyClaim(partial: fields)
+            var version = ResourceVersion(fields: fields, length: claim.length)
+            version.acceptsRanges = true
+            if let encoding = version.contentEncoding {
+                throw BodyClaim.Contradiction(
+                    reason: "a part with Content-Encoding \(encoding), which was not requested")
+            }
+            let end = claim.end ?? .max
+            guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
+                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "on")"
+                throw BodyClaim.Contradiction(
+                    reason: "bytes from \(claim.offset) on were received, but bytes from \(asked) were requested")
+            }
+            var landing = Landing(
+                offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)
+            guard let stored else {
+                // The length is ignored if the headers contradict themselves.
+                if claim.discrepancy != nil { landing.version.length = nil }
+                return .land(landing)
+            }
+            switch (VersionMatch(of: landing, to: stored, rule: rule), claim.discrepancy) {
+            case (.same(let merged), let discrepancy):
+                landing.version = merged
+                if discrepancy != nil { landing.version.length = stored.version.length }
+                return .land(landing)
+            case (_, let discrepancy?):
+                throw BodyClaim.Contradiction(reason: discrepancy)
+            case (.different, nil):
+                return .newGeneration(landing)
+            case (.unproven, nil):
+                if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(landing) }
+                return .restart("nothing proves that bytes from \(claim.offset) on are of the stored version")
+            }
+        }
+
+        func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
+            guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
+            if Validator(fields: fields).contradicts(stored.version.validator) {
+                throw BodyClaim.Contradiction(reason: "not modified, but of another version than the stored one")
+            }
+            return .notModified
+        }
+
+        func evaluateUnsatisfiable(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
+            let length = try BodyClaim.contentRange(fields)?.length
+            if let length, let stored {
+                if let known = stored.version.length, known != length {
+                    return .restart("the length changed from \(known) to \(length)")
+                }
+                if length < stored.storedEnd {
+                    return .restart("the length is \(length), but bytes up to \(stored.storedEnd) are stored")
+                }
+            }
+            if let askedFrom, askedFrom < askedEnd ?? .max {
+                if let length, askedFrom < length {
+                    throw BodyClaim.Contradiction(reason: "no bytes from \(askedFrom) on in a length of \(length)")
+                }
+                if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
+                    return .restart("the origin no longer has bytes from \(askedFrom) on")
+                }
+            }
+            return .unsatisfiable(length: length ?? stored?.version.length)
         }
     }
 }

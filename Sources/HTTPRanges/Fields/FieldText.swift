@@ -1,10 +1,10 @@
 import ByteRanges
 
-/// Reads the small grammar that header fields share: digits, optional white space, comma lists (RFC 9110 §5.6).
+/// Parses the common grammar of header fields: digits, optional white space, comma lists (RFC 9110 §5.6).
 ///
-/// Works on UTF-8 bytes, never on characters, so that what looks alike is not taken for equal. Total: no input traps.
+/// Works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input crashes it.
 enum FieldText {
-    /// Reads one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
+    /// Parses one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///
     /// Returns `nil` if `text` is empty or contains anything except `0`–`9`.
     static func digits(_ text: some Sequence<UInt8>, limit: Int64) -> Int64? {
@@ -19,13 +19,13 @@ enum FieldText {
         return count == 0 ? nil : value
     }
 
-    /// Reads a number of seconds. A value larger than `NumberLimits.seconds` is read as that limit (RFC 9111 §1.2.2).
+    /// Parses a number of seconds. A value larger than `NumberLimits.seconds` is read as that limit (RFC 9111 §1.2.2).
     static func seconds(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.seconds) }
 
-    /// Reads an offset or a length. A value larger than `NumberLimits.byteOffset` is read as that limit.
+    /// Parses an offset or a length. A value larger than `NumberLimits.byteOffset` is read as that limit.
     static func clampedOffset(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.byteOffset) }
 
-    /// Reads an offset or a length that is stored or compared.
+    /// Parses an offset or a length that is stored or compared.
     ///
     /// - Throws: ``OffsetTooLarge`` if it is larger than `NumberLimits.byteOffset`.
     static func offset(_ text: some Sequence<UInt8>) throws(OffsetTooLarge) -> Int64? {
@@ -37,7 +37,7 @@ enum FieldText {
     /// A number in a header is larger than any offset that Spool can store.
     struct OffsetTooLarge: Error {}
 
-    /// `text` without spaces and tabs at either end (`OWS`, RFC 9110 §5.6.3).
+    /// Returns `text` without spaces and tabs at either end (`OWS`, RFC 9110 §5.6.3).
     static func trimmed(_ text: Substring) -> Substring {
         var utf8 = text.utf8[...]
         while let first = utf8.first, isBlank(first) { utf8.removeFirst() }
@@ -45,8 +45,8 @@ enum FieldText {
         return Substring(utf8)
     }
 
-    /// The elements of a comma list (`#element`, RFC 9110 §5.6.1): trimmed, empty ones dropped, commas within quoted
-    /// strings kept.
+    /// Returns the elements of a comma list (`#element`, RFC 9110 §5.6.1): trimmed, without empty ones. Commas within
+    /// quoted strings don't separate elements.
     static func elements(_ text: String) -> [Substring] {
         var elements: [Substring] = []
         var start = text.utf8.startIndex
@@ -76,22 +76,22 @@ enum FieldText {
         return elements
     }
 
-    /// Whether both are the same but for the case of ASCII letters.
+    /// Whether both are equal, ignoring the case of ASCII letters.
     static func equalIgnoringCase(_ one: some Sequence<UInt8>, _ other: some Sequence<UInt8>) -> Bool {
         one.lazy.map(lowercased).elementsEqual(other.lazy.map(lowercased))
     }
 
-    /// `byte` in lower case if it is an ASCII letter.
+    /// Returns `byte` in lower case if it is an ASCII letter.
     static func lowercased(_ byte: UInt8) -> UInt8 {
         byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
 
-    /// `text` with its ASCII letters in lower case.
+    /// Returns `text` with its ASCII letters in lower case.
     static func lowercased(_ text: Substring) -> String {
         String(decoding: text.utf8.map(lowercased), as: UTF8.self)
     }
 
-    /// `text` without the quotes around it, if it has both.
+    /// Returns `text` without the quotes around it, if it has both.
     static func unquoted(_ text: Substring) -> Substring {
         let utf8 = text.utf8
         guard utf8.count >= 2, utf8.first == UInt8(ascii: "\""), utf8.last == UInt8(ascii: "\"") else { return text }

@@ -1,24 +1,28 @@
-/// A point in time as HTTP headers write it, such as the moment a media file was last changed at its origin.
+/// A date in HTTP headers, such as the last change of a resource at its origin.
 ///
-/// Whole seconds, always UTC. Reads the three forms that recipients must accept (RFC 9110 §5.6.7): IMF-fixdate
-/// (`Sun, 06 Nov 1994 08:49:37 GMT`), RFC 850 (`Sunday, 06-Nov-94 08:49:37 GMT`) and asctime
-/// (`Sun Nov  6 08:49:37 1994`); writes the first. Needs no locale, formatter or clock.
+/// It has whole seconds in UTC. It parses the three forms that recipients must accept (RFC 9110 §5.6.7), and writes the
+/// first. It needs no locale, formatter or clock.
+///
+/// - IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`)
+/// - RFC 850 (`Sunday, 06-Nov-94 08:49:37 GMT`)
+/// - asctime (`Sun Nov  6 08:49:37 1994`)
 package struct HTTPDate: Sendable, Hashable, Comparable {
-    /// Seconds since 1970-01-01T00:00:00Z; negative before.
+    /// The seconds since 1970-01-01T00:00:00Z; negative before.
     package var secondsSince1970: Int64
 
-    /// A date from seconds since 1970.
+    /// Creates a date from seconds since 1970.
     package init(secondsSince1970: Int64) {
         self.secondsSince1970 = secondsSince1970
     }
 
-    /// Reads one of the three forms; nil for anything else, for a day that the month doesn't have, and for a time
-    /// past 23:59:60.
+    /// Parses one of the three forms.
     ///
     /// - Parameters:
-    ///   - text: the field's value; surrounding blanks are ignored, names are read in any case, and the name of the
-    ///     day of the week is not checked against the date.
-    ///   - currentYear: decides the century of RFC 850's two-digit years: one more than 50 years ahead of it is past.
+    ///   - text: The value of the field. Surrounding spaces are ignored, names are case-insensitive, and the weekday is
+    ///     not checked against the date.
+    ///   - currentYear: The year that determines the century of RFC 850's two-digit years. A year more than 50 years
+    ///     ahead of it is past.
+    /// - Returns: `nil` for other text, an invalid day of the month, and a time past 23:59:60.
     package init?(parsing text: String, currentYear: Int = 2025) {
         let bytes = Array(FieldText.trimmed(text[...]).utf8)
         guard bytes.count >= 24, bytes.count <= 40 else { return nil }
@@ -34,7 +38,7 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
         self = parsed
     }
 
-    /// IMF-fixdate, for example `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0…9999 are clamped to that span.
+    /// The IMF-fixdate, for example `Sun, 06 Nov 1994 08:49:37 GMT`. Years outside 0…9999 are limited to that range.
     package var text: String {
         let seconds = min(max(secondsSince1970, HTTPDate.yearZero), HTTPDate.yearTenThousand - 1)
         let days = floorDivide(seconds, 86_400)
@@ -47,7 +51,7 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
             + "\(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
     }
 
-    /// Earlier dates come first.
+    /// Earlier dates precede.
     package static func < (one: HTTPDate, other: HTTPDate) -> Bool {
         one.secondsSince1970 < other.secondsSince1970
     }
@@ -58,11 +62,11 @@ extension HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
-    /// Seconds at the start of year 0 and of year 10000.
+    /// The seconds at the start of year 0 and of year 10000.
     private static let yearZero: Int64 = -62_167_219_200
     private static let yearTenThousand: Int64 = 253_402_300_800
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`.
     private static func fixdate(_ bytes: [UInt8]) -> HTTPDate? {
         guard bytes.count == 29, isWeekday(bytes[0..<3], short: true), matches(bytes[3..<5], ", "),
             matches(bytes[7..<8], " "), matches(bytes[11..<12], " "), matches(bytes[16..<17], " "),
@@ -72,7 +76,7 @@ extension HTTPDate {
         return date(year: year, month: month, day: day, time: bytes[17..<25])
     }
 
-    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    /// Parses `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func rfc850(_ bytes: [UInt8], currentYear: Int) -> HTTPDate? {
         guard let comma = bytes.firstIndex(of: UInt8(ascii: ",")), isWeekday(bytes[0..<comma], short: false)
         else { return nil }
@@ -87,7 +91,7 @@ extension HTTPDate {
         return date(year: year, month: month, day: day, time: rest[12..<20])
     }
 
-    /// `Sun Nov  6 08:49:37 1994`
+    /// Parses `Sun Nov  6 08:49:37 1994`.
     private static func asctime(_ bytes: [UInt8]) -> HTTPDate? {
         guard bytes.count == 24, isWeekday(bytes[0..<3], short: true), matches(bytes[7..<8], " "),
             matches(bytes[10..<11], " "), matches(bytes[19..<20], " "),
@@ -124,9 +128,9 @@ extension HTTPDate {
         weekdays.contains { FieldText.equalIgnoringCase(short ? $0.utf8.prefix(3) : $0.utf8[...], bytes) }
     }
 
-    /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar (years 0…9999).
+    /// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar (years 0…9999).
     private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year  // years that begin in March end with the leap day
+        let shifted = month <= 2 ? year - 1 : year  // Years that start in March end with the leap day.
         let era = floorDivide(shifted, 400)
         let yearOfEra = shifted - era * 400
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
@@ -151,4 +155,38 @@ private func floorDivide(_ value: Int64, _ divisor: Int64) -> Int64 {
 
 private func floorModulo(_ value: Int64, _ divisor: Int64) -> Int64 {
     value - floorDivide(value, divisor) * divisor
+}
+
+/// The delay that an origin requests before the next attempt (`Retry-After`, RFC 9110 §10.2.3).
+///
+/// The value may be unreasonable, so callers apply a limit of their own.
+package enum RetryAfter: Sendable, Hashable {
+    /// The number of seconds after the response was received. A number in a header is limited to 10,000 years.
+    case seconds(Int64)
+    /// A date to wait for.
+    case date(HTTPDate)
+
+    /// Parses digits, or a date in any of HTTP's three forms; `nil` for other text.
+    package init?(parsing text: String) {
+        let value = FieldText.trimmed(text[...])
+        if let seconds = FieldText.seconds(value.utf8) {
+            self = .seconds(seconds)
+        } else if let date = HTTPDate(parsing: String(value)) {
+            self = .date(date)
+        } else {
+            return nil
+        }
+    }
+
+    /// Returns the time to wait, never negative.
+    ///
+    /// - Parameter now: The time at which the response was received, in seconds since 1970; used only for a date.
+    package func delay(now: Int64) -> Duration {
+        switch self {
+        case .seconds(let seconds): return .seconds(max(0, seconds))
+        case .date(let date):
+            let (difference, overflow) = date.secondsSince1970.subtractingReportingOverflow(now)
+            return .seconds(overflow ? (now < 0 ? .max : 0) : max(0, difference))
+        }
+    }
 }

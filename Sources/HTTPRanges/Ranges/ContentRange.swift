@@ -1,24 +1,24 @@
 import ByteRanges
 
-/// Which bytes of a media file a response holds, and how long the file is (`Content-Range`, RFC 9110 §14.4).
+/// The bytes that a response contains, and the length of the resource (`Content-Range`, RFC 9110 §14.4).
 ///
-/// Three forms: `bytes 0-99/1000`; `bytes 0-99/*`, length unknown; `bytes */1000`, which a 416 carries to tell the
-/// length. Header text is closed (`0-99`), ``range`` half-open (`0..<100`).
+/// There are three forms: `bytes 0-99/1000`, `bytes 0-99/*` for an unknown length, and `bytes */1000` for the length in
+/// a 416. Header text is closed (`0-99`), ``range`` is half-open (`0..<100`).
 package struct ContentRange: Sendable, Hashable {
-    /// The bytes that follow, never empty; nil in `bytes */1000`.
+    /// The following bytes, never empty; `nil` for `bytes */1000`.
     package let range: Range<Int64>?
-    /// The length of the whole; nil in `bytes 0-99/*`.
+    /// The length of the whole; `nil` for `bytes 0-99/*`.
     package let length: Int64?
 
-    /// A header for `range` of a resource of `length` bytes, as a server sends it.
+    /// Creates a header for `range` of a resource of `length` bytes, as a server sends it.
     ///
-    /// An empty range, or one below 0, becomes nil; likewise a negative length.
+    /// An empty range, or one below 0, becomes `nil`, and so does a negative length.
     package init(range: Range<Int64>?, length: Int64?) {
         self.range = range.flatMap { $0.isEmpty || $0.lowerBound < 0 ? nil : $0 }
         self.length = length.flatMap { $0 < 0 ? nil : $0 }
     }
 
-    /// Reads a header's value.
+    /// Parses the value of a header.
     ///
     /// Returns `nil` in these cases:
     /// - The value is malformed, uses another unit, or contains neither a range nor a length.
@@ -30,7 +30,7 @@ package struct ContentRange: Sendable, Hashable {
         self = range
     }
 
-    /// Reads a header's value like ``init(parsing:)``, but reports numbers that are too large.
+    /// Parses the value of a header like ``init(parsing:)``, but reports numbers that are too large.
     ///
     /// - Throws: ``FieldText/OffsetTooLarge`` if a number is larger than 2^53.
     init?(checking text: String) throws(FieldText.OffsetTooLarge) {
@@ -61,10 +61,76 @@ package struct ContentRange: Sendable, Hashable {
         self.length = length
     }
 
-    /// The header's value, for example `bytes 0-99/1000`. With neither range nor length, which is no valid header and
-    /// must not be sent, `bytes */*`.
+    /// The value of the header, for example `bytes 0-99/1000`. Without range and length it is `bytes */*`, which is
+    /// invalid and must not be sent.
     package var text: String {
         let rangeText = range.map { "\($0.lowerBound)-\($0.upperBound - 1)" } ?? "*"
         return "bytes \(rangeText)/\(length.map { "\($0)" } ?? "*")"
+    }
+}
+
+/// Frames several ranges of one resource as one response, `multipart/byteranges` (RFC 9110 §14.6).
+///
+/// Returns the text between the bytes and the total length, and does not use the bytes. For each range, a server sends
+/// ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
+package struct MultipartByteRanges: Sendable, Hashable {
+    /// The ranges in the order of sending, each non-empty and within `length`, as
+    /// ``RangeHeader/resolve(length:limit:)`` returns them.
+    package let ranges: [Range<Int64>]
+    /// The length of the whole resource; `nil` if unknown.
+    package let length: Int64?
+    /// The type of the resource, for the headers of each part; omitted if `nil`.
+    package let partContentType: String?
+    /// The boundary between the parts.
+    package let boundary: String
+
+    /// Creates a frame for `ranges`.
+    ///
+    /// - Parameter boundary: A text that must not occur in the bytes, so use a long random one, for example 24
+    ///   hexadecimal digits. Characters other than ASCII letters, digits, `-` and `_` are removed, and so are those
+    ///   after the first 70 (RFC 2046 §5.1.1).
+    package init(ranges: [Range<Int64>], length: Int64?, partContentType: String?, boundary: String) {
+        self.ranges = ranges
+        self.length = length
+        self.partContentType = partContentType.map { type in
+            String(decoding: type.utf8.filter { $0 >= 0x20 && $0 != 0x7F }, as: UTF8.self)
+        }
+        let allowed = boundary.utf8.lazy.filter { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        let kept = String(decoding: Array(allowed.prefix(70)), as: UTF8.self)
+        self.boundary = kept.isEmpty ? "spool-byteranges" : kept
+    }
+
+    /// The `Content-Type` of the response.
+    package var contentType: String { "multipart/byteranges; boundary=\(boundary)" }
+
+    /// Returns the text before the bytes of the part at `index`, counted from 0; empty if there is no such part.
+    package func head(ofPart index: Int) -> String {
+        guard ranges.indices.contains(index) else { return "" }
+        var head = index == 0 ? "--\(boundary)\r\n" : "\r\n--\(boundary)\r\n"
+        if let partContentType { head += "Content-Type: \(partContentType)\r\n" }
+        return head + "Content-Range: \(ContentRange(range: ranges[index], length: length).text)\r\n\r\n"
+    }
+
+    /// The text after the bytes of the last part.
+    package var closing: String { "\r\n--\(boundary)--\r\n" }
+
+    /// The `Content-Length` of the response, of headers, bytes and closing; `nil` if the sum exceeds `Int64.max`.
+    package var contentLength: Int64? {
+        var total = Int64(closing.utf8.count)
+        for index in ranges.indices {
+            let (count, overflow) = ranges[index].upperBound.subtractingReportingOverflow(ranges[index].lowerBound)
+            let (sum, carry) = total.addingReportingOverflow(count)
+            let (next, carryAgain) = sum.addingReportingOverflow(Int64(head(ofPart: index).utf8.count))
+            if overflow || carry || carryAgain { return nil }
+            total = next
+        }
+        return total
     }
 }

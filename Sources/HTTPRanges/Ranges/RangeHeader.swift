@@ -1,33 +1,33 @@
 package import HTTPTypes
 
-/// Which bytes a player asks for: a `Range` request header (RFC 9110 §14.2).
+/// The bytes that a client requests: a `Range` request header (RFC 9110 §14.2).
 ///
-/// Header text has closed ranges (`bytes=0-99`); what ``resolve(length:limit:)`` gives, like every range in code, is
-/// half-open (`0..<100`). Doesn't look at `If-Range`: ask ``Validator/satisfies(ifRange:)`` first, and send the whole
-/// if that says no.
+/// Header text has closed ranges (`bytes=0-99`). The results of ``resolve(length:limit:)`` are half-open (`0..<100`),
+/// like every range in code. `If-Range` is not evaluated: call ``Validator/satisfies(ifRange:)`` first, and send the
+/// whole if it returns false.
 package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
     package enum Specifier: Sendable, Hashable {
-        /// `first-last`, both included. A position after 2^53 is read as 2^53, which no resource reaches.
+        /// The form `first-last`, both included. A position after 2^53 is read as 2^53, which no resource reaches.
         case bounded(first: Int64, last: Int64)
-        /// `first-`: from there to the end.
+        /// The form `first-`: from there to the end.
         case from(Int64)
-        /// `-count`: that many bytes at the end.
+        /// The form `-count`: this number of bytes at the end.
         case suffix(Int64)
     }
 
-    /// The elements in the order in which they were asked for.
+    /// The elements, in the order of the header.
     package var specifiers: [Specifier]
 
-    /// A header with these elements.
+    /// Creates a header with these elements.
     package init(specifiers: [Specifier]) {
         self.specifiers = specifiers
     }
 
-    /// Reads a header's value; nil if it is malformed, names another unit than bytes, or has a range that ends before
-    /// it begins. The header is then to be ignored, and the whole sent (RFC 9110 §14.2).
+    /// Parses the value of a header. Time and memory are proportional to its length.
     ///
-    /// Work and memory are proportional to the text's length.
+    /// `nil` if it is malformed, names another unit than bytes, or has a range that ends before its start. Such a
+    /// header is ignored, and the whole is sent (RFC 9110 §14.2).
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let equals = value.firstIndex(of: UInt8(ascii: "=")),
@@ -36,7 +36,7 @@ package struct RangeHeader: Sendable, Hashable {
         var specifiers: [Specifier] = []
         for element in value[value.index(after: equals)...].split(separator: UInt8(ascii: ",")) {
             let trimmed = FieldText.trimmed(Substring(element)).utf8
-            if trimmed.isEmpty { continue }  // lists may have empty elements (RFC 9110 §5.6.1.2)
+            if trimmed.isEmpty { continue }  // Lists may have empty elements (RFC 9110 §5.6.1.2).
             guard let specifier = RangeHeader.specifier(trimmed) else { return nil }
             specifiers.append(specifier)
         }
@@ -44,7 +44,7 @@ package struct RangeHeader: Sendable, Hashable {
         self.specifiers = specifiers
     }
 
-    /// The header of a request; nil also if there is none, or more than one field of it.
+    /// Parses the header of a request; also `nil` if there is none, or several.
     package init?(fields: HTTPFields) {
         let values = fields[values: .range]
         guard values.count == 1, let value = values.first else { return nil }
@@ -62,22 +62,23 @@ package struct RangeHeader: Sendable, Hashable {
         return .bounded(first: firstPosition, last: lastPosition)
     }
 
-    /// The bytes that a `Range` header asks for, once the length is known.
+    /// The bytes that a `Range` header requests, once the length is known.
     package enum Resolution: Sendable, Hashable {
-        /// Send the whole: status 200.
+        /// Send the whole, with status 200.
         case whole
-        /// Send these, each non-empty and within the length: status 206, as `multipart/byteranges` if more than one.
+        /// Send these ranges, each non-empty and within the length, with status 206, as `multipart/byteranges` if there
+        /// are several.
         case partial([Range<Int64>])
-        /// No byte of it exists: status 416 with `Content-Range: bytes */length`.
+        /// No requested byte exists: send status 416 with `Content-Range: bytes */length`.
         case unsatisfiable
     }
 
-    /// The bytes that are meant in a resource of `length` bytes.
+    /// Returns the requested bytes of a resource of `length` bytes.
     ///
-    /// Ranges are clipped to the length; those that lie wholly past it, and suffixes of no bytes, are dropped, and if
-    /// none is left the response is unsatisfiable (RFC 9110 §14.1.2). Where ranges overlap or touch, all are put in
-    /// ascending order and joined; otherwise they stay in the order asked for (§15.3.7.2). More than `limit` are too
-    /// many: the whole is sent instead (§14.2). Any suffix of an empty resource means the whole.
+    /// Ranges are limited to the length. Those past the end, and suffixes without bytes, are ignored; if none is left,
+    /// the request is unsatisfiable (RFC 9110 §14.1.2). If ranges overlap or touch, all are sorted and joined;
+    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit`, the whole is sent
+    /// instead (§14.2). Any suffix of an empty resource means the whole.
     package func resolve(length: Int64, limit: Int = 16) -> Resolution {
         let length = max(0, length)
         var ranges: [Range<Int64>] = []
@@ -101,7 +102,7 @@ package struct RangeHeader: Sendable, Hashable {
         return .partial(joined.count == ranges.count ? ranges : joined)
     }
 
-    /// `ranges` ascending, with those that overlap or touch made one.
+    /// Returns `ranges` in ascending order, with overlapping or adjacent ones joined.
     private static func joined(_ ranges: [Range<Int64>]) -> [Range<Int64>] {
         var joined: [Range<Int64>] = []
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -116,22 +117,22 @@ package struct RangeHeader: Sendable, Hashable {
 }
 
 extension RangeHeader {
-    /// The header's value that asks for `range`, for example `bytes=0-99` for `0..<100`.
+    /// Returns the value of a header that requests `range`, for example `bytes=0-99` for `0..<100`.
     ///
-    /// Headers have no form for no bytes: an empty range asks for the one byte at its start, an offset below 0 for
-    /// byte 0.
+    /// Headers can't express an empty range: it requests the one byte at its start, and an offset below 0 requests byte
+    /// 0.
     package static func text(for range: Range<Int64>) -> String {
         let first = max(0, range.lowerBound)
         let last = range.upperBound > first ? range.upperBound - 1 : first
         return "bytes=\(first)-\(last)"
     }
 
-    /// The header's value that asks for everything from `offset` on, for example `bytes=100-`.
+    /// Returns the value of a header that requests all bytes from `offset` on, for example `bytes=100-`.
     package static func text(from offset: Int64) -> String {
         "bytes=\(max(0, offset))-"
     }
 
-    /// The header's value, as it would be sent.
+    /// The value of the header, as sent.
     package var text: String {
         let elements = specifiers.map { specifier in
             switch specifier {

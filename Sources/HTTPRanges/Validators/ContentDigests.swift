@@ -1,9 +1,9 @@
 package import HTTPTypes
 
-/// What a response's head says of the hash of the whole representation: for a file that came another way.
+/// The hashes of the whole representation in the headers of a response, to verify a file from another source.
 ///
-/// Read are `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may be an MD5.
-/// `Content-Digest` is of what the message itself carries, which `HEAD` leaves empty. What can't be read is passed over.
+/// It parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may be an
+/// MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are ignored.
 package struct ContentDigests: Sendable, Hashable {
     /// A hash function.
     package enum Algorithm: Sendable, Hashable, CaseIterable {
@@ -11,7 +11,7 @@ package struct ContentDigests: Sendable, Hashable {
         case sha256
         case md5
 
-        /// Bytes of a hash.
+        /// The number of bytes of a hash.
         package var byteCount: Int {
             switch self {
             case .sha512: 64
@@ -21,16 +21,18 @@ package struct ContentDigests: Sendable, Hashable {
         }
     }
 
-    /// The hash that the origin claims, by each function.
+    /// The origin's hash by each function.
     package private(set) var claimed: [Algorithm: [UInt8]] = [:]
-    /// The bytes of an entity tag of 32 hexadecimal digits: for what was stored by one plain upload to S3 and what speaks
-    /// its language, the MD5 of the whole. Nobody promises that, so that only its being equal says something.
+    /// The bytes of an entity tag of 32 hexadecimal digits.
+    ///
+    /// For a single upload to S3 or a compatible service, it is the MD5 of the whole. That is not guaranteed, so only
+    /// equality proves something.
     package private(set) var entityTag: [UInt8]?
 
-    /// Reads a head's fields.
+    /// Parses the fields of a response.
     package init(fields: HTTPFields) {
         let names = ["sha-512": Algorithm.sha512, "sha-256": .sha256, "md5": .md5]
-        // The newest word goes last, and counts.
+        // The newest field is parsed last, and counts.
         for text in Self.values("Content-MD5", in: fields) { note(.md5, FieldText.trimmed(text[...])) }
         for element in Self.values("Digest", in: fields).flatMap({ FieldText.elements($0) }) {
             let (name, value) = Self.parts(element)
@@ -38,7 +40,7 @@ package struct ContentDigests: Sendable, Hashable {
         }
         for element in Self.values("Repr-Digest", in: fields).flatMap({ FieldText.elements($0) }) {
             let (name, value) = Self.parts(element)
-            // A byte sequence (RFC 9651 §3.3.5), maybe with parameters.
+            // A byte sequence (RFC 9651 §3.3.5), perhaps with parameters.
             let pieces = value.split(separator: ":", omittingEmptySubsequences: false)
             if let algorithm = names[name], pieces.count == 3, pieces[0].isEmpty { note(algorithm, pieces[1]) }
         }
@@ -55,7 +57,7 @@ package struct ContentDigests: Sendable, Hashable {
         HTTPField.Name(name).map { fields[values: $0] } ?? []
     }
 
-    /// What stands before the first `=`, in lower case, and what behind it.
+    /// Returns the text before the first `=`, in lower case, and the text after it.
     private static func parts(_ element: Substring) -> (name: String, value: Substring) {
         guard let sign = element.firstIndex(of: "=") else { return ("", "") }
         return (element[..<sign].lowercased(), element[element.index(after: sign)...])
@@ -77,7 +79,7 @@ package struct ContentDigests: Sendable, Hashable {
         return high == nil ? bytes : nil
     }
 
-    /// RFC 4648 §4, with its padding or without.
+    /// Decodes RFC 4648 §4, with or without padding.
     private static func bytes(ofBase64 text: Substring) -> [UInt8]? {
         var bytes: [UInt8] = []
         var (bits, count) = (UInt32(0), 0)

@@ -1,26 +1,26 @@
+import ByteRanges
 package import HTTPTypes
 
-/// Tells whether the media file at an origin is still the one of which bytes are stored (RFC 9110 §8.8).
+/// The validators of a version, which show whether the origin's resource is still the stored one (RFC 9110 §8.8).
 ///
-/// Holds what a response says of its version: its entity tag, and when it was last modified. It doesn't hold the length;
-/// ``ResourceVersion`` does.
+/// They are the entity tag and the date of the last modification. ``ResourceVersion`` contains the length.
 package struct Validator: Sendable, Hashable {
-    /// The response's `ETag`.
+    /// The `ETag` of the response.
     package var entityTag: EntityTag?
-    /// The response's `Last-Modified` as it stood in the header; nil if it was not a date.
+    /// The `Last-Modified` of the response, as in the header; `nil` if it was not a date.
     package var lastModified: String?
-    /// When the origin made the response (`Date`): a modification shortly before it may not have been the last.
+    /// The `Date` of the response. A modification shortly before it may not have been the last.
     package var date: HTTPDate?
 
-    /// A validator of these parts. A `lastModified` that is no HTTP date counts as none.
+    /// Creates a validator of these parts. A `lastModified` that is not an HTTP date is ignored.
     package init(entityTag: EntityTag? = nil, lastModified: String? = nil, date: HTTPDate? = nil) {
         self.entityTag = entityTag
         self.lastModified = lastModified.flatMap { HTTPDate(parsing: $0) == nil ? nil : $0 }
         self.date = date
     }
 
-    /// Reads a response's fields. Fields that are malformed, or that are there several times with different values,
-    /// count as absent, or as weak.
+    /// Parses the fields of a response. Malformed fields, and repeated ones with different values, count as absent or
+    /// weak.
     package init(fields: HTTPFields) {
         func single(_ name: HTTPField.Name) -> String? {
             let values = fields[values: name]
@@ -31,46 +31,48 @@ package struct Validator: Sendable, Hashable {
         self.date = single(.date).flatMap { HTTPDate(parsing: $0) }
     }
 
-    /// The moment that ``lastModified`` names.
-    package var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
+    /// The date of ``lastModified``.
+    var lastModifiedDate: HTTPDate? { lastModified.flatMap { HTTPDate(parsing: $0) } }
 
     /// Whether an origin can use it to confirm a response in a conditional request (RFC 9110 §13.1).
     package var canConfirm: Bool { entityTag != nil || lastModified != nil }
 
-    /// Whether it can prove that two responses are of the same bytes: a strong entity tag; or, where there is no tag at
-    /// all, a strong-enough `Last-Modified`, at least 60 seconds older than `Date` (RFC 9110 §8.8.2.2).
+    /// Whether it can prove that two responses have the same bytes (RFC 9110 §8.8.2.2).
+    ///
+    /// A strong entity tag can. Without any tag, so can a strong `Last-Modified`, which is at least 60 seconds older
+    /// than `Date`.
     package var isStrong: Bool {
         if let entityTag { return !entityTag.isWeak }
         return hasStrongDate
     }
 
-    /// The text for `If-Range`, so that the origin sends the whole if its version is another (RFC 9110 §13.1.5);
-    /// nil unless ``isStrong``.
+    /// The text for `If-Range`, with which the origin sends the whole if its version differs (RFC 9110 §13.1.5); `nil`
+    /// unless ``isStrong``.
     package var ifRangeText: String? {
         guard isStrong else { return nil }
         return entityTag?.text ?? lastModified
     }
 
-    /// Whether both prove to be of the same version byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
+    /// Whether both prove the same version, byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
     ///
-    /// Two tags decide alone. Where one side or both have none, equal and strong-enough dates do, unless the other
-    /// side's tag is weak.
+    /// Two tags decide alone. If at least one has no tag, equal strong dates decide, unless the other side's tag is
+    /// weak.
     package func stronglyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.stronglyMatches(otherTag) }
         guard entityTag?.isWeak != true, other.entityTag?.isWeak != true else { return false }
         return hasStrongDate && other.hasStrongDate && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether both may be of the same version: equal tags but for their weakness, or equal dates where one side has
-    /// no tag. False if there is nothing to compare.
+    /// Whether both may be of the same version: equal tags ignoring weakness, or equal dates if one side has no tag.
+    /// False if there is nothing to compare.
     package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
         return lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether both show that they are of different versions: different tags; or, where not two equal strong tags
-    /// decide, different dates. False if there is nothing to compare.
+    /// Whether both prove different versions: different tags, or different dates unless equal strong tags decide. False
+    /// if there is nothing to compare.
     package func contradicts(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag {
             if !entityTag.weaklyMatches(otherTag) { return true }
@@ -90,17 +92,18 @@ package struct Validator: Sendable, Hashable {
         return lastModifiedDate != nil && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether a request with this `If-Range` may be served a part of the version that this validates; if not,
-    /// send the whole with status 200 (RFC 9110 §13.1.5).
+    /// Whether a request with this `If-Range` may get a part of the version. If not, send the whole with status 200
+    /// (RFC 9110 §13.1.5).
     ///
-    /// True only for the same strong entity tag, or exactly the same, strong-enough date.
+    /// True only for the same strong entity tag, or exactly the same strong date.
     package func satisfies(ifRange text: String) -> Bool {
         if let asked = EntityTag(parsing: text) { return entityTag?.stronglyMatches(asked) ?? false }
         guard let asked = HTTPDate(parsing: text) else { return false }
         return hasStrongDate && asked == lastModifiedDate
     }
 
-    /// The validator that is left when bytes were joined that this one can't vouch for: still able to show a difference, never sameness.
+    /// The validator after it was combined with bytes to which it does not apply. It can prove a difference, never
+    /// sameness.
     var weakened: Validator {
         Validator(entityTag: entityTag?.weakened, lastModified: lastModified, date: nil)
     }
@@ -109,5 +112,139 @@ package struct Validator: Sendable, Hashable {
         guard let modified = lastModifiedDate, let date else { return false }
         let (age, overflow) = date.secondsSince1970.subtractingReportingOverflow(modified.secondsSince1970)
         return overflow ? date > modified : age >= 60
+    }
+}
+
+/// The form of a validator in the catalog: one short line of text.
+extension Validator: Codable, LosslessStringConvertible {
+    /// The tag, a bar, `Last-Modified`, a bar, and `Date` in seconds since 1970; absent values are empty.
+    ///
+    /// For example `"v1"|Sun, 06 Nov 1994 08:49:37 GMT|784111800`. ``init(_:)`` parses it.
+    package var description: String {
+        let modifiedText = lastModifiedDate == nil ? nil : lastModified
+        return "\(entityTag?.text ?? "")|\(modifiedText ?? "")|\(date.map { "\($0.secondsSince1970)" } ?? "")"
+    }
+
+    /// Parses the text of ``description``; `nil` for other text.
+    package init?(_ description: String) {
+        // From the right, because a tag may contain bars, and a date does not.
+        let utf8 = description.utf8
+        let bar = UInt8(ascii: "|")
+        guard let second = utf8.lastIndex(of: bar), let first = utf8[..<second].lastIndex(of: bar) else { return nil }
+        let tagText = String(description[..<first])
+        let modifiedText = String(description[utf8.index(after: first)..<second])
+        let dateText = String(description[utf8.index(after: second)...])
+        self.init()
+        if !tagText.isEmpty {
+            guard let tag = EntityTag(parsing: tagText) else { return nil }
+            entityTag = tag
+        }
+        if !modifiedText.isEmpty {
+            guard HTTPDate(parsing: modifiedText) != nil else { return nil }
+            lastModified = modifiedText
+        }
+        if !dateText.isEmpty {
+            guard let seconds = Int64(dateText), seconds.magnitude <= NumberLimits.seconds else { return nil }
+            date = HTTPDate(secondsSince1970: seconds)
+        }
+    }
+
+    /// Encodes ``description`` as one string.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    /// Decodes the text of ``encode(to:)``; throws `DecodingError.dataCorrupted` for other text.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let validator = Validator(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a validator's text")
+        }
+        self = validator
+    }
+}
+
+/// An origin's name for one version of a resource (`ETag`, RFC 9110 §8.8.3).
+///
+/// Two versions with the same strong tag are equal byte for byte. A weak one only promises the same meaning. Tags are
+/// compared by their bytes, not as text, so that different tags are never equal.
+package struct EntityTag: Sendable, Hashable {
+    /// The text between the quotes.
+    package let value: String
+    /// Whether it has the mark `W/`.
+    package let isWeak: Bool
+
+    /// Creates a tag; `nil` if `value` contains a quote, a space, a control character, or U+FFFD.
+    ///
+    /// U+FFFD replaces bytes that were not UTF-8, so two different tags could be equal.
+    package init?(value: String, isWeak: Bool = false) {
+        guard value.utf8.allSatisfy(EntityTag.isTagByte), !value.unicodeScalars.contains("\u{FFFD}") else { return nil }
+        self.value = value
+        self.isWeak = isWeak
+    }
+
+    /// Parses `"…"` or `W/"…"`; `nil` for other text, also without quotes and for bytes that are not UTF-8.
+    package init?(parsing text: String) {
+        var rest = FieldText.trimmed(text[...]).utf8
+        let isWeak = rest.starts(with: "W/".utf8)
+        if isWeak { rest = rest.dropFirst(2) }
+        guard rest.count >= 2, rest.first == UInt8(ascii: "\""), rest.last == UInt8(ascii: "\"") else { return nil }
+        self.init(value: String(Substring(rest.dropFirst().dropLast())), isWeak: isWeak)
+    }
+
+    /// Returns the tag of a response.
+    ///
+    /// A doubtful tag (without quotes, or several that differ) counts as weak. It can prove that two versions differ,
+    /// never that they are the same.
+    init?(fields: HTTPFields) {
+        let values = fields[values: .eTag]
+        guard let first = values.first else { return nil }
+        if let tag = EntityTag(parsing: first), values.dropFirst().allSatisfy({ EntityTag(parsing: $0) == tag }) {
+            self = tag
+            return
+        }
+        let kept = values.joined(separator: ",").utf8.filter { $0 < 0x80 && EntityTag.isTagByte($0) }
+        guard !kept.isEmpty else { return nil }
+        self.value = String(decoding: kept, as: UTF8.self)
+        self.isWeak = true
+    }
+
+    /// The value of the header: `"…"` or `W/"…"`.
+    package var text: String { isWeak ? "W/\"\(value)\"" : "\"\(value)\"" }
+
+    /// Whether both are strong and equal (RFC 9110 §8.8.3.2).
+    package func stronglyMatches(_ other: EntityTag) -> Bool {
+        !isWeak && !other.isWeak && weaklyMatches(other)
+    }
+
+    /// Whether both are equal, ignoring their weakness (RFC 9110 §8.8.3.2).
+    package func weaklyMatches(_ other: EntityTag) -> Bool {
+        value.utf8.elementsEqual(other.value.utf8)
+    }
+
+    /// The same tag as a weak one, which does not prove equal bytes.
+    var weakened: EntityTag { EntityTag(unchecked: value, isWeak: true) }
+
+    private init(unchecked value: String, isWeak: Bool) {
+        self.value = value
+        self.isWeak = isWeak
+    }
+
+    /// The characters of `etagc` (RFC 9110 §8.8.3).
+    private static func isTagByte(_ byte: UInt8) -> Bool {
+        byte == 0x21 || (byte >= 0x23 && byte != 0x7F)
+    }
+
+    /// Whether bytes and strength are equal. Unlike `String`, it ignores Unicode equivalence.
+    package static func == (one: EntityTag, other: EntityTag) -> Bool {
+        one.isWeak == other.isWeak && one.weaklyMatches(other)
+    }
+
+    /// Hashes bytes and strength.
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(isWeak)
+        for byte in value.utf8 { hasher.combine(byte) }
     }
 }
