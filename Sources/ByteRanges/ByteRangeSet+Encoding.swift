@@ -1,14 +1,15 @@
-// The compact form, for the catalog. Each integer is an unsigned LEB128 varint (seven bits a byte, lowest first, the top
-// bit set on all but the last), in its shortest form and at most Int64.max:
+// The compact form for the catalog consists of unsigned LEB128 varints: seven bits in each byte, lowest first. The top
+// bit is set in all bytes except the last. Each integer is in its shortest form and at most Int64.max.
 //
-//     number of ranges, then for each: bytes of hole before it, bytes in it
+//     number of ranges, then for each: missing bytes before it, bytes in it
 //
-// "Hole before it" counts from the end of the range before, and from 0 for the first. One set has one encoding, and an
-// encoding that breaks the set's rules is refused, so equal bytes mean equal sets and the other way round.
+// The missing bytes count from the end of the previous range, and from 0 for the first. Each set has one encoding, and
+// invalid encodings are rejected, so equal bytes mean equal sets and vice versa.
 
 extension ByteRangeSet {
-    /// The set in a compact binary form: 1 byte for an empty set, 2 to 19 for one range, and mostly 4 to 8 for each
-    /// range of a fragmented file.
+    /// Returns the set in a compact binary form.
+    ///
+    /// An empty set takes 1 byte, and one range takes 2 to 19. Each range of a fragmented file takes mostly 4 to 8.
     package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(2 + count * 6)
@@ -22,12 +23,11 @@ extension ByteRangeSet {
         return bytes
     }
 
-    /// Reads what ``encoded()`` wrote.
+    /// Decodes the bytes of ``encoded()``.
     ///
-    /// The bytes may come from anywhere: whatever they are, this returns or throws, and the memory it takes stays in
-    /// proportion to how many they are.
+    /// The bytes may be arbitrary. Memory is proportional to their number.
     ///
-    /// - Throws: ``ByteRangeSetDecodingError`` if `bytes` is not exactly what ``encoded()`` gives for some set.
+    /// - Throws: ``ByteRangeSetDecodingError`` unless `bytes` is exactly the encoding of a set.
     package init(decoding bytes: [UInt8]) throws(ByteRangeSetDecodingError) {
         self.init()
         var reader = VarintReader(bytes)
@@ -52,10 +52,10 @@ extension ByteRangeSet {
 }
 
 extension ByteRangeSet: Codable {
-    /// Reads an array of `[start, end]` pairs, as ``encode(to:)`` writes it.
+    /// Decodes an array of `[start, end]` pairs, as ``encode(to:)`` writes it.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` if a pair is empty, begins below 0, or does not lie behind the one
-    ///   before it with a hole between them; and what the decoder throws for anything that is not such an array.
+    /// - Throws: `DecodingError.dataCorrupted` if a pair is empty, starts below 0, or does not follow the previous one
+    ///   with missing bytes in between. Also the errors of the decoder for other values.
     public init(from decoder: any Decoder) throws {
         self.init()
         var pairs = try decoder.unkeyedContainer()
@@ -72,7 +72,7 @@ extension ByteRangeSet: Codable {
         }
     }
 
-    /// Writes an array of `[start, end]` pairs, half-open: `[[0, 10], [20, 30]]` in JSON.
+    /// Encodes an array of half-open `[start, end]` pairs: `[[0, 10], [20, 30]]` in JSON.
     public func encode(to encoder: any Encoder) throws {
         var pairs = encoder.unkeyedContainer()
         for range in self {
@@ -92,7 +92,7 @@ extension [UInt8] {
     }
 }
 
-/// Reads varints one after the other from bytes that may be anything.
+/// Reads consecutive varints from arbitrary bytes.
 private struct VarintReader {
     let bytes: [UInt8]
     private(set) var index = 0
@@ -101,7 +101,8 @@ private struct VarintReader {
         self.bytes = bytes
     }
 
-    /// The next integer, `0 ... Int64.max`: at most nine bytes of seven bits, the last of them not 0 unless it is alone.
+    /// Returns the next integer, `0 ... Int64.max`: at most nine bytes of seven bits, the last of them not 0 unless it
+    /// is alone.
     mutating func next() throws(ByteRangeSetDecodingError) -> Int64 {
         let start = index
         var value: Int64 = 0
@@ -120,5 +121,46 @@ private struct VarintReader {
 
     func error(_ code: ByteRangeSetDecodingError.Code, at index: Int) -> ByteRangeSetDecodingError {
         ByteRangeSetDecodingError(code: code, byteIndex: index, byteCount: bytes.count)
+    }
+}
+
+/// The reason why stored bytes are not an encoded ``ByteRangeSet``: they were truncated, damaged or forged.
+///
+/// The caller should add the name of the resource. It is safe to use an empty set instead, so that all bytes are
+/// fetched again.
+package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
+    /// The kind of damage. More codes may be added.
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The text after "the encoded byte ranges are malformed:".
+        package let description: String
+
+        /// The bytes end before the last of the stated number of ranges.
+        package static let truncated = Code(description: "the bytes end too early")
+        /// Bytes follow the last of the stated number of ranges.
+        package static let trailingBytes = Code(description: "bytes follow the last range")
+        /// An integer is above `Int64.max`, or not in the shortest form.
+        package static let malformedInteger = Code(description: "an integer is too large or not in its shortest form")
+        /// A range has no bytes.
+        package static let emptyRange = Code(description: "a range is empty")
+        /// A range touches the previous one. A set has one encoding, so they should have been merged.
+        package static let adjacentRanges = Code(description: "two ranges touch each other")
+        /// A range ends beyond `Int64.max`.
+        package static let offsetOverflow = Code(description: "a range ends beyond the largest offset")
+    }
+
+    /// The kind of damage.
+    package let code: Code
+
+    /// The index of the first invalid byte.
+    package let byteIndex: Int
+
+    /// The number of bytes.
+    package let byteCount: Int
+}
+
+extension ByteRangeSetDecodingError: CustomStringConvertible {
+    /// One sentence for logs, with the cause and the position.
+    package var description: String {
+        "the encoded byte ranges are malformed: \(code), at byte \(byteIndex) of \(byteCount)"
     }
 }

@@ -1,8 +1,8 @@
-/// Says which bytes of a media file are there: a set of byte offsets, kept as sorted ranges.
+/// A set of byte offsets, stored as sorted ranges: for example the stored bytes of a media file.
 ///
-/// A player that seeks leaves a file in pieces. This set records the pieces and tells "are these bytes here?", "how far
-/// can I read from here?" and "what is missing?", and merges pieces as the holes between them fill. It holds offsets
-/// only: no bytes, no file, no lock.
+/// A player that seeks leaves a file in pieces. This set records the pieces and merges adjacent ones. It finds out
+/// whether bytes are stored, how far a reader can read, and what is missing. It contains only offsets: no bytes, no
+/// file, no lock.
 ///
 /// ```swift
 /// var landed: ByteRangeSet = [0..<65_536, 131_072..<196_608]
@@ -12,43 +12,39 @@
 /// landed.insert(65_536..<131_072)         // now one range, 0..<196608
 /// ```
 ///
-/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can hold the offsets
-/// `0 ..< Int64.max`, and no others: a byte before the start of a file does not exist. No call traps on an offset.
-/// `insert(_:)` leaves out the part of a range below 0; a query that reaches below 0 finds nothing there (so
-/// `contains(-1)` is `false`, and a window that begins at -5 has a hole at `-5 ..< 0`).
+/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets `0 ..<
+/// Int64.max`, and no others. No call crashes because of an offset. `insert(_:)` ignores the part of a range below 0. A
+/// query finds nothing below 0: `contains(-1)` is `false`, and in a window from -5 on, `-5 ..< 0` is missing.
 ///
-/// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. So two sets
-/// of the same offsets have the same elements and are equal, however they came about. Indices are positions from 0, and
-/// any mutation invalidates them. `ByteRangeSet.contains` asks for offsets; generic code that calls
-/// `Sequence.contains` asks for an element.
+/// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. Two sets of
+/// the same offsets are therefore always equal. Indices are positions from 0, and any mutation invalidates them.
+/// `ByteRangeSet.contains` takes offsets; generic code that calls `Sequence.contains` takes an element.
 ///
-/// **Costs**, with *n* ranges: queries find their place in O(log *n*), and pay for the ranges that they return. A
-/// mutation is O(log *n*) to find its place plus a move of at most a leaf (8 KiB) and a pass over the *n*/512 leaves;
-/// at the end of the set it is O(1). A copy is O(1); the first mutation after a copy copies the leaf that it touches and
-/// the list of leaves, not all the ranges.
+/// **Costs**, with *n* ranges: queries are O(log *n*), plus the number of returned ranges. A mutation is O(log *n*),
+/// plus a move of at most a leaf (8 KiB) and a pass over the *n*/512 leaves. At the end of the set it is O(1). A copy
+/// is O(1). The first mutation after a copy copies one leaf and the list of leaves, not all the ranges.
 ///
-/// **Threading.** A value like `Array`: send it anywhere, guard the variable that is shared.
+/// **Threading.** A value like `Array`: it is sendable, and shared variables need a lock.
 public struct ByteRangeSet: Sendable {
     var leaves: RangeLeaves
 
-    /// A set with no bytes.
+    /// Creates an empty set.
     public init() {
         leaves = RangeLeaves()
     }
 
-    /// A set that cuts its list into leaves of at most `leafCapacity` ranges, so that a test of a few ranges crosses
-    /// from leaf to leaf.
+    /// Creates a set with leaves of at most `leafCapacity` ranges, so that tests with a few ranges use several leaves.
     init(leafCapacity: Int) {
         leaves = RangeLeaves(capacity: leafCapacity)
     }
 
-    /// The bytes of one range; an empty range gives an empty set.
+    /// Creates a set with the bytes of one range, which may be empty.
     public init(_ range: Range<Int64>) {
         self.init()
         insert(range)
     }
 
-    /// The bytes that any of `ranges` holds. They may come in any order, overlap and be empty.
+    /// Creates a set with the bytes of all `ranges`, which may be in any order, overlap and be empty.
     public init(_ ranges: some Sequence<Range<Int64>>) {
         self.init()
         for range in ranges {
@@ -56,12 +52,12 @@ public struct ByteRangeSet: Sendable {
         }
     }
 
-    /// How many bytes the set holds, over all ranges. O(1); at most `Int64.max`, so it cannot overflow.
+    /// The number of bytes, over all ranges. O(1); at most `Int64.max`, so it cannot overflow.
     public var byteCount: Int64 {
         leaves.byteCount
     }
 
-    /// From the first byte held to the end of the last one, holes included; `nil` if the set is empty.
+    /// The range from the first byte to the end of the last one, including missing bytes; `nil` if the set is empty.
     public var bounds: Range<Int64>? {
         guard let first = leaves.first, let last = leaves.last else { return nil }
         return first.lowerBound..<last.upperBound
@@ -69,19 +65,19 @@ public struct ByteRangeSet: Sendable {
 }
 
 extension ByteRangeSet: ExpressibleByArrayLiteral {
-    /// The bytes that any of the ranges holds: `[0..<10, 20..<30]`. They may come in any order and overlap.
+    /// Creates a set with the bytes of all ranges: `[0..<10, 20..<30]`. They may be in any order and overlap.
     public init(arrayLiteral ranges: Range<Int64>...) {
         self.init(ranges)
     }
 }
 
 extension ByteRangeSet: Hashable {
-    /// Whether both hold the same bytes. O(*n*), but O(1) if the counts differ.
+    /// Whether both contain the same bytes. O(*n*), and O(1) if the counts differ.
     public static func == (left: ByteRangeSet, right: ByteRangeSet) -> Bool {
         left.count == right.count && left.byteCount == right.byteCount && left.elementsEqual(right)
     }
 
-    /// Feeds every range to `hasher`. O(*n*).
+    /// Hashes all ranges. O(*n*).
     public func hash(into hasher: inout Hasher) {
         hasher.combine(count)
         for range in self {
@@ -91,7 +87,7 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges as one writes them in Swift, for logs: `[0..<10, 20..<30]`. Beyond 32 ranges it says how many more.
+    /// The ranges in Swift's notation for logs: `[0..<10, 20..<30]`. After 32 ranges, only the number of the others.
     public var description: String {
         let shown = 32
         var parts = prefix(shown).map { "\($0.lowerBound)..<\($0.upperBound)" }
@@ -99,5 +95,222 @@ extension ByteRangeSet: CustomStringConvertible {
             parts.append("and \(count - shown) more")
         }
         return "[\(parts.joined(separator: ", "))]"
+    }
+}
+
+extension ByteRangeSet: RandomAccessCollection {
+    /// Iterates over the ranges in ascending order, as they were at the start.
+    public struct Iterator: IteratorProtocol, Sendable {
+        private let leaves: RangeLeaves
+        private var position = RangeLeaves.Position(leaf: 0, slot: 0)
+
+        init(_ leaves: RangeLeaves) {
+            self.leaves = leaves
+        }
+
+        /// Returns the next range, or `nil` after the last one.
+        public mutating func next() -> Range<Int64>? {
+            guard let range = leaves.range(at: position) else { return nil }
+            position = leaves.position(after: position)
+            return range
+        }
+    }
+
+    /// Starts an iteration over the ranges.
+    public func makeIterator() -> Iterator {
+        Iterator(leaves)
+    }
+
+    /// The position of the first range: 0.
+    public var startIndex: Int { 0 }
+
+    /// The position after the last range, which is the number of ranges. O(1).
+    public var endIndex: Int { leaves.count }
+
+    /// The range at a position counted from 0. O(log *n*); an iteration with `for … in` is O(1) per step.
+    ///
+    /// As with `Array`, an index outside `startIndex ..< endIndex` is a programming error and crashes.
+    public subscript(index: Int) -> Range<Int64> {
+        precondition(index >= 0 && index < leaves.count, "ByteRangeSet index \(index) is outside 0..<\(leaves.count)")
+        return leaves.range(at: index)
+    }
+}
+
+extension ByteRangeSet {
+    /// Whether the set contains the byte at `offset`.
+    public func contains(_ offset: Int64) -> Bool {
+        guard let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)) else { return false }
+        return range.lowerBound <= offset
+    }
+
+    /// Whether the set contains every byte of `range`; true for an empty range.
+    public func contains(_ range: Range<Int64>) -> Bool {
+        guard !range.isEmpty else { return true }
+        guard let held = leaves.range(at: leaves.positionOfFirstRange(endingAfter: range.lowerBound)) else {
+            return false
+        }
+        // Ranges of the set are never adjacent, so either this one contains all bytes, or one is missing.
+        return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
+    }
+
+    /// Returns the contiguous range from `offset` on; `nil` if the byte at `offset` is missing.
+    package func prefix(at offset: Int64) -> Range<Int64>? {
+        guard
+            let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)),
+            range.lowerBound <= offset
+        else { return nil }
+        return offset..<range.upperBound
+    }
+
+    /// Returns the first missing range in `window`, limited to it; `nil` if nothing is missing, or the window is empty.
+    ///
+    /// `contains(window)` is true exactly when this is `nil`.
+    package func firstHole(in window: Range<Int64>) -> Range<Int64>? {
+        guard !window.isEmpty else { return nil }
+        var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)
+        var start = window.lowerBound
+        if let range = leaves.range(at: position), range.lowerBound <= start {
+            start = range.upperBound
+            position = leaves.position(after: position)
+        }
+        guard start < window.upperBound else { return nil }
+        guard let next = leaves.range(at: position) else { return start..<window.upperBound }
+        return start..<Swift.min(next.lowerBound, window.upperBound)
+    }
+
+    /// Returns all missing ranges in `window`, ascending and limited to it. Empty if nothing is missing, or the window
+    /// is empty.
+    ///
+    /// For the next range to fetch, `firstHole(in:)` does not visit the rest.
+    public func holes(in window: Range<Int64>) -> [Range<Int64>] {
+        var holes: [Range<Int64>] = []
+        var start = window.lowerBound
+        var position = leaves.positionOfFirstRange(endingAfter: start)
+        while start < window.upperBound {
+            guard let range = leaves.range(at: position), range.lowerBound < window.upperBound else {
+                holes.append(start..<window.upperBound)
+                break
+            }
+            if start < range.lowerBound {
+                holes.append(start..<range.lowerBound)
+            }
+            start = range.upperBound
+            position = leaves.position(after: position)
+        }
+        return holes
+    }
+
+    /// Returns the bytes that are both in the set and in `range`.
+    package func intersection(_ range: Range<Int64>) -> ByteRangeSet {
+        var common = ByteRangeSet()
+        appendIntersection(with: range, to: &common)
+        return common
+    }
+
+    /// Appends to `common` the set's bytes in `range`, which must follow all bytes of `common`.
+    fileprivate func appendIntersection(with range: Range<Int64>, to common: inout ByteRangeSet) {
+        guard !range.isEmpty else { return }
+        var position = leaves.positionOfFirstRange(endingAfter: range.lowerBound)
+        while let held = leaves.range(at: position), held.lowerBound < range.upperBound {
+            common.leaves.append(held.clamped(to: range))
+            position = leaves.position(after: position)
+        }
+    }
+}
+
+extension ByteRangeSet {
+    /// Adds the bytes of `range`, and merges it with the ranges that it overlaps or touches.
+    ///
+    /// It may contain bytes of the set, and may be empty. The part below offset 0 is ignored.
+    package mutating func insert(_ range: Range<Int64>) {
+        let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
+        guard !range.isEmpty else { return }
+
+        // A transfer stores bytes in ascending order, so most insertions are at the end of the set.
+        guard let last = leaves.last, range.lowerBound <= last.upperBound else {
+            leaves.append(range)
+            return
+        }
+        if last.lowerBound <= range.lowerBound {
+            if range.upperBound > last.upperBound {
+                leaves.extendLast(to: range.upperBound)
+            }
+            return
+        }
+
+        // From the first range that overlaps or touches this one, to the first that starts beyond it.
+        let start = leaves.positionOfFirstRange(endingAfter: range.lowerBound - 1)
+        guard let first = leaves.range(at: start), first.lowerBound <= range.upperBound else {
+            leaves.replace(start, start, with: range)
+            return
+        }
+        if first.lowerBound <= range.lowerBound && range.upperBound <= first.upperBound { return }
+        let end = leaves.positionOfFirstRange(startingAfter: range.upperBound)
+        let lower = Swift.min(first.lowerBound, range.lowerBound)
+        let upper = Swift.max(leaves.range(before: end).upperBound, range.upperBound)
+        leaves.replace(start, end, with: lower..<upper)
+    }
+
+    /// Removes the bytes of `range`. A range that it divides becomes two.
+    package mutating func remove(_ range: Range<Int64>) {
+        let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
+        guard !range.isEmpty else { return }
+        let start = leaves.positionOfFirstRange(endingAfter: range.lowerBound)
+        guard let first = leaves.range(at: start), first.lowerBound < range.upperBound else { return }
+        let end = leaves.positionOfFirstRange(startingAfter: range.upperBound - 1)
+        let last = leaves.range(before: end)
+
+        let left = first.lowerBound < range.lowerBound ? first.lowerBound..<range.lowerBound : nil
+        let right = range.upperBound < last.upperBound ? range.upperBound..<last.upperBound : nil
+        leaves.replace(start, end, with: left, right)
+    }
+}
+
+extension ByteRangeSet {
+    /// Returns the bytes in both sets.
+    ///
+    /// O(*s* log *l* + result), where *s* and *l* count the ranges of the set with fewer and with more of them.
+    package func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
+        let (fewer, more) = count <= other.count ? (self, other) : (other, self)
+        var common = ByteRangeSet()
+        for range in fewer {
+            more.appendIntersection(with: range, to: &common)
+        }
+        return common
+    }
+
+    /// Adds all bytes of `other`.
+    ///
+    /// A few ranges are inserted one by one. Many are merged in one pass over both sets.
+    package mutating func formUnion(_ other: ByteRangeSet) {
+        if other.count < count / 8 {
+            for range in other {
+                insert(range)
+            }
+            return
+        }
+        // In the order of their lower bounds, every insertion is at the end.
+        var union = ByteRangeSet(leafCapacity: leaves.capacity)
+        var mine = makeIterator()
+        var theirs = other.makeIterator()
+        var left = mine.next()
+        var right = theirs.next()
+        while let range = left ?? right {
+            if let other = right, left == nil || other.lowerBound < range.lowerBound {
+                union.insert(other)
+                right = theirs.next()
+            } else {
+                union.insert(range)
+                left = mine.next()
+            }
+        }
+        self = union
+    }
+
+    /// Removes all bytes of `other`. O(*m* log *n*) for *m* ranges in `other`.
+    package mutating func subtract(_ other: ByteRangeSet) {
+        for range in other {
+            remove(range)
+        }
     }
 }

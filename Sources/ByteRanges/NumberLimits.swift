@@ -11,3 +11,32 @@ package enum NumberLimits {
     /// The largest age or delay in seconds, and the largest distance of a date from 1970: 10,000 years.
     package static let seconds: Int64 = 10_000 * 31_556_952
 }
+
+// Byte ranges and counts in sentences for users, never in text that a program parses.
+
+extension Range<Int64> {
+    /// The bytes with both ends included, as in HTTP: `byte 7`, `bytes 0–1,048,575`, `bytes 5 to the end` for an open
+    /// range, `no bytes` for an empty one.
+    package var inWords: String {
+        if isEmpty { return "no bytes" }
+        if upperBound == .max { return "bytes \(lowerBound.grouped) to the end" }
+        if upperBound - 1 == lowerBound { return "byte \(lowerBound.grouped)" }
+        return "bytes \(lowerBound.grouped)–\((upperBound - 1).grouped)"
+    }
+}
+
+extension BinaryInteger {
+    /// The digits in groups of three: `1,048,576`.
+    package var grouped: String {
+        let digits = String(magnitude)
+        var text = ""
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index).isMultiple(of: 3) { text += "," }
+            text.append(digit)
+        }
+        return self < 0 ? "-" + text : text
+    }
+
+    /// Returns the number with a noun: `1 block`, `2 blocks`. The plural of the noun must end in s.
+    package func counted(_ noun: String) -> String { "\(grouped) \(noun)\(self == 1 ? "" : "s")" }
+}

@@ -1,18 +1,19 @@
-/// The sorted list of ranges behind a ``ByteRangeSet``, cut into leaves so that a change moves a few kilobytes at most.
+/// The sorted list of ranges of a ``ByteRangeSet``, divided into leaves so that a change moves a few kilobytes at most.
 ///
-/// It keeps order, counts and sums; what is merged with what, the set decides. A plain array would be simpler and as
-/// fast to search, but every insertion would move half of it, and after a copy (a snapshot handed to someone) the next
-/// insertion would copy it all: 0.8 ms at 100,000 ranges.
+/// It maintains order, counts and sums; the set decides about merging. A plain array would be simpler and as fast to
+/// search, but every insertion would move half of it. After a copy (a snapshot), the next insertion would copy all of
+/// it: 0.8 ms at 100,000 ranges.
 ///
 /// Invariants, checked in debug builds around every change, and by the tests over the whole:
-/// - ranges ascend, are not empty, begin at 0 or later, and there is at least a byte between one and the next;
-/// - no leaf is empty or holds more than `capacity` ranges, and two neighbours together hold more than half of it;
-/// - a leaf's `lowerBound` is its first range's, and its `start` the number of ranges before it.
+/// - Ranges ascend, are not empty, start at 0 or later, and there is at least a byte between one and the next.
+/// - No leaf is empty or has more than `capacity` ranges, and two neighbors together have more than half of it.
+/// - A leaf's `lowerBound` is that of its first range, and its `start` the number of ranges before it.
 struct RangeLeaves: Sendable {
     struct Leaf: Sendable {
-        /// Where the first range of the leaf begins; here too, so that a search over leaves stays within one array.
+        /// The start of the first range of the leaf. It is repeated here so that a search over leaves uses only one
+        /// array.
         var lowerBound: Int64
-        /// How many ranges stand in the leaves before this one.
+        /// The number of ranges in the leaves before this one.
         var start: Int
         var ranges: ContiguousArray<Range<Int64>>
 
@@ -24,7 +25,7 @@ struct RangeLeaves: Sendable {
         }
     }
 
-    /// Where a range stands. The position after the last range of a leaf is the first of the next leaf.
+    /// The position of a range. The position after the last range of a leaf is the first of the next leaf.
     struct Position: Equatable, Sendable {
         var leaf: Int
         var slot: Int
@@ -34,7 +35,7 @@ struct RangeLeaves: Sendable {
     var leaves: ContiguousArray<Leaf> = []
     var byteCount: Int64 = 0
 
-    /// - Parameter capacity: how many ranges a leaf holds at most, 2 or more.
+    /// - Parameter capacity: The maximum number of ranges of a leaf, 2 or more.
     init(capacity: Int = 512) {
         self.capacity = Swift.max(capacity, 2)
     }
@@ -54,7 +55,7 @@ extension RangeLeaves {
         leaves.last?.ranges.last
     }
 
-    /// The range at `position`, or `nil` at the end.
+    /// Returns the range at `position`, or `nil` at the end.
     func range(at position: Position) -> Range<Int64>? {
         guard position.leaf < leaves.count else { return nil }
         return leaves[position.leaf].ranges[position.slot]
@@ -67,7 +68,7 @@ extension RangeLeaves {
         return Position(leaf: position.leaf + 1, slot: 0)
     }
 
-    /// The range before `position`, which must not be the first position.
+    /// Returns the range before `position`, which must not be the first position.
     func range(before position: Position) -> Range<Int64> {
         if position.slot > 0 {
             return leaves[position.leaf].ranges[position.slot - 1]
@@ -76,24 +77,25 @@ extension RangeLeaves {
         return ranges[ranges.count - 1]
     }
 
-    /// The range with `index` ranges before it; `index` must be in `0 ..< count`.
+    /// Returns the range with `index` ranges before it. `index` must be in `0 ..< count`.
     func range(at index: Int) -> Range<Int64> {
         let leaf = leaves[leaves.partitionPoint { $0.start > index } - 1]
         return leaf.ranges[index - leaf.start]
     }
 
-    /// The first range with a byte beyond `offset`, or the end.
+    /// Returns the first range with a byte beyond `offset`, or the end.
     func positionOfFirstRange(endingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.upperBound > offset }
     }
 
-    /// The first range that begins beyond `offset`, or the end.
+    /// Returns the first range that starts beyond `offset`, or the end.
     func positionOfFirstRange(startingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.lowerBound > offset }
     }
 
-    /// The first range for which `matches` is true, where it is false for all ranges in leaves before the one that
-    /// would hold `offset`, and true for all in leaves behind that.
+    /// Returns the first range for which `matches` is true.
+    ///
+    /// It must be false for all ranges in leaves before the one for `offset`, and true for all in leaves behind it.
     @inline(__always)
     private func positionOfFirstRange(near offset: Int64, where matches: (Range<Int64>) -> Bool) -> Position {
         let next = leaves.partitionPoint { $0.lowerBound > offset }
@@ -105,14 +107,15 @@ extension RangeLeaves {
 }
 
 extension ContiguousArray {
-    /// The first index whose element matches, where all that match stand behind all that don't; `count` if none does.
+    /// Returns the first index whose element matches; `count` if none does. All matching elements must follow all
+    /// others.
     @inline(__always)
     fileprivate func partitionPoint(_ matches: (Element) -> Bool) -> Int {
         withUnsafeBufferPointer { elements in
             var low = 0
             var length = elements.count
             while length > 0 {
-                // Written as two choices and no branch, so that the processor need not guess which half it will be.
+                // Written without a branch, so that the processor need not predict the half.
                 let half = length / 2
                 let isBehind = matches(elements[low + half])
                 low = isBehind ? low : low + half + 1
@@ -120,5 +123,167 @@ extension ContiguousArray {
             }
             return low
         }
+    }
+}
+
+extension RangeLeaves {
+    /// Appends a range, which must not touch the last one.
+    mutating func append(_ range: Range<Int64>) {
+        assert(last.map { $0.upperBound < range.lowerBound } ?? (range.lowerBound >= 0) && !range.isEmpty)
+        byteCount += range.upperBound - range.lowerBound
+        let last = leaves.count - 1
+        if last >= 0 && leaves[last].ranges.count < capacity {
+            leaves[last].ranges.append(range)
+        } else {
+            leaves.append(Leaf([range], start: count))
+        }
+    }
+
+    /// Extends the last range to `upperBound`. There must be one, and it must end earlier.
+    mutating func extendLast(to upperBound: Int64) {
+        let leaf = leaves.count - 1
+        let slot = leaves[leaf].ranges.count - 1
+        let range = leaves[leaf].ranges[slot]
+        assert(range.upperBound < upperBound)
+        byteCount += upperBound - range.upperBound
+        leaves[leaf].ranges[slot] = range.lowerBound..<upperBound
+    }
+
+    /// Replaces the ranges from `start` up to `end` by up to two. There must be a leaf, and the order must stay
+    /// correct.
+    mutating func replace(
+        _ start: Position,
+        _ end: Position,
+        with left: Range<Int64>?,
+        _ right: Range<Int64>? = nil
+    ) {
+        // Between two leaves, the end of the first equals the start of the second, and always exists.
+        let start = start == end && start.slot == 0 && start.leaf > 0 ? endOfLeaf(start.leaf - 1) : start
+        let end = end.slot == 0 && end.leaf > start.leaf ? endOfLeaf(end.leaf - 1) : end
+
+        let leafCount = leaves.count
+        let oldCount = leaves[start.leaf].ranges.count
+        let endSlot = start.leaf == end.leaf ? end.slot : oldCount
+        if start.leaf < end.leaf {
+            removeLeaves(behind: start.leaf, upTo: end)
+        }
+
+        // The new ranges replace the old ones, and the rest is moved.
+        var slot = start.slot
+        for old in leaves[start.leaf].ranges[slot..<endSlot] {
+            byteCount -= old.upperBound - old.lowerBound
+        }
+        put(left, leaf: start.leaf, slot: &slot, end: endSlot)
+        put(right, leaf: start.leaf, slot: &slot, end: endSlot)
+        if slot < endSlot {
+            leaves[start.leaf].ranges.removeSubrange(slot..<endSlot)
+        }
+
+        let newCount = leaves[start.leaf].ranges.count
+        if newCount == 0 || newCount > capacity || newCount < oldCount || leafCount != leaves.count
+            || start.leaf < end.leaf
+        {
+            reshape(around: start.leaf)
+        } else {
+            leaves[start.leaf].lowerBound = leaves[start.leaf].ranges[0].lowerBound
+            if newCount > oldCount {
+                for leaf in leaves.indices[(start.leaf + 1)...] {
+                    leaves[leaf].start += newCount - oldCount
+                }
+            }
+        }
+        assert(violation(inLeaf: Swift.min(start.leaf, leaves.count - 1)) == nil)
+    }
+
+    private func endOfLeaf(_ leaf: Int) -> Position {
+        Position(leaf: leaf, slot: leaves[leaf].ranges.count)
+    }
+
+    /// Overwrites the range at `slot`, or inserts it if `slot` equals `end`, and advances `slot`.
+    private mutating func put(_ range: Range<Int64>?, leaf: Int, slot: inout Int, end: Int) {
+        guard let range else { return }
+        byteCount += range.upperBound - range.lowerBound
+        if slot < end {
+            leaves[leaf].ranges[slot] = range
+        } else {
+            leaves[leaf].ranges.insert(range, at: slot)
+        }
+        slot += 1
+    }
+
+    /// Removes all ranges in the leaves behind `leaf` and before `end`. The leaf of `end` may become empty.
+    private mutating func removeLeaves(behind leaf: Int, upTo end: Position) {
+        for between in (leaf + 1)...end.leaf {
+            let ranges = leaves[between].ranges
+            for range in ranges[..<(between == end.leaf ? end.slot : ranges.count)] {
+                byteCount -= range.upperBound - range.lowerBound
+            }
+        }
+        leaves[end.leaf].ranges.removeFirst(end.slot)
+        leaves.removeSubrange((leaf + 1)..<end.leaf)
+    }
+
+    /// Restores the invariants of the leaves around `leaf`: none empty, none too long, no two that fit into one.
+    private mutating func reshape(around leaf: Int) {
+        for emptied in [leaf + 1, leaf] where emptied < leaves.count && leaves[emptied].ranges.isEmpty {
+            leaves.remove(at: emptied)
+        }
+        if leaf < leaves.count && leaves[leaf].ranges.count > capacity {
+            let half = leaves[leaf].ranges.count / 2
+            leaves.insert(Leaf(ContiguousArray(leaves[leaf].ranges[half...]), start: 0), at: leaf + 1)
+            leaves[leaf].ranges.removeSubrange(half...)
+        }
+        let first = Swift.max(leaf - 1, 0)
+        var left = first
+        while left + 1 < leaves.count && left <= leaf + 1 {
+            if leaves[left].ranges.count + leaves[left + 1].ranges.count <= capacity / 2 {
+                leaves[left].ranges.append(contentsOf: leaves[left + 1].ranges)
+                leaves.remove(at: left + 1)
+            } else {
+                left += 1
+            }
+        }
+        var start = first == 0 ? 0 : leaves[first].start
+        for index in leaves.indices[Swift.min(first, leaves.count)...] {
+            leaves[index].lowerBound = leaves[index].ranges[0].lowerBound
+            leaves[index].start = start
+            start += leaves[index].ranges.count
+        }
+    }
+}
+
+// MARK: - Invariants
+
+extension RangeLeaves {
+    /// The fault in the list, or `nil`. O(*n*); for tests.
+    var violation: String? {
+        for leaf in leaves.indices {
+            if let violation = violation(inLeaf: leaf) { return violation }
+        }
+        let sum = leaves.reduce(0) { $0 + $1.ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
+        return sum == byteCount ? nil : "byteCount is \(byteCount), but the ranges hold \(sum) bytes"
+    }
+
+    /// Returns the fault in one leaf, or between it and the previous one, or `nil`.
+    func violation(inLeaf index: Int) -> String? {
+        guard index >= 0 else { return nil }
+        let leaf = leaves[index]
+        var before: Int64 = -1
+        if index > 0 {
+            let previous = leaves[index - 1]
+            guard let last = previous.ranges.last else { return "leaf \(index - 1) is empty" }
+            before = last.upperBound
+            if leaf.start != previous.start + previous.ranges.count { return "leaf \(index) starts at a wrong count" }
+            if leaf.ranges.count + previous.ranges.count <= capacity / 2 { return "leaf \(index) should be merged" }
+        } else if leaf.start != 0 {
+            return "leaf 0 starts at a wrong count"
+        }
+        if leaf.ranges.isEmpty || leaf.ranges.count > capacity { return "leaf \(index) holds \(leaf.ranges.count)" }
+        if leaf.lowerBound != leaf.ranges[0].lowerBound { return "leaf \(index) has a wrong lower bound" }
+        for range in leaf.ranges {
+            if range.isEmpty || range.lowerBound <= before { return "leaf \(index): \(range) follows \(before)" }
+            before = range.upperBound
+        }
+        return nil
     }
 }
