@@ -4,18 +4,18 @@ import Logging
 package import SpoolStorage
 import Synchronization
 
-/// A cache of media files on disk: play once, keep every byte.
+/// A cache of media on disk: play once, keep every byte.
 ///
-/// One process at a time has a directory; within it, share one `MediaCache`. A second one plays what is stored and keeps
-/// nothing; one that is meant to, as an app's extension is, says so by ``MediaCacheConfiguration/isReadOnly``.
+/// One process at a time uses a directory. Within it, share one `MediaCache`. A second one plays stored media and
+/// stores nothing. If that is intended, for example in an app extension, set ``MediaCacheConfiguration/isReadOnly``.
 ///
-/// Opening a media file through it (``media(for:)-(MediaSource)``) costs nothing, and reading one that is complete asks the origin
-/// nothing. All methods may be called from any task.
+/// Opening media through it (``media(for:)-(MediaSource)``) costs nothing, and reading complete media sends no
+/// requests. Any task may call its methods.
 public final class MediaCache: Sendable {
-    /// How a cache works.
+    /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
 
-    /// Work beside its players that ends with it; the cache does not look inside.
+    /// Work that ends with the cache. The cache does not use its contents.
     struct HeldWork: Sendable {
         let work: any Sendable
         let close: @Sendable () -> Void
@@ -23,37 +23,37 @@ public final class MediaCache: Sendable {
 
     let context: CacheContext
     let resources = OpenResources()
-    /// What brings downloads, once there are any, and how that ends with the cache.
+    /// The work of downloads, once there are any.
     let downloadWork = Mutex<HeldWork?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
-    /// What was found wrong with the directory at opening, and mended: a catalog set aside, files swept away.
+    /// The problems with the directory that were found and fixed at opening, such as a damaged catalog.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
-    /// What is stored, opened if it is not yet.
+    /// The store, which is opened if necessary.
     var store: Store { get async throws { try await context.opening.directory() } }
 
-    /// Why nothing new is kept, where the directory can only be read, or not be used; nil where it can be written.
+    /// The reason why the directory is read-only or unusable; `nil` if it is writable.
     package var readOnlyReason: CacheError? { context.opening.openedStore?.readOnlyReason }
 
-    /// Where bytes come from, for what goes past the cache.
+    /// The transport, for requests that bypass the cache.
     package var upstream: any Upstream { context.upstream }
 
-    /// Notes in the directory how other processes may ask this one, until the cache is closed.
+    /// Records in the directory how other processes can contact this one, until the cache is closed.
     package func announce(_ text: String?) async throws { try await store.announce(text) }
 
-    /// What the process that has a cache directory has noted so; nil if nothing. Blocks.
+    /// Returns the record of the process that uses a cache directory; `nil` if there is none. Blocks.
     package static func announcement(in directory: URL) -> String? { Store.announcement(path: directory.path) }
 
-    /// The calendar that it goes by.
+    /// Returns the current date.
     package var now: @Sendable () -> Date { context.clock.now }
 
-    /// When what is stored may be used without asking.
+    /// The rules for using stored bytes without revalidation.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
-    /// Whether another process keeps what comes, and writes it down in its own time.
+    /// Whether another process stores the received bytes, with a delay.
     package var isReadOnly: Bool { context.configuration.isReadOnly }
 
-    /// Where media is read: a task that only reads, and hands on, changes threads less often there.
+    /// The executor for reading media. A task that only reads and sends changes threads less often there.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
     /// Runs long work on the maintenance threads, which leave one thread to players.
@@ -65,30 +65,30 @@ public final class MediaCache: Sendable {
         try await context.executor.runAsync(in: .maintenance, body)
     }
 
-    /// Bytes that are used, and the most that may be; nil before the directory is open.
+    /// The used bytes and the capacity; `nil` before the directory is open.
     package var room: (used: Int64, capacity: Int64?)? {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
     }
 
-    /// Resources that are open or closing, and leases on what is stored; both nothing at rest.
+    /// The number of open or closing resources and leases; 0 at rest.
     package var openResourceCount: Int { resources.count }
     package var leaseCount: Int { context.opening.openedStore?.leaseCount ?? 0 }
 
-    /// A cache in `directory`, which is opened, or begun, when it is first needed.
+    /// Creates a cache in `directory`, which is opened or created when it is first needed.
     ///
-    /// That can't fail: where the directory can't be used, media plays without being kept, and an event says why.
-    /// ``open()`` is for whoever wants to know.
+    /// This never fails: if the directory can't be used, media plays without being cached, and an event reports why.
+    /// Call ``open()`` to get the error.
     public convenience init(directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()) {
         self.init(
             directory: directory, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
             clock: CacheClock(clock: ContinuousClock()))
     }
 
-    /// As ``init(directory:upstream:configuration:)``, on a disk, a time and threads of the caller's.
+    /// Creates a cache with a given file system, clock and threads.
     ///
     /// - Parameters:
-    ///   - directory: Where it is kept; nil: in memory.
-    ///   - openFileLimit: Media files open at once; at least 8.
+    ///   - directory: The directory; `nil` for a cache in memory.
+    ///   - openFileLimit: The maximum number of open media files; at least 8.
     package init(
         directory: URL?, upstream: any Upstream, configuration: Configuration, fileSystem: any FileSystem,
         clock: CacheClock, executor: BlockingExecutor = BlockingExecutor(), openFileLimit: Int = 256
@@ -125,9 +125,9 @@ public final class MediaCache: Sendable {
             clock: clock, executor: executor)
     }
 
-    /// A cache whose directory is open, for whoever needs that rather than a cache.
+    /// Creates a cache and opens its directory.
     ///
-    /// - Throws: As ``open()`` does.
+    /// - Throws: The same errors as ``open()``.
     package static func opened(
         directory: URL, upstream: any Upstream, configuration: Configuration = Configuration(),
         fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock = CacheClock(clock: ContinuousClock()),
@@ -145,18 +145,20 @@ public final class MediaCache: Sendable {
         return cache
     }
 
-    /// Opens the directory now, rather than when it is first needed.
+    /// Opens the directory now instead of when it is first needed.
     ///
-    /// Where the disk is full or read-only, what is there can be played and nothing new is kept; that is no error.
+    /// If the disk is full or read-only, stored media can be played and nothing new is stored. That is not an error.
     ///
-    /// - Throws: `CacheError`: `.directoryInUse` when another process has it (the message names that process),
-    ///   `.catalogTooNew` when a newer version wrote it, `.storage` when the directory can't be made or read,
-    ///   `.notStored` when it is only read and holds no cache, `.keyRequired` and `.keyRefused` when it is encrypted, or not,
-    ///   and the key is missing or another,
-    ///   `.invalidArgument` when a value of the configuration is not possible. Media plays all the same.
+    /// - Throws: `CacheError`. Media plays uncached in all cases.
+    ///   - `.directoryInUse` if another process uses the directory; the message names it
+    ///   - `.catalogTooNew` if a newer version wrote it
+    ///   - `.storage` if the directory can't be created or read
+    ///   - `.notStored` if the cache is read-only and the directory contains none
+    ///   - `.keyRequired` and `.keyRefused` if the encryption key is missing or wrong
+    ///   - `.invalidArgument` if a value of the configuration is invalid
     public func open() async throws { _ = try await context.opening.directory() }
 
-    /// Opens a media file through the cache.
+    /// Returns the resource of a source.
     public func media(for source: MediaSource) -> MediaResource {
         let identity = identity(of: source)
         context.opening.begin()
@@ -179,41 +181,41 @@ public final class MediaCache: Sendable {
             source, now: context.clock.now, executor: context.executor.executor(for: .playback))
     }
 
-    /// Opens the media file at `url` through the cache.
+    /// Returns the resource at `url`.
     public func media(for url: URL) -> MediaResource { media(for: MediaSource(url: url)) }
 
-    /// The key under which the media file of `source` is kept: its own, or the one that the key policy makes of its URL.
+    /// Returns the cache key of `source`: its own, or the one that the key policy derives from its URL.
     ///
-    /// Under ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares its bytes only
+    /// With ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares bytes only
     /// with sources that send the same ones (RFC 9111 §3.5).
     public func key(for source: MediaSource) -> CacheKey {
         let key = source.key(by: context.configuration.keyPolicy)
         return context.configuration.freshness == .http ? key.with(credentialsIn: source.headerFields) : key
     }
 
-    /// The key under which the media file at `url` is kept.
+    /// Returns the cache key of the media at `url`.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// Something else than a `GET` may have changed what is at these URLs: what is stored of them, in all variants, goes
-    /// (RFC 9111 §4.4).
+    /// Removes the stored responses of these URLs in all variants, because another method than `GET` may have changed
+    /// them (RFC 9111 §4.4).
     ///
-    /// - Throws: `CacheError`: `.storage` when the catalog can't be written, `.closed`.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
     package func invalidate(_ urls: [URL]) async throws {
         for url in urls { _ = try await context.remove(key(for: url)) }
     }
 
-    /// Bytes of media that are kept now; 0 before the directory is open.
+    /// The number of stored bytes; 0 before the directory is open.
     public var storedByteCount: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 
-    /// The most bytes of media to keep; nil: no limit, or not known before the directory is open.
+    /// The capacity in bytes; `nil` for no limit, and before the directory is open.
     public var capacity: Int64? { context.opening.openedStore?.capacity }
 
-    /// Writes down what has landed, ends all transfers and closes the directory. Readers end with an error.
+    /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.
     ///
-    /// What is nearly done is let in first. Call it before the process ends; what a kill leaves out is at most what
-    /// arrived in the last tenth of a second.
+    /// Transfers that are nearly complete may finish. Call it before the process ends. A kill loses at most the records
+    /// of the last tenth of a second.
     ///
-    /// Whoever calls it again waits for the same end.
+    /// A second call waits for the same end.
     public func close() async {
         let closing = closing.withLock { closing in
             if let closing { return closing }
@@ -233,5 +235,34 @@ public final class MediaCache: Sendable {
             context.events.logger.warning("the cache could not be closed in order: \(error)")
         }
         context.events.finish()
+    }
+}
+
+extension MediaCache {
+    /// Creates a cache in memory, including its catalog. Use it for tests, or if no data may remain on disk.
+    ///
+    /// It uses the same code as any other cache. With a simulated transport, it needs no network.
+    ///
+    /// ```swift
+    /// let cache = MediaCache.inMemory(upstream: FakeOrigin(), clock: clock)
+    /// let data = try await cache.media(for: url).data(in: 0..<1000)
+    /// await cache.close()
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - upstream: The transport.
+    ///   - configuration: The configuration. Its capacity limits the memory; the default is 256 MiB. It is not
+    ///     encrypted.
+    ///   - clock: The clock for delays, back-off and the recording of received bytes.
+    ///   - now: Returns the current date, by which responses become stale and requests expire. Called on any thread.
+    public static func inMemory(
+        upstream: any Upstream, configuration: Configuration = Configuration(),
+        clock: some Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }
+    ) -> MediaCache {
+        var configuration = configuration
+        if configuration.capacity == .standard { configuration.capacity = .bytes(256 << 20) }
+        return MediaCache(
+            directory: nil, upstream: upstream, configuration: configuration, fileSystem: SystemFileSystem(),
+            clock: CacheClock(clock: clock, now: now))
     }
 }

@@ -1,47 +1,48 @@
 package import Foundation
 import HTTPTypes
-import SpoolStorage
+public import SpoolStorage
 import Synchronization
 
-/// Media that is kept for play without a network, in named sets: pinned from the start, brought after what is played, and
-/// kept until its sets are released.
+/// Media for playback without a network, in named sets. It is pinned from the start, downloaded with lower priority
+/// than playback, and stored until its sets are released.
 ///
 /// ```swift
 /// let download = try await cache.downloads.add(MediaSource(url: url), to: "Flight")
 /// for await state in download.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
-/// Sets survive restarts: ``resume(_:)`` goes on with what they lack, and what has landed is not asked for again. Of an
-/// address, what may be secret is not written down: scheme, host and path are, a query only where that is asked for, and
-/// header fields or what a resolver finds never. What needs those waits after a restart until its source is added again.
+/// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. Possible
+/// secrets are not recorded: only scheme, host and path of a URL are. Its query is recorded on request, header fields
+/// and resolved requests never. A source that needs them waits after a restart until it is added again.
 ///
-/// While iOS has the app suspended nothing is brought: requests are the app's own, and end as when a network is lost. In
-/// the same process they go on by themselves when it runs again, as far as ``RetryPolicy`` allows; after that, and in a
-/// new process, call ``resume(_:)``.
+/// Nothing is downloaded while iOS suspends the app: the requests belong to the app, and end as with a lost network.
+/// They resume automatically in the same process, within the limits of ``RetryPolicy``. After that, and in a new
+/// process, call ``resume(_:)``.
 ///
-/// A playlist is brought as the file that it is, as by a ``Preloader``. All methods may be called from any task.
+/// A playlist is downloaded as a single file, as by a ``Preloader``. Any task may call the methods.
 public struct Downloads: Sendable {
-    /// The set of what is added to none by name.
+    /// The default set.
     public static let standardSet = "downloads"
 
     let cache: MediaCache
 
-    /// Adds a media file to a set and downloads it. The set is created if it does not exist. When this method returns, the
-    /// download is recorded for the next launch, and the resource is pinned unless a version of unknown length is stored.
+    /// Adds a media file to a set and downloads it. The set is created if it does not exist. When this method returns,
+    /// the download is recorded for the next launch, and the resource is pinned unless a version of unknown length is
+    /// stored.
     ///
-    /// If the origin does not announce a length, the resource is pinned when its body has ended. If more bytes are received
-    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded` and ``resume(_:)`` does not start
+    /// If the origin does not send a length, the resource is pinned when its body has ended. If more bytes are received
+    /// than fit, as of an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not start
     /// it again.
     ///
-    /// What the set has already is gone on with, by this source.
+    /// If the set already contains the resource, its download resumes with this source.
     ///
     /// - Parameters:
-    ///   - source: The media file.
-    ///   - set: The set's name.
-    ///   - remembersQuery: Whether a query of its URL is written down, to go on after a restart: for one that holds no
-    ///     secret.
-    /// - Throws: `CacheError`: `.storage` where nothing can be written down; `.closed`; `.capacityExceeded` where it is
-    ///   known that pins leave no room for it. Where that is found later, ``Download/states`` tells it.
+    ///   - source: The source.
+    ///   - set: The name of the set.
+    ///   - remembersQuery: Whether the query of its URL is recorded to resume after a restart. Use it only if the query
+    ///     contains no secret.
+    /// - Throws: `CacheError`: `.storage` if nothing can be recorded, `.closed`, or `.capacityExceeded` if pinned media
+    ///   is known to leave too little space. ``Download/states`` reports that if it is found later.
     @discardableResult
     public func add(
         _ source: MediaSource, to set: String = standardSet, remembersQuery: Bool = false
@@ -49,7 +50,8 @@ public struct Downloads: Sendable {
         try await add([source], to: set, remembersQuery: remembersQuery)[0]
     }
 
-    /// As ``add(_:to:remembersQuery:)-(MediaSource,_,_)``, for several at once: all are noted, or none.
+    /// Adds several media files at once: all are recorded, or none. See
+    /// ``add(_:to:remembersQuery:)-(MediaSource,_,_)``.
     @discardableResult
     public func add(
         _ sources: [MediaSource], to set: String = standardSet, remembersQuery: Bool = false
@@ -69,16 +71,17 @@ public struct Downloads: Sendable {
         return keyed.map { key, source in work.begin(source, key, in: cache) }
     }
 
-    /// Goes on with what is not complete: once when the app starts, and when the network is back.
+    /// Resumes incomplete downloads. Call it when the app starts and when the network returns.
     ///
-    /// - Parameter set: One set only.
-    /// - Returns: What is being brought now. What needs its source is not among it: ``DownloadSet/Item/url``.
+    /// - Parameter set: The set; `nil` for all.
+    /// - Returns: The running downloads. Items that need their source again are not included; see
+    ///   ``DownloadSet/Item/url``.
     /// - Throws: `CacheError`: `.storage`, `.closed`.
     @discardableResult
     public func resume(_ set: String? = nil) async throws -> [Download] {
         let store = try await cache.store
         let missing = try await store.downloads.members(of: set).filter { !work.item($0).isComplete }
-        // What was removed from the cache meanwhile is pinned anew, if it can be started here.
+        // An item that was removed from the cache in the meantime is pinned again, if it can be started here.
         try await store.downloads.add(missing.filter { $0.source != nil })
         var seen: Set<CacheKey> = []
         return missing.compactMap { record in
@@ -92,50 +95,54 @@ public struct Downloads: Sendable {
         }
     }
 
-    /// All sets, by name: what they have, how much of it is there, and what is missing.
+    /// Returns all sets by name, with their items, stored parts and missing items.
     ///
-    /// - Throws: `CacheError`: `.storage` when the catalog can't be read, `.closed`.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     public func sets() async throws -> [DownloadSet] { try await sets(nil) }
 
-    /// The set of this name; nil if there is none.
+    /// Returns the set of this name; `nil` if there is none.
     public func set(_ name: String) async throws -> DownloadSet? { try await sets(name).first }
 
-    /// A set's state: the present one at once, then the newest one whenever it has changed; the end when the set is
-    /// released or the cache is closed. One task iterates over it.
+    /// Returns the states of a set: the current one, then the newest one after each change.
+    ///
+    /// The stream ends when the set is released or the cache is closed. Iterate over it from one task.
     public func states(of set: String) -> AsyncStream<DownloadSet> {
         let course = DownloadCourse(of: set, in: self)
         return AsyncStream { await course.next() }
     }
 
-    /// Lets go of a set: what no other set has, and nobody has pinned for itself, may be evicted from now on, and is no
-    /// longer brought. What is stored of it stays until room is needed.
+    /// Releases a set. Its media may be evicted and is no longer downloaded, unless another set contains it or it is
+    /// pinned directly.
     ///
-    /// - Returns: Whether there was such a set.
-    /// - Throws: `CacheError`: `.storage` when the catalog can't be written, `.closed`.
+    /// Stored bytes stay until space is needed.
+    ///
+    /// - Returns: Whether the set existed.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
     @discardableResult
     public func release(_ set: String) async throws -> Bool { try await remove(nil, from: set) }
 
-    /// Takes a media file out of a set, as ``release(_:)`` does all.
+    /// Removes a media file from a set; see ``release(_:)``.
     ///
-    /// - Returns: Whether the set had it.
+    /// - Returns: Whether the set contained it.
     @discardableResult
     public func remove(_ source: MediaSource, from set: String = standardSet) async throws -> Bool {
         try await remove(cache.key(for: source), from: set)
     }
 
-    /// Whether nothing is brought for now; what runs ends at once, to go on where it left off.
+    /// Whether downloads are paused. Setting it to true ends running requests, which resume later with the missing
+    /// ranges.
     public var isPaused: Bool {
         get { work.isPaused }
         nonmutating set { work.isPaused = newValue }
     }
 
-    /// What the sets of a cache directory have, without opening it: also while another process has it.
+    /// Returns the sets of a cache directory without opening it, also while another process uses it.
     package static func inspect(_ directory: URL, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadSet] {
         let downloads = try await StoredDownloads.inspect(path: directory.path, encryptionKey: encryptionKey)
         return DownloadSet.sets(of: downloads) { DownloadSet.Item($0) }
     }
 
-    /// One for each cache.
+    /// The work of the cache's downloads.
     var work: DownloadWork {
         cache.downloadWork.withLock { held in
             if let work = held?.work as? DownloadWork { return work }
@@ -158,16 +165,65 @@ public struct Downloads: Sendable {
 }
 
 extension MediaCache {
-    /// What is kept for play without a network.
+    /// The media for playback without a network.
     public var downloads: Downloads { Downloads(cache: self) }
 }
 
 extension MediaSource {
-    /// The address from which it can be gone on with, if that may be written down.
+    /// Returns the URL with which the download can resume, if it may be recorded.
     fileprivate func addressToRemember(withQuery: Bool) -> URL? {
         guard !isResolved, headerFields.isEmpty else { return nil }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         parts.fragment = nil
         return parts.query == nil || withQuery ? parts.url : nil
+    }
+}
+
+/// The offline download of one resource, and its progress.
+///
+/// You need not retain it: a started download continues. To cancel it, remove it from its set with
+/// ``Downloads/remove(_:from:)``.
+public struct Download: Sendable {
+    /// The cache key of the resource.
+    public let key: CacheKey
+    let preload: Preload
+
+    /// The source of the bytes.
+    public var source: MediaSource { preload.source }
+
+    /// The current progress.
+    public var state: PreloadState { preload.state }
+
+    /// The progress: the current state, then the newest one after each change, and the final one last. See
+    /// ``Preload/states``.
+    ///
+    /// It fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if received
+    /// bytes could not be stored.
+    public var states: AsyncStream<PreloadState> { preload.states }
+
+    /// Waits for the end and returns the final state. Cancelling the waiting task does not cancel the download.
+    @discardableResult
+    public func finished() async -> PreloadState { await preload.finished() }
+}
+
+/// An observer of the states of a set.
+private final class DownloadCourse: Sendable {
+    private let name: String
+    private let downloads: Downloads
+    private let seen = Mutex<UInt64?>(nil)
+
+    init(of name: String, in downloads: Downloads) {
+        self.name = name
+        self.downloads = downloads
+    }
+
+    /// Returns the next state; `nil` at the end.
+    func next() async -> DownloadSet? {
+        let changes = downloads.work.changes
+        if let version = seen.withLock({ $0 }), !(await changes.wait(beyond: version)) { return nil }
+        let version = changes.version
+        seen.withLock { $0 = version }
+        // On an error, the cache is closed or the catalog is unreadable, so the states end.
+        return try? await downloads.set(name)
     }
 }

@@ -1,11 +1,60 @@
 import ByteRanges
-import Foundation
+public import Foundation
 import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Brings a file into a cache by the way that an origin's bytes take.
-struct FileImport {
+extension MediaCache {
+    /// Imports a file as a complete resource, as if its origin had sent it.
+    ///
+    /// Use it for a system download, or a copy from another device. The file is read twice, is not changed, and is not
+    /// needed afterwards. By default, the origin's response headers are requested. They must contain the length of the
+    /// file, and its hash if they contain one (`Repr-Digest`, `Digest`, `Content-MD5`). They also supply validator,
+    /// type and freshness, so that later versions of the origin are recognized. Equal stored bytes stay, and are not
+    /// written again.
+    ///
+    /// If the task is cancelled, bytes imported by then stay, and a later import continues.
+    ///
+    /// - Parameters:
+    ///   - file: A regular file.
+    ///   - source: The source of the media in the file.
+    ///   - isChecked: Whether the origin is asked. Otherwise, the file is not verified, and its type is unknown.
+    ///   - replacesOthers: Whether different stored bytes are removed first.
+    /// - Returns: The verification of the file.
+    /// - Throws: `CacheError`, or `CancellationError`.
+    ///   - `.invalidArgument` if the origin has another file, or different bytes are stored
+    ///   - `.capacityExceeded` if there is too little space
+    ///   - `.originUnavailable` and `.originRefused` if the origin can't be asked
+    ///   - `.incomplete` if some bytes could not be stored
+    ///   - `.storage`, also if the file can't be read or changes during the import
+    ///   - `.closed`
+    @discardableResult
+    public func importFile(
+        at file: URL, as source: MediaSource, isChecked: Bool = true, replacesOthers: Bool = false
+    ) async throws -> ImportProof {
+        try await FileImport(
+            file: file, source: source, isChecked: isChecked, replacesOthers: replacesOthers, into: self
+        )
+        .run()
+    }
+}
+
+/// The verification of an imported file.
+public struct ImportProof: Sendable, Hashable {
+    private enum Name { case nothing, length, hash }
+
+    private let name: Name
+
+    /// The origin was not asked.
+    public static let none = ImportProof(name: .nothing)
+    /// The origin's file has the same length.
+    public static let length = ImportProof(name: .length)
+    /// The origin's file has the same hash.
+    public static let hash = ImportProof(name: .hash)
+}
+
+/// Imports a file into a cache like the bytes of an origin.
+private struct FileImport {
     private static let chunkSize: Int64 = 1 << 20
 
     private let path: String
@@ -38,14 +87,15 @@ struct FileImport {
         do {
             try await land(media, keepAsFormer)
             guard try await executor.run(in: .background, { try file.isUnchanged }) else {
-                throw CacheError(.storage, "“\(path)” was changed while it was read; nothing of it is kept", key: key)
+                throw CacheError(
+                    .storage, "“\(path)” was changed while it was read, so nothing of it is stored", key: key)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.length == 0 {
-            // Of nothing there is nothing to keep.
+            // An empty file needs no storage.
             return proof
         } catch {
-            // What has landed goes by the origin's name; of a file that may be another by now it is not the origin's.
-            let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // Nil: nobody knows.
+            // Stored bytes count as the origin's. If the file may have changed, they are not.
+            let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // Unknown if `nil`.
             if isUnchanged != true { try await media.remove() }
             throw error
         }
@@ -53,13 +103,13 @@ struct FileImport {
         guard stored?.isComplete == true, stored?.length == file.length else {
             throw CacheError(
                 .incomplete,
-                "\(source.displayAddress): only \((stored?.storedByteCount ?? 0).counted("byte")) of “\(path)” could be kept",
+                "\(source.displayAddress): only \((stored?.storedByteCount ?? 0).counted("byte")) of “\(path)” could be stored",
                 key: key)
         }
         return proof
     }
 
-    /// Lands the whole file; it is kept as what it replaces was as soon as there is something to keep.
+    /// Stores the whole file. The pins of the replaced resource are restored as soon as bytes are stored.
     private func land(_ media: MediaResource, _ keepAsFormer: (() async throws -> Void)?) async throws {
         var keepAsFormer = keepAsFormer
         let reader = media.preloadReader(chunkSize: Int(Self.chunkSize), handsOutSlices: true)
@@ -67,7 +117,7 @@ struct FileImport {
             try await keepAsFormer?()
             keepAsFormer = nil
         }
-        // A reader that was cancelled ends without an error.
+        // A cancelled reader ends without an error.
         try Task.checkCancellation()
     }
 
@@ -75,7 +125,7 @@ struct FileImport {
 
     private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportProof {
         guard head.length == file.length else {
-            let length = head.length.map { "has \($0.counted("byte"))" } ?? "does not tell its length"
+            let length = head.length.map { "has \($0.counted("byte"))" } ?? "does not send its length"
             throw refusal("it has \(file.length.counted("byte")), and the origin's \(length)")
         }
         let digests = ContentDigests(fields: head.fields)
@@ -84,7 +134,7 @@ struct FileImport {
         for (algorithm, claimed) in digests.claimed where hashes.value(algorithm) != claimed {
             throw refusal("its hash is not that of the origin's")
         }
-        // One that is another hash, or none, says nothing.
+        // A different hash, or none, proves nothing.
         return !digests.claimed.isEmpty || digests.entityTag == hashes.md5 ? .hash : .length
     }
 
@@ -95,10 +145,10 @@ struct FileImport {
 
     // MARK: - What is stored
 
-    /// Removes what is stored and differs, where that is wanted.
+    /// Removes different stored bytes, if requested.
     ///
-    /// - Returns: What keeps the new bytes as the former ones were kept; nil where nothing was removed.
-    /// - Throws: `CacheError` with code `.invalidArgument` where it is not.
+    /// - Returns: A function that restores the pins of the replaced resource; `nil` if nothing was removed.
+    /// - Throws: `CacheError` with code `.invalidArgument` if bytes differ and should not be replaced.
     private func replaceOthers(_ key: CacheKey, by file: ImportedFile) async throws -> (() async throws -> Void)? {
         let media = cache.media(for: source)
         guard let stored = try await media.storedResource(), stored.storedByteCount > 0 else { return nil }
@@ -137,7 +187,7 @@ struct FileImport {
                     do {
                         return try generation.read(part) == file.read(part)
                     } catch is MissingBytes {
-                        // Damaged, or evicted meanwhile: brought from the file.
+                        // The bytes were damaged or evicted in the meantime, and are read from the file.
                         return true
                     }
                 }
@@ -156,5 +206,41 @@ extension FileHashes {
         case .sha256: sha256
         case .md5: md5
         }
+    }
+}
+
+/// An imported file in the state at its opening. All operations block.
+final class ImportedFile: Sendable {
+    private let file: any StoredFile
+    private let path: String
+    /// The number of bytes.
+    let length: Int64
+    /// The time of the last write.
+    private let modified: Date?
+
+    /// - Throws: `CacheError` with code `.storage` if it can't be read, or is not a regular file.
+    init(_ path: String) throws {
+        self.path = path
+        file = try SystemFileSystem().openFile(path, .read)
+        length = try file.size()
+        modified = Self.modificationDate(of: path)
+    }
+
+    /// Whether it has not changed.
+    var isUnchanged: Bool { get throws { try file.size() == length && Self.modificationDate(of: path) == modified } }
+
+    func hashes() throws -> FileHashes { try FileHashes(of: file) }
+
+    /// - Throws: `CacheError` with code `.storage`, also if it has become shorter.
+    func read(_ range: Range<Int64>) throws -> Data {
+        var data = Data(count: range.count)
+        let count = try data.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }
+        guard count == range.count else { throw CacheError(.storage, "“\(path)” has become shorter while it was read") }
+        return data
+    }
+
+    private static func modificationDate(of path: String) -> Date? {
+        // Without a date, only the length is compared.
+        try? FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date
     }
 }

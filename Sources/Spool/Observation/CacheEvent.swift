@@ -1,60 +1,115 @@
 public import SpoolStorage
 
-/// Something that happened to a media file or to the whole cache, for apps that show or log what it does; see
-/// ``MediaCache/events()``.
+/// An event of a resource or of the whole cache, for apps that show or log it; see ``MediaCache/events()``.
 public struct CacheEvent: Sendable {
-    /// What happened; more kinds may be added, so switch with a default.
+    /// The kind of event. More kinds may be added, so use a default case.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Kind: Sendable {
-        /// A request for this byte range went out; a nil upper bound asks to the end.
+        /// A request for this byte range was sent; a `nil` upper bound means the end.
         case requested(lower: Int64, upper: Int64?)
-        /// Bytes of this range landed and are readable.
+        /// Bytes of this range were stored and are readable.
         case landed(Range<Int64>)
-        /// A transfer was given up before its end because nobody wanted what it brought.
+        /// A transfer was cancelled before its end because no reader needed it.
         case cancelled(at: Int64)
-        /// The origin failed; the next try comes after `delay`.
+        /// The origin failed, and the next attempt follows after `delay`.
         case retrying(after: Duration, cause: CacheError)
-        /// The origin serves another version; the former one was dropped.
+        /// The origin serves another version. The previous one was discarded.
         case changed(reason: String)
-        /// A response contradicts itself, and only part of it was believed.
+        /// A response contradicts itself, and only part of it was used.
         case discrepancy(String)
-        /// These stored bytes were not what had been received, by their checksums, and were dropped: they are fetched again.
+        /// These stored bytes failed their checksums and were discarded. They are fetched again.
         case blocksDropped(Range<Int64>)
-        /// Bytes are not being kept, and why; playback goes on.
+        /// Bytes are not stored, with the reason. Playback continues.
         case notKept(cause: CacheError)
-        /// These bytes were evicted to hold the capacity.
+        /// This number of bytes was evicted to stay within the capacity.
         case evicted(bytes: Int64)
-        /// Every byte of the resource is there.
+        /// Every byte of the resource is stored.
         case completed
-        /// Readers were given this error.
+        /// Readers received this error.
         case failed(CacheError)
-        /// A player was handed the origin's own URL, and why: what it plays is not looked for in the cache, and not kept.
+        /// A player got the origin's own URL, with the reason. Its playback does not use the cache.
         case bypassed(reason: String)
-        /// The cache's directory can't be used, and why: everything plays, nothing is kept. What is stored is found only
-        /// where another process has the directory.
+        /// The cache directory can't be used, with the reason. Media plays without being stored. Stored bytes are used
+        /// only if another process has the directory.
         case unusable(cause: CacheError)
-        /// What was found wrong with the directory when it was opened, and what became of it.
+        /// A problem of the directory at opening, and how it was handled.
         case notice(String)
     }
 
-    /// The resource; nil for what concerns the whole cache.
+    /// The resource; `nil` for an event of the whole cache.
     public var key: CacheKey?
-    /// Its scheme, host and path; the directory's path for what concerns the whole cache.
+    /// Its scheme, host and path; the path of the directory for an event of the whole cache.
     public var address: String
-    /// What happened.
+    /// The kind of event.
     public var kind: Kind
 }
 
 extension CacheEvent.Kind {
-    /// The same, its error saying which resource it is about.
+    /// Returns the event with an error that names the resource.
     func about(_ key: CacheKey?) -> Self {
         switch self {
         case .retrying(let delay, let cause): .retrying(after: delay, cause: cause.about(key))
         case .notKept(let cause): .notKept(cause: cause.about(key))
         case .failed(let error): .failed(error.about(key))
         default: self
+        }
+    }
+}
+
+/// The current activity of a cache, and its counts since it was created, for statistics and pages that show it.
+package struct CacheActivity: Sendable {
+    /// A current request to an origin.
+    package struct RunningTransfer: Sendable, Hashable {
+        /// Scheme, host and path.
+        package var address: String
+        /// The start of the request, and its next byte.
+        package var start: Int64
+        package var position: Int64
+        /// The end; `nil` for the end of the origin's response.
+        package var end: Int64?
+    }
+
+    /// The counts of events that do not occur for every chunk.
+    package struct Counts: Sendable, Hashable {
+        /// The number of evictions of all or a part of a resource, and of evicted bytes.
+        package var evictions = 0
+        package var evictedBytes: Int64 = 0
+        /// The number of failed and repeated attempts.
+        package var retries = 0
+        /// The number of errors of readers, by ``SpoolStorage/CacheError/Code-swift.struct``.
+        package var errors: [CacheError.Code: Int] = [:]
+    }
+
+    /// The number of open readers.
+    package var readers = 0
+    /// The current requests, by address and offset.
+    package var transfers: [RunningTransfer] = []
+    /// The counts.
+    package var counts = Counts()
+}
+
+extension CacheActivity.Counts {
+    /// Counts an event that ``CacheEvent/Kind-swift.enum/counts`` includes.
+    mutating func note(_ kind: CacheEvent.Kind) {
+        switch kind {
+        case .evicted(let bytes):
+            evictions += 1
+            evictedBytes += bytes
+        case .retrying: retries += 1
+        case .failed(let error): errors[error.code, default: 0] += 1
+        default: break
+        }
+    }
+}
+
+extension CacheEvent.Kind {
+    /// Whether ``CacheActivity/Counts`` includes it.
+    var counts: Bool {
+        switch self {
+        case .evicted, .retrying, .failed: true
+        default: false
         }
     }
 }

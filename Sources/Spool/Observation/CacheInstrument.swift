@@ -1,14 +1,16 @@
-/// Something that is told what a cache does at the moment when it does it: counts for monitoring (`metrics`, with the
-/// package's trait `Metrics`), or marks in Xcode's Instruments (`signposts`, on Apple's platforms).
+/// Receives a cache's events as they happen, for monitoring or profiling.
+///
+/// `metrics` counts them for swift-metrics, with the package trait `Metrics`. `signposts` shows them in Xcode's
+/// Instruments, on Apple platforms.
 ///
 /// ```swift
 /// configuration.instruments = [.metrics()]
 /// ```
 ///
-/// A cache without instruments spends nothing on them. What an app shows is ``MediaResource/states`` and
+/// A cache without instruments has no overhead. For a user interface, use ``MediaResource/states`` and
 /// ``MediaCache/events()``.
 public struct CacheInstrument: Sendable {
-    /// Told on whatever thread it happens, in no lock of the cache; it must be quick.
+    /// Called on the thread of the event, outside the cache's locks. It must be fast.
     let note: @Sendable (CacheMoment) -> Void
 
     init(_ note: @escaping @Sendable (CacheMoment) -> Void) { self.note = note }
@@ -20,13 +22,42 @@ struct CacheInstruments: Sendable {
 
     init(_ all: [CacheInstrument] = []) { self.all = all }
 
-    /// Whether nobody is told.
+    /// Whether there are no instruments.
     var isEmpty: Bool { all.isEmpty }
 
-    /// Tells all of them; what is told is made only if there are any.
+    /// Passes an event to all instruments. It is created only if there are any.
     func note(_ moment: @autoclosure () -> CacheMoment) {
         guard !all.isEmpty else { return }
         let moment = moment()
         for instrument in all { instrument.note(moment) }
     }
+}
+
+/// An event for a cache's instruments.
+enum CacheMoment: Sendable {
+    /// A request to an origin: the number of its resource in the cache, and its own number there.
+    struct TransferName: Hashable, Sendable {
+        var resource: UInt32
+        var id: TransferID
+    }
+
+    /// A reader of a resource was opened, or closed.
+    case readerOpened
+    case readerClosed
+    /// A player received the first bytes for a reader.
+    ///
+    /// - `isStored`: Whether they needed no request, because they were delivered before, or were stored when the
+    ///   resource was opened.
+    case firstBytes(after: Duration, isStored: Bool, address: String)
+    /// Bytes were delivered to a reader. `stored` counts those that were not just received for it.
+    case served(bytes: Int64, stored: Int64)
+    /// A request is sent to an origin.
+    case asked
+    /// Body bytes were received from an origin.
+    case received(bytes: Int64)
+    /// A transfer has started and waits for a connection to the origin, or has ended.
+    case transferBegan(TransferName, address: String)
+    case transferEnded(TransferName)
+    /// An event that all listeners receive.
+    case event(CacheEvent)
 }

@@ -3,7 +3,7 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// Hands each event to every listener and to the log; costs next to nothing while nobody listens.
+/// Passes each event to every listener and to the log, with nearly no cost without listeners.
 final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]
@@ -12,10 +12,10 @@ final class EventHub: Sendable {
         var counts = CacheActivity.Counts()
     }
 
-    /// A listener that lives as long as its stream does.
+    /// A listener that exists as long as its stream.
     private struct Listener {
         weak var queue: EventQueue?
-        /// Whether it wants to be told of a resource; nil: of everything.
+        /// Whether it receives the events of a resource; `nil` for all events.
         let isMeant: (@Sendable (CacheKey?) -> Bool)?
     }
 
@@ -28,13 +28,13 @@ final class EventHub: Sendable {
         self.instruments = instruments
     }
 
-    /// A stream of the events from now on; see ``EventQueue`` for a listener that falls behind.
+    /// Returns a stream of the events from now on; see ``EventQueue`` about slow listeners.
     func events() -> AsyncStream<CacheEvent> {
         let queue = listen()
         return AsyncStream { await queue.next() }
     }
 
-    /// The events from now on of the resources that are meant; nil: all events.
+    /// Returns the events from now on of the selected resources; `nil` for all events.
     func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
@@ -49,7 +49,7 @@ final class EventHub: Sendable {
         return queue
     }
 
-    /// How often what is counted has happened.
+    /// The counts of events.
     var counts: CacheActivity.Counts { state.withLock { $0.counts } }
 
     private var listeners: [Listener] { state.withLock { Array($0.listeners.values) } }
@@ -62,7 +62,7 @@ final class EventHub: Sendable {
         log(event)
     }
 
-    /// Passes on what the store tells.
+    /// Passes on an event of the store.
     func send(_ event: StoreEvent) {
         switch event {
         case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, address: url)
@@ -104,8 +104,120 @@ final class EventHub: Sendable {
             logger.error("\(error)", metadata: ["resource": "\(event.address)"])
         case .bypassed(let reason):
             logger.notice("plays without the cache: \(reason)", metadata: ["resource": "\(event.address)"])
-        case .unusable(let cause): logger.error("nothing is kept: \(cause)")
+        case .unusable(let cause): logger.error("nothing is stored: \(cause)")
         case .notice(let text): logger.warning("\(text)")
+        }
+    }
+}
+
+/// The events that one listener has not read yet, in order.
+///
+/// The limit applies to each kind separately. A slow listener loses the oldest events of a frequent kind, and none of
+/// another kind. Consecutive received ranges are joined until they are read.
+final class EventQueue: Sendable {
+    /// The maximum number of waiting events of one kind.
+    static let limit = 1024
+
+    fileprivate struct State {
+        /// The events by kind, with the number that orders all events.
+        var waiting: [[(number: UInt64, event: CacheEvent)?]] = []
+        /// The number of events at the start of each kind that were read or discarded.
+        var heads: [Int] = []
+        var last: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let signal = ChangeSignal()
+    private let ended: @Sendable () -> Void
+
+    /// - Parameter ended: Called when the listener has ended.
+    init(ended: @escaping @Sendable () -> Void) { self.ended = ended }
+
+    deinit { ended() }
+
+    func append(_ event: CacheEvent) {
+        state.withLock { $0.append(event) }
+        signal.change()
+    }
+
+    /// Delivers the waiting events, then the end.
+    func finish() { signal.finish() }
+
+    /// Returns the next event; `nil` at the end, and if the task is cancelled.
+    func next() async -> CacheEvent? {
+        while true {
+            let version = signal.version
+            if let event = state.withLock({ $0.take() }) { return event }
+            guard await signal.wait(beyond: version) else { return state.withLock { $0.take() } }
+        }
+    }
+}
+
+extension EventQueue.State {
+    mutating func append(_ event: CacheEvent) {
+        let kind = event.kind.number
+        while waiting.count <= kind {
+            waiting.append([])
+            heads.append(0)
+        }
+        if let (number, former) = waiting[kind].last ?? nil, number == last, let both = former.joined(with: event) {
+            waiting[kind][waiting[kind].count - 1] = (number, both)
+            return
+        }
+        last += 1
+        waiting[kind].append((last, event))
+        if waiting[kind].count - heads[kind] > EventQueue.limit { drop(kind) }
+    }
+
+    mutating func take() -> CacheEvent? {
+        let firsts = waiting.indices.compactMap { kind in
+            heads[kind] < waiting[kind].count ? waiting[kind][heads[kind]].map { (kind, $0.number) } : nil
+        }
+        guard let (kind, _) = firsts.min(by: { $0.1 < $1.1 }) else { return nil }
+        let event = waiting[kind][heads[kind]]?.event
+        drop(kind)
+        return event
+    }
+
+    private mutating func drop(_ kind: Int) {
+        waiting[kind][heads[kind]] = nil
+        heads[kind] += 1
+        guard heads[kind] == waiting[kind].count || heads[kind] >= EventQueue.limit else { return }
+        waiting[kind].removeFirst(heads[kind])
+        heads[kind] = 0
+    }
+}
+
+extension CacheEvent {
+    /// Returns this event and the next joined, if they describe one range.
+    fileprivate func joined(with next: CacheEvent) -> CacheEvent? {
+        guard key == next.key, address == next.address, case .landed(let range) = kind,
+            case .landed(let more) = next.kind, range.upperBound == more.lowerBound
+        else { return nil }
+        var both = self
+        both.kind = .landed(range.lowerBound..<more.upperBound)
+        return both
+    }
+}
+
+extension CacheEvent.Kind {
+    /// A number for each kind.
+    fileprivate var number: Int {
+        switch self {
+        case .requested: 0
+        case .landed: 1
+        case .cancelled: 2
+        case .retrying: 3
+        case .changed: 4
+        case .discrepancy: 5
+        case .blocksDropped: 6
+        case .notKept: 7
+        case .evicted: 8
+        case .completed: 9
+        case .failed: 10
+        case .unusable: 11
+        case .notice: 12
+        case .bypassed: 13
         }
     }
 }

@@ -1,36 +1,62 @@
 public import ByteRanges
 public import SpoolStorage
 
-/// How much of a media file is there: what a download bar or a list of episodes shows.
+/// The stored part of a resource, for a download bar or a list of episodes.
 public struct ResourceState: Sendable, Equatable {
-    /// Which bytes can be read without asking the origin.
+    /// The ranges that can be read without a request to the origin.
     public var storedRanges: ByteRangeSet
-    /// Number of bytes of the whole; nil as long as no response has told it.
+    /// The length of the resource in bytes; `nil` before a response contains it.
     public var length: Int64?
-    /// Why readers wait in vain: the error that they were given last. Nil once bytes come again.
+    /// The last error of waiting readers. `nil` after bytes are received again.
     public var failure: CacheError?
 
-    /// A state as it may be met: for previews and tests of what shows one.
+    /// Creates a state, for previews and tests.
     public init(storedRanges: ByteRangeSet, length: Int64?, failure: CacheError? = nil) {
         self.storedRanges = storedRanges
         self.length = length
         self.failure = failure
     }
 
-    /// Number of bytes that are there.
+    /// The number of stored bytes.
     public var storedByteCount: Int64 { storedRanges.byteCount }
 
-    /// The part that is there, from 0 to 1; nil as long as the length is not known.
+    /// The stored share, from 0 to 1; `nil` while the length is unknown.
     public var fractionCompleted: Double? {
         length.map { $0 > 0 ? min(Double(storedByteCount) / Double($0), 1) : 1 }
     }
 
-    /// Whether every byte is there.
+    /// Whether every byte is stored.
     public var isComplete: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 
-    /// Whether both show the same.
+    /// Whether both show the same state.
     public static func == (left: ResourceState, right: ResourceState) -> Bool {
         left.length == right.length && left.storedRanges == right.storedRanges
             && left.failure?.code == right.failure?.code && left.failure?.message == right.failure?.message
+    }
+}
+
+/// The bytes received and delivered since a cache was created or a resource was opened, to show the savings.
+public struct TransferStatistics: Sendable, Hashable {
+    /// The number of body bytes received from origins.
+    public var bytesFromOrigin: Int64 = 0
+    /// The number of delivered bytes that were not just received for their reader. A later read of the same byte counts
+    /// here.
+    public var bytesFromCache: Int64 = 0
+    /// The number of bytes delivered to readers.
+    public var bytesServed: Int64 = 0
+    /// The number of requests to origins, including retries and revalidations.
+    public var originRequests: Int = 0
+    /// The number of stored bytes.
+    public var bytesLanded: Int64 = 0
+
+    /// Creates zero counts.
+    package init() {}
+
+    static func += (left: inout TransferStatistics, right: TransferStatistics) {
+        left.bytesFromOrigin += right.bytesFromOrigin
+        left.bytesFromCache += right.bytesFromCache
+        left.bytesServed += right.bytesServed
+        left.originRequests += right.originRequests
+        left.bytesLanded += right.bytesLanded
     }
 }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// One media file that a ``Preloader`` brings, or part of it: its progress, and a way to give it up.
+/// The preload of one resource, or part of it, by a ``Preloader``: its progress, and a way to cancel it.
 ///
-/// It need not be held: what has been begun goes on.
+/// You need not retain it: a started preload continues.
 public final class Preload: Sendable {
     private struct Progress {
         var state = PreloadState()
@@ -10,13 +10,13 @@ public final class Preload: Sendable {
         var task: Task<Void, Never>?
     }
 
-    /// Where the bytes come from.
+    /// The source of the bytes.
     public let source: MediaSource
-    /// How much of them.
+    /// The amount to preload.
     public let amount: PreloadAmount
-    /// When it begins.
+    /// The priority.
     public let priority: PreloadPriority
-    /// Nil for one that is brought, and may go again.
+    /// The checks for a download that must stay stored; `nil` for a preload that may be evicted.
     let keeping: PreloadKeeping?
     private let progress = Mutex(Progress())
     private let changes = ChangeSignal()
@@ -30,14 +30,12 @@ public final class Preload: Sendable {
         self.priority = priority
     }
 
-    /// How far it has come.
+    /// The current progress.
     public var state: PreloadState { progress.withLock { $0.state } }
 
-    /// How far it has come: its present state at once, then the newest one whenever it has changed; the last one tells the
-    /// end.
+    /// The progress: the current state, then the newest one after each change, and the final one last.
     ///
-    /// States in between are left out where the listener is slow. Each call gives a stream of its own; one task iterates
-    /// over it.
+    /// A slow listener misses states in between. Each call returns a new stream. Iterate over it from one task.
     public var states: AsyncStream<PreloadState> {
         let seen = Mutex<UInt64?>(nil)
         return AsyncStream { [changes, self] in
@@ -48,29 +46,29 @@ public final class Preload: Sendable {
         }
     }
 
-    /// Waits for the end, which it returns. A task that is cancelled waits no longer, and the preload goes on.
+    /// Waits for the end and returns the final state. Cancelling the waiting task does not cancel the preload.
     @discardableResult
     public func finished() async -> PreloadState {
         for await state in states where state.phase.isEnd { return state }
         return state
     }
 
-    /// Gives it up; what has landed stays, and is not brought again. Nothing happens after its end.
+    /// Cancels the preload. Stored bytes stay, and are not fetched again. Has no effect after the end.
     public func cancel() {
         let (isWaiting, task) = progress.withLock { progress in
             progress.isCancelled = true
             return (progress.state.phase == .waiting, progress.task)
         }
-        // One that waits is taken out of its line when its turn comes.
+        // A waiting preload is removed from its queue when its turn comes.
         if isWaiting { end(.cancelled) } else { task?.cancel() }
     }
 
     // MARK: - For the preloader
 
-    /// Whether it has been given up.
+    /// Whether it was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
-    /// Its turn has come, and `start` starts it; false if it has been given up.
+    /// Starts it with `start` in its turn; returns false if it was cancelled.
     func begin(_ start: () -> Task<Void, Never>) -> Bool {
         let mayBegin = progress.withLock { progress in
             guard !progress.isCancelled, !progress.state.phase.isEnd else { return false }
@@ -82,7 +80,7 @@ public final class Preload: Sendable {
         return mayBegin
     }
 
-    /// So much of so much is there.
+    /// Records the number of stored bytes and of wanted bytes.
     func note(landed: Int64, of wanted: Int64?) {
         progress.withLock { progress in
             progress.state.landedByteCount = landed
@@ -91,7 +89,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// It is put off, to be begun anew.
+    /// Puts it back, to start again later.
     func putOff() {
         progress.withLock { progress in
             progress.task = nil
@@ -100,7 +98,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// It is over.
+    /// Ends it.
     func end(_ phase: PreloadState.Phase, _ error: (any Error)? = nil) {
         let isNews = progress.withLock { progress in
             guard !progress.state.phase.isEnd else { return false }
@@ -114,6 +112,112 @@ public final class Preload: Sendable {
         changes.finish()
     }
 
-    /// Has what runs end, to be put off.
+    /// Ends its task, to put it back.
     func interrupt() { progress.withLock { $0.task }?.cancel() }
+}
+
+/// The amount of a resource to preload.
+public struct PreloadAmount: Sendable, Hashable {
+    enum Kind: Hashable {
+        case start
+        case seconds(Double)
+        case bytes(Int64)
+        case whole
+    }
+
+    let kind: Kind
+
+    /// The bytes that a player needs to start: the container's headers, its index at any position, and about the first
+    /// second.
+    ///
+    /// The supported formats are MPEG-4 and QuickTime, also fragmented; MP3, FLAC, WAVE, AIFF, CAF, Ogg, Matroska and
+    /// WebM. For other formats, it is 256 KiB of the start and 64 KiB of the end. The maximum is 64 MiB.
+    public static let start = PreloadAmount(kind: .start)
+
+    /// Every byte.
+    public static let whole = PreloadAmount(kind: .whole)
+
+    /// The bytes that a player needs for the first `seconds`, by the bit rate in the container. Equals ``start``
+    /// without a bit rate. The maximum is 64 MiB.
+    public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
+
+    /// The number of seconds; 0 for amounts that are not in seconds, `nil` for all.
+    package var firstSeconds: Double? {
+        switch kind {
+        case .start, .bytes: 0
+        case .seconds(let seconds): seconds
+        case .whole: nil
+        }
+    }
+
+    /// The first `count` bytes.
+    public static func bytes(_ count: Int64) -> PreloadAmount { PreloadAmount(kind: .bytes(max(count, 0))) }
+}
+
+/// The order in which preloads start. Playback precedes all of them.
+public struct PreloadPriority: Sendable, Hashable, Comparable {
+    /// The order, with 0 last.
+    let line: Int
+
+    /// After all others.
+    public static let low = PreloadPriority(line: 0)
+    /// The default.
+    public static let normal = PreloadPriority(line: 1)
+    /// Media that will be played next.
+    public static let high = PreloadPriority(line: 2)
+
+    static let all = [low, normal, high]
+
+    /// Whether `left` starts after `right`.
+    public static func < (left: PreloadPriority, right: PreloadPriority) -> Bool { left.line < right.line }
+}
+
+/// The progress of a preload.
+public struct PreloadState: Sendable {
+    /// The phase. More phases may be added, so use a default case.
+    public struct Phase: Sendable, Hashable {
+        private enum Name { case waiting, running, finished, failed, cancelled }
+
+        private let name: Name
+
+        /// It waits for its turn, or is paused: see ``Preloader/isPaused``.
+        public static let waiting = Phase(name: .waiting)
+        /// Bytes are being fetched.
+        public static let running = Phase(name: .running)
+        /// All wanted bytes are stored.
+        public static let finished = Phase(name: .finished)
+        /// It failed; see ``PreloadState/error``.
+        public static let failed = Phase(name: .failed)
+        /// It was cancelled. Stored bytes stay.
+        public static let cancelled = Phase(name: .cancelled)
+
+        /// Whether it has ended.
+        public var isEnd: Bool { name != .waiting && name != .running }
+    }
+
+    /// The phase.
+    public internal(set) var phase = Phase.waiting
+    /// The number of stored bytes, among the wanted ones.
+    public internal(set) var landedByteCount: Int64 = 0
+    /// The number of wanted bytes; `nil` while unknown, because the container has to be examined first.
+    public internal(set) var wantedByteCount: Int64?
+    /// The reason of a failure.
+    public internal(set) var error: (any Error)?
+
+    /// The stored share, from 0 to 1; `nil` while the wanted bytes are unknown.
+    public var fractionCompleted: Double? {
+        wantedByteCount.map { $0 > 0 ? min(Double(landedByteCount) / Double($0), 1) : 1 }
+    }
+
+    /// Whether all wanted bytes are stored.
+    public var isComplete: Bool { phase == .finished }
+}
+
+/// Additional checks for a preload whose bytes must stay stored.
+struct PreloadKeeping: Sendable {
+    /// Throws an error if this number of bytes does not fit. Called with the length when it becomes known, and while it
+    /// is unknown with the number of bytes received so far.
+    let makeSure: @Sendable (_ byteCount: Int64, _ isLengthKnown: Bool) async throws -> Void
+    /// Throws an error if bytes were not stored. Called at the end.
+    let check: @Sendable (MediaResource) async throws -> Void
 }

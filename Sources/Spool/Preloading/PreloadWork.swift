@@ -1,13 +1,13 @@
 import SpoolStorage
 import Synchronization
 
-/// The line of a preloader, and those that run.
+/// The queue of a preloader, and the running preloads.
 final class PreloadWork: Sendable {
-    /// Why preloads are put off.
+    /// The reason why preloads are paused.
     enum Reason: Hashable {
-        /// The app has said so.
+        /// The app has paused them.
         case asked
-        /// The person's data plan or battery is to be spared.
+        /// The system saves data or power.
         case system
     }
 
@@ -20,7 +20,7 @@ final class PreloadWork: Sendable {
     private let cache: MediaCache
     private let jobs: Int
     private let state = Mutex(State())
-    /// What follows the system's state, where it does.
+    /// The observer of the system's state, if any.
     let follower = Mutex<(any Sendable)?>(nil)
 
     init(_ cache: MediaCache, jobs: Int) {
@@ -49,22 +49,22 @@ final class PreloadWork: Sendable {
         for preload in all { preload.cancel() }
     }
 
-    /// Begins what there is a place for.
+    /// Starts preloads for the free slots.
     private func fill() {
         while let preload = next() {
             let executor = cache.context.executor.executor(for: .background)
             let hasBegun = preload.begin { Task(executorPreference: executor) { await self.run(preload) } }
             guard hasBegun else {
-                // Given up at this moment.
+                // It was cancelled at this moment.
                 state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(preload)) }
                 continue
             }
-            // Put off before it could be told.
+            // It was paused before it could be interrupted.
             if state.withLock({ !$0.reasons.isEmpty }) { preload.interrupt() }
         }
     }
 
-    /// The next one, which has a place then.
+    /// Returns the next preload, which then uses a slot.
     private func next() -> Preload? {
         state.withLock { state in
             guard state.reasons.isEmpty, state.running.count < jobs else { return nil }
@@ -104,7 +104,7 @@ final class PreloadWork: Sendable {
             return true
         }
         if isPutOff {
-            // Given up at the same moment, it is no longer looked at.
+            // If it was cancelled at the same moment, it is removed.
             if preload.isCancelled { preload.end(.cancelled) }
         } else if preload.isCancelled, failure != nil {
             preload.end(.cancelled)
@@ -113,5 +113,54 @@ final class PreloadWork: Sendable {
         } else {
             preload.end(.finished)
         }
+    }
+}
+
+/// The waiting preloads: the highest priority first, and first come, first served within a priority.
+struct PreloadQueue<Item> {
+    private struct Line {
+        var items: [Item?] = []
+        var first = 0
+    }
+
+    private var lines: [Line]
+
+    /// - Parameter lineCount: The number of priorities, of which 0 is the last.
+    init(lineCount: Int) { lines = Array(repeating: Line(), count: max(1, lineCount)) }
+
+    /// Appends an item at the end of a priority.
+    mutating func append(_ item: Item, in line: Int) { lines[line].items.append(item) }
+
+    /// Puts an item back at the front of a priority.
+    mutating func putBack(_ item: Item, in line: Int) {
+        if lines[line].first > 0 {
+            lines[line].first -= 1
+            lines[line].items[lines[line].first] = item
+        } else {
+            lines[line].items.insert(item, at: 0)
+        }
+    }
+
+    /// Removes and returns the next item.
+    mutating func popFirst() -> Item? {
+        for line in lines.indices.reversed() where lines[line].first < lines[line].items.count {
+            let first = lines[line].first
+            let item = lines[line].items[first]
+            lines[line].items[first] = nil
+            lines[line].first += 1
+            // Removed items are released now and then.
+            if lines[line].first > 64, lines[line].first * 2 > lines[line].items.count {
+                lines[line].items.removeFirst(lines[line].first)
+                lines[line].first = 0
+            }
+            return item
+        }
+        return nil
+    }
+
+    /// Removes and returns all items.
+    mutating func removeAll() -> [Item] {
+        defer { lines = Array(repeating: Line(), count: lines.count) }
+        return lines.reversed().flatMap { $0.items.compactMap { $0 } }
     }
 }

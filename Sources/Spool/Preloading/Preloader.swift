@@ -1,4 +1,4 @@
-/// Brings media into a cache before anyone plays it: some files at a time, the most urgent first.
+/// Fetches media into a cache before playback: several files at a time, the highest priority first.
 ///
 /// ```swift
 /// let preloader = Preloader(cache)
@@ -6,32 +6,32 @@
 /// for await state in next.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
-/// What is stored is not asked for again, so a preload that was given up, or whose process ended, goes on where it left
-/// off. While a player waits for bytes, on whatever media, preloads hold still at once. They do not pin what they bring: it
-/// may be evicted again. Playlists are brought as files; the segments that they name are not.
+/// Stored bytes are not fetched again, so a cancelled preload, or one whose process ended, continues with the missing
+/// ranges. While a player waits for bytes of any media, preloads pause. They do not pin media, so it may be evicted
+/// again. Playlists are preloaded as files, without their segments.
 ///
-/// What has been added goes on without the preloader being held, until it is done, cancelled, or the cache is closed.
+/// Preloads continue without the preloader until they end or are cancelled, or the cache is closed.
 public final class Preloader: Sendable {
     let work: PreloadWork
 
-    /// A preloader for a cache.
+    /// Creates a preloader for a cache.
     ///
     /// - Parameters:
-    ///   - cache: Where what it brings is kept.
-    ///   - jobs: How many files are brought at a time; at least 1. An origin is sent no more requests at once than the
-    ///     cache's configuration allows.
+    ///   - cache: The cache.
+    ///   - jobs: The number of concurrent preloads; at least 1. The configuration of the cache limits the requests to
+    ///     an origin.
     public init(_ cache: MediaCache, jobs: Int = 4) { work = PreloadWork(cache, jobs: max(1, jobs)) }
 
-    /// Whether preloads are put off: what runs ends at once and waits, to go on where it left off.
+    /// Whether preloads are paused. Setting it to true ends running ones, which continue later with the missing ranges.
     ///
-    /// For an app that has something better to do with the line. On Apple's platforms `conditions` say when the system's
-    /// state puts them off, too.
+    /// Use it if the app needs the bandwidth. On Apple platforms, `conditions` also pauses preloads by the system's
+    /// state.
     public var isPaused: Bool {
         get { work.isPaused(because: .asked) }
         set { work.pause(newValue, because: .asked) }
     }
 
-    /// Adds a media file.
+    /// Adds a source.
     @discardableResult
     public func add(
         _ source: MediaSource, _ amount: PreloadAmount = .start, priority: PreloadPriority = .normal
@@ -41,6 +41,21 @@ public final class Preloader: Sendable {
         return preload
     }
 
-    /// Gives up all that has not ended; what has landed stays.
+    /// Cancels all preloads that have not ended. Stored bytes stay.
     public func cancelAll() { work.cancelAll() }
+}
+
+extension MediaCache {
+    /// Fetches media into the cache before playback, several files at a time in the given order.
+    ///
+    /// ```swift
+    /// cache.preload(playlist.map { MediaSource(url: $0) })
+    /// ```
+    ///
+    /// You need not retain the results. For priorities and pausing, create a ``Preloader``.
+    @discardableResult
+    public func preload(_ sources: [MediaSource], _ amount: PreloadAmount = .start, jobs: Int = 4) -> [Preload] {
+        let preloader = Preloader(self, jobs: jobs)
+        return sources.map { preloader.add($0, amount) }
+    }
 }

@@ -1,10 +1,12 @@
 public import Foundation
+package import HTTPTypes
 public import SpoolStorage
 
-/// Says which addresses mean the same media file: what of a URL counts in its cache key.
+/// Decides which URLs refer to the same resource: the parts of a URL that its cache key includes.
 ///
-/// The default counts everything but the fragment. Drop what varies from play to play — signatures, expiry times,
-/// session tokens, the host of a content delivery network — and nothing by which files differ.
+/// The default includes everything except the fragment. Exclude parts that vary between playbacks, such as signatures,
+/// expiry times, session tokens, and the host of a content delivery network. Do not exclude parts that distinguish
+/// resources.
 public struct CacheKeyPolicy: Sendable {
     private enum Rule: Sendable {
         case custom(@Sendable (URL) -> String)
@@ -16,27 +18,26 @@ public struct CacheKeyPolicy: Sendable {
 
     private init(_ rule: Rule) { self.rule = rule }
 
-    /// A policy that names each resource itself; equal names share bytes.
+    /// Creates a policy with a function that names each resource. Resources with equal names share bytes.
     public init(name: @escaping @Sendable (URL) -> String) { self.init(.custom(name)) }
 
-    /// The whole URL without its fragment; scheme and host in lower case (RFC 3986 §6.2.2.1).
+    /// The whole URL without its fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).
     public static let url = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: false, ignoresHost: false))
 
-    /// As ``url``, without the query: for addresses in which all of it varies from play to play.
+    /// Equals ``url`` without the query, for URLs whose whole query varies between playbacks.
     public static let ignoringQuery = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: true, ignoresHost: false))
 
-    /// As ``url``, leaving out the named query items.
+    /// Returns a policy like ``url`` without the named query items.
     ///
-    /// - Parameter names: Names of query items, compared without regard to case, such as
-    ///   `["token", "Expires", "Signature"]`.
+    /// - Parameter names: The names of query items, ignoring case, such as `["token", "Expires", "Signature"]`.
     public static func ignoring(queryItems names: Set<String>) -> CacheKeyPolicy {
         CacheKeyPolicy(
             .parts(ignoredItems: Set(names.map { $0.lowercased() }), ignoresQuery: false, ignoresHost: false))
     }
 
-    /// The same, leaving out scheme, host and port, too: for files that several hosts serve alike.
+    /// Returns the policy without scheme, host and port, for files that several hosts serve.
     ///
-    /// A policy that names each resource itself is as it was: what its names are made of is its own affair.
+    /// A policy with its own function is returned unchanged.
     public func ignoringHost() -> CacheKeyPolicy {
         guard case .parts(let items, let ignoresQuery, _) = rule else { return self }
         return CacheKeyPolicy(.parts(ignoredItems: items, ignoresQuery: ignoresQuery, ignoresHost: true))
@@ -61,6 +62,39 @@ public struct CacheKeyPolicy: Sendable {
         }
     }
 
-    /// The key of the resource at `url`; user and password count in none.
+    /// Returns the key of the resource at `url`. User and password are never included.
     public func key(for url: URL) -> CacheKey { CacheKey(name(url.separatingCredentials.url)) }
+}
+
+extension CacheKey {
+    /// Returns the key of the response to a request with these fields.
+    ///
+    /// Credentials among them make the response private (RFC 9111 §3.5). Without credentials, it is this key.
+    package func with(credentialsIn fields: HTTPFields) -> CacheKey {
+        let credentials = [HTTPField.Name.authorization, .cookie].flatMap { name in
+            fields[values: name].map { "\(name.canonicalName): \($0)" }
+        }
+        return credentials.isEmpty ? self : CacheKey(([hash] + credentials).joined(separator: "\n"))
+    }
+}
+
+extension URL {
+    /// This URL without user and password, and both as a Basic `Authorization` (RFC 7617 §2); `nil` if it contains
+    /// neither.
+    ///
+    /// `http://user:password@host` combines an address and a secret. The address may be shown and used for a key; the
+    /// secret may not.
+    package var separatingCredentials: (url: URL, authorization: String?) {
+        guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true),
+            parts.percentEncodedUser != nil || parts.percentEncodedPassword != nil
+        else { return (self, nil) }
+        let user = parts.percentEncodedUser ?? ""
+        let password = parts.percentEncodedPassword ?? ""
+        parts.percentEncodedUser = nil
+        parts.percentEncodedPassword = nil
+        guard let url = parts.url else { return (self, nil) }
+        guard !user.isEmpty || !password.isEmpty else { return (url, nil) }
+        let text = "\(user.removingPercentEncoding ?? user):\(password.removingPercentEncoding ?? password)"
+        return (url, "Basic " + Data(text.utf8).base64EncodedString())
+    }
 }

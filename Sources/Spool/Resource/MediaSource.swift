@@ -2,72 +2,73 @@ public import Foundation
 public import HTTPTypes
 public import SpoolStorage
 
-/// Where a media file comes from and what it is named by: a URL, or one whose address and credentials are found when
-/// needed.
+/// The source of a resource: a URL, or one whose address and credentials are resolved when needed.
 ///
-/// ``url`` is what the player asked for. What is sent to the origin may be another address with other header fields,
-/// found by `resolve`: a signed link of a cloud drive, a bearer token, the file behind a scheme of the app's own
-/// (`myapp://42`). When the origin refuses it (401, 403, 407, 410), or it has expired, `resolve` is called once more for
-/// a fresh one and the play goes on.
+/// ``url`` is the player's URL. The origin may get another URL with other header fields, which `resolve` returns.
+/// Examples are a signed link of a cloud drive, a bearer token, and the file behind an app's scheme (`myapp://42`). If the origin
+/// rejects it (401, 403, 407, 410), or it has expired, `resolve` is called again and playback continues.
 ///
-/// What is kept is found again by the cache's key policy, which makes a name of ``url``; or by ``key``, for an app that
-/// has a name of its own for the media file, such as a number in its database, whatever its URL is today.
+/// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier of the media,
+/// such as a number in its database, use it as ``key``.
 ///
 /// ```swift
 /// MediaSource(url: signedURL, key: CacheKey("track 42"))
 /// MediaSource(url: url) { _ in ResolvedRequest(url: url, headerFields: [.authorization: try await bearer()]) }
 /// ```
 public struct MediaSource: Sendable {
-    /// Why a request is being resolved.
+    /// The reason why a request is resolved.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Reason: Sendable, Hashable {
-        /// Nothing has been asked yet.
+        /// No request was sent yet.
         case first
-        /// The origin refused the former address or credentials with this HTTP status.
+        /// The origin rejected the previous address or credentials with this HTTP status.
         case refused(status: Int)
-        /// The former one's ``ResolvedRequest/expiration`` has passed.
+        /// The ``ResolvedRequest/expiration`` of the previous one has passed.
         case expired
     }
 
-    /// The resource, as a player sees it.
+    /// The URL of the resource for the player.
     public let url: URL
-    /// The name under which the app wants it kept; nil: the one that the cache's key policy makes of ``url``.
+    /// The app's cache key; `nil` uses the one that the cache's key policy derives from ``url``.
     public package(set) var key: CacheKey?
-    /// Whether it is not played again once it was heard to its end, as an episode of a podcast is by most: then it goes
-    /// first when room is needed, under ``/SpoolStorage/EvictionPolicy/standard``. For a cache that one person uses.
+    /// Whether it is not played again after its end, such as most podcast episodes.
+    ///
+    /// It is then evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use it for a cache with a single user.
     public var isPlayedOnce = false
-    /// What the app calls it, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; nil: what it was called before.
+    /// The app's category, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; `nil` leaves the previous one.
     public var tag: String?
-    /// What is sent along from the first request on, where that is known beforehand.
+    /// The header fields that are known before the first request.
     let headerFields: HTTPFields
     let resolve: @Sendable (Reason) async throws -> ResolvedRequest
-    /// How long its origin may hold a response back on purpose, until what is asked for exists, as for a blocking reload of
-    /// HLS (RFC 8216bis §6.2.5.2); nil: it never does. A held response tells nothing of the line, and its connection counts
-    /// for none while it waits.
+    /// The time for which its origin may delay a response until the resource exists, as for a blocking reload of HLS
+    /// (RFC 8216bis §6.2.5.2).
+    ///
+    /// `nil` if it never does. A delayed response is not used to estimate the connection, and does not count as a
+    /// connection while it waits.
     package var responseHold: Duration?
-    /// The key of the playlist or manifest that names it: they are used, pinned and removed together, as far as both are
+    /// The key of the playlist or manifest that contains it. They are used, pinned and removed together, if both are
     /// stored.
     package var presentation: CacheKey?
-    /// The upstream that sends its bytes in the place of the cache's; nothing here looks inside.
+    /// The transport for its bytes instead of the cache's. Not used here.
     var standIn: (any Sendable)?
-    /// Tells sources with resolvers of their own apart, since what they resolve to is not known beforehand.
+    /// Distinguishes sources with their own resolvers, because their results are not known beforehand.
     let resolver: UUID?
 
-    /// Whether requests are found by a resolver, which may find another when one is refused.
+    /// Whether a resolver supplies its requests, and may supply another one after a rejection.
     package var isResolved: Bool { resolver != nil }
 
-    /// A media file at `url`, asked for with `headerFields`.
+    /// Creates a source for the media at `url`, requested with `headerFields`.
     ///
-    /// User and password in `url` are sent as a Basic `Authorization`, unless `headerFields` has one, and are not part of
-    /// ``url``.
+    /// User and password in `url` are sent as a Basic `Authorization`, unless `headerFields` contains one, and are not
+    /// part of ``url``.
     ///
     /// - Parameters:
-    ///   - url: Where it is.
-    ///   - key: The name to keep it under, in place of the one that the cache's key policy makes of `url`. Two sources with
-    ///     one key share their bytes, so they must be the same file.
-    ///   - headerFields: What is sent along.
+    ///   - url: The URL.
+    ///   - key: The cache key instead of the one that the cache's key policy derives from `url`. Two sources with the
+    ///     same key share their bytes, so they must refer to the same media.
+    ///   - headerFields: The header fields of requests.
     public init(url: URL, key: CacheKey? = nil, headerFields: HTTPFields = [:]) {
         let request = ResolvedRequest(url: url, headerFields: headerFields)
         self.url = request.url
@@ -77,15 +78,14 @@ public struct MediaSource: Sendable {
         self.resolver = nil
     }
 
-    /// A media file named by `url`, whose address and header fields `resolve` finds.
+    /// Creates a source whose URL and header fields are resolved when needed.
     ///
     /// - Parameters:
-    ///   - url: Any URL: the origin is asked for what `resolve` returns.
-    ///   - key: The name to keep it under, in place of the one that the cache's key policy makes of `url`.
-    ///   - resolve: Called before the first request, once more each time the origin refuses what it gave, and when that
-    ///     has expired; from any task. Where it throws a `URLError` or an ``UpstreamError`` that tells of a network that
-    ///     is not there or fails, it is tried again as the network is (``RetryPolicy``); what else it throws ends the
-    ///     play with that error.
+    ///   - url: Any URL. Requests are sent to the result of `resolve`.
+    ///   - key: The cache key instead of the one that the cache's key policy derives from `url`.
+    ///   - resolve: Called before the first request, after a rejection, and after the expiration, from any task. If it
+    ///     throws a `URLError` or an ``UpstreamError`` about the network, it is called again as ``RetryPolicy``
+    ///     specifies. Any other error ends playback.
     public init(
         url: URL, key: CacheKey? = nil, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
     ) {
@@ -96,7 +96,7 @@ public struct MediaSource: Sendable {
         self.resolver = UUID()
     }
 
-    /// As ``init(url:key:resolve:)``, with a resolver that another source has, too.
+    /// Creates a source with the resolver of another source; see ``init(url:key:resolve:)``.
     package init(
         url: URL, key: CacheKey?, resolver: UUID, resolve: @escaping @Sendable (Reason) async throws -> ResolvedRequest
     ) {
@@ -107,24 +107,24 @@ public struct MediaSource: Sendable {
         self.resolver = resolver
     }
 
-    /// Whether requests for it need nothing but its URL, and it has no name of its own.
+    /// Whether requests need only its URL, and it has no key of its own.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
-    /// What a request for it is sent with, past the cache.
+    /// Returns a request for it that bypasses the cache.
     package func resolved(_ reason: Reason = .first) async throws -> ResolvedRequest { try await resolve(reason) }
 
-    /// Whether both send the same for the same URL, under the same name.
+    /// Whether both send the same requests for the same URL, under the same key.
     package func isSame(as other: MediaSource) -> Bool {
         url == other.url && key == other.key && resolver == other.resolver && headerFields == other.headerFields
     }
 
-    /// The name that it is kept under, whoever asks for it.
+    /// Returns the cache key, independent of the reader.
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 
-    /// Scheme, host and path of the resource: what may be shown, logged and stored.
+    /// The scheme, host and path of the resource, which may be shown, logged and stored.
     public var displayAddress: String { Self.displayAddress(of: url) }
 
-    /// Scheme, host, port and path of `url`, without user, password, query and fragment.
+    /// Returns scheme, host, port and path of `url`, without user, password, query and fragment.
     package static func displayAddress(of url: URL) -> String {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(unreadable address)" }
         parts.user = nil
@@ -132,5 +132,27 @@ public struct MediaSource: Sendable {
         parts.query = nil
         parts.fragment = nil
         return parts.string ?? "(unreadable address)"
+    }
+}
+
+/// A request to the origin of a ``MediaSource``: its URL and credentials.
+public struct ResolvedRequest: Sendable {
+    /// The URL to request: `http` or `https`, unless the cache's transport supports others.
+    public var url: URL
+    /// Additional header fields, such as `Authorization`.
+    public var headerFields: HTTPFields
+    /// The time at which it expires, such as that of a signed URL; `nil` if the origin's rejection ends it.
+    ///
+    /// After it, the request is resolved again before another one is sent. Started responses continue.
+    public var expiration: Date?
+
+    /// Creates a request. User and password in `url` (`http://user:password@host`) become a Basic `Authorization`,
+    /// unless `headerFields` contains one.
+    public init(url: URL, headerFields: HTTPFields = [:], expiration: Date? = nil) {
+        let (url, authorization) = url.separatingCredentials
+        self.url = url
+        self.headerFields = headerFields
+        self.expiration = expiration
+        if let authorization, headerFields[.authorization] == nil { self.headerFields[.authorization] = authorization }
     }
 }

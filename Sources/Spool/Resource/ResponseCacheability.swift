@@ -2,11 +2,11 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 
-/// What a response says about keeping it: whether it may be stored, for how long it is fresh, and for which requests.
+/// The cacheability of a response: whether it may be stored, how long it is fresh, and for which requests.
 struct ResponseCacheability: Sendable {
     var mayStore: Bool
     var freshness: StoredFreshness
-    /// Whether it is not stored since its header fields are too long.
+    /// Whether it is not stored because its header fields are too long.
     let hasLongFields: Bool
     private let saysControl: Bool
     private let saysExpires: Bool
@@ -33,13 +33,13 @@ struct ResponseCacheability: Sendable {
                     && control.allowsStoring(
                         shared: true, hasAuthorization: request[.authorization] != nil, status: response.status.code)))
         self.freshness = StoredFreshness(
-            // What may not be kept is for those alone who wait for it, however long it is fresh.
+            // A response that may not be stored is only for the waiting readers, however long it is fresh.
             freshUntil: mayStore ? freshness.freshUntil(noCache: control.noCache) : 0,
-            // `s-maxage` says as much to a shared cache (RFC 9111 §5.2.2.10).
+            // `s-maxage` has the same effect for a shared cache (RFC 9111 §5.2.2.10).
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
             vary: hasLongFields ? [] : vary.names, selected: StoredFreshness.digest(of: vary, in: request),
-            // With `no-cache` it is asked about each time, also after a 304 that does not repeat the word.
+            // With `no-cache`, it is always revalidated, also after a 304 without that directive.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,
@@ -50,7 +50,7 @@ struct ResponseCacheability: Sendable {
         self.saysVary = fields.contains(.vary)
     }
 
-    /// What holds from now on, after a 304: its fields replace the stored ones that they name (RFC 9111 §3.2).
+    /// Returns the freshness after a 304, whose fields replace the stored ones of the same names (RFC 9111 §3.2).
     func freshness(updating stored: StoredFreshness?, at now: Int64) -> StoredFreshness {
         guard let stored else { return freshness }
         var result = freshness.updating(stored)
@@ -65,7 +65,7 @@ struct ResponseCacheability: Sendable {
         guard !saysControl else { return result }
         result.mustRevalidate = stored.mustRevalidate
         result.isLifetimeControlled = stored.isLifetimeControlled
-        // A new `Expires` counts where the stored `Cache-Control`, which stays in force, leaves it room.
+        // A new `Expires` counts if the stored `Cache-Control`, which stays in force, allows it.
         if !saysExpires || stored.isLifetimeControlled == true {
             result.lifetime = stored.lifetime
             result.freshUntil = StoredFreshness.end(of: stored.lifetime ?? 0, from: now)
@@ -75,7 +75,7 @@ struct ResponseCacheability: Sendable {
 }
 
 extension StoredFreshness {
-    /// The head of what is stored, with the fields that this one's response brought.
+    /// Returns the stored headers, with the fields of this response.
     func updating(_ stored: StoredFreshness?) -> StoredFreshness {
         guard let head, let former = stored?.head else { return self }
         var result = self
@@ -83,9 +83,9 @@ extension StoredFreshness {
         return result
     }
 
-    /// Begins anew with what all the fields together say that a response has confirmed.
+    /// Sets the values that follow from all fields of a revalidated response.
     ///
-    /// - Parameter initialAge: How old that response was when it came.
+    /// - Parameter initialAge: The age of that response when it was received.
     fileprivate mutating func renew(from head: StoredHead, initialAge: Int64, at now: Int64) {
         let control = CacheControl.governing(head.fields).control
         let freshness = Freshness(
@@ -99,4 +99,17 @@ extension StoredFreshness {
         let isUsable = !control.noCache && control.allowsStoring(shared: true, hasAuthorization: false)
         freshUntil = isUsable ? Self.end(of: (lifetime ?? 0) - initialAge, from: now) : 0
     }
+}
+
+/// The rules for using stored bytes without a request to the origin.
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
+public enum FreshnessPolicy: Sendable, Hashable {
+    /// Media never changes under its key: stored bytes are used, and missing ranges are fetched from the same version.
+    case immutable
+    /// The rules of a shared HTTP cache: RFC 9111 freshness, `no-store`, `private`, `Vary`, `Authorization`.
+    case http
+    /// Stored bytes are revalidated once per opening.
+    case revalidate
 }

@@ -1,10 +1,10 @@
 package import Foundation
+package import HTTPTypes
 import Synchronization
 
-/// What several sources have to find out before they can ask, found once for all: an account's token, a link.
+/// A value that several sources need for requests, resolved once for all: an account's token, or a link.
 ///
-/// Single-flight: however many transfers are refused at once, one question is asked, and what it gives serves all. May be
-/// used from any task.
+/// If several transfers are rejected at once, the value is resolved once for all. Any task may use it.
 package final class SharedResolution<Value: Sendable>: Sendable {
     private struct Resolved: Sendable {
         var value: Value
@@ -16,17 +16,18 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         var resolving: Task<Resolved, any Error>?
     }
 
-    /// One of those that share it. Knows what it was given last, so that a refusal of what others have replaced since
-    /// does not ask anew.
+    /// One of the sources. It knows its last value, so that a rejection of a replaced value does not resolve another
+    /// one.
     package final class Share: Sendable {
         private let shared: SharedResolution
         private let last = Mutex(-1)
 
         fileprivate init(_ shared: SharedResolution) { self.shared = shared }
 
-        /// What was found, or is found now: where nothing was, it has expired, or this share was refused the newest.
+        /// Returns the value, which is resolved if there is none, it has expired, or this share's newest one was
+        /// rejected.
         ///
-        /// - Throws: What the finding throws.
+        /// - Throws: The errors of the resolution.
         package func value(_ reason: MediaSource.Reason) async throws -> Value {
             let refused: Int? = if case .refused = reason { last.withLock { $0 } } else { nil }
             let resolved = try await shared.resolved(reason, since: refused)
@@ -41,9 +42,9 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - now: The calendar by which values expire.
-    ///   - expiration: When a value ceases to be accepted; nil: when it is refused.
-    ///   - resolve: Finds a value.
+    ///   - now: Returns the current date, to check the expiration.
+    ///   - expiration: Returns the time at which a value expires; `nil` if a rejection ends it.
+    ///   - resolve: Resolves a value.
     package init(
         now: @escaping @Sendable () -> Date, expiration: @escaping @Sendable (Value) -> Date?,
         resolve: @escaping @Sendable (MediaSource.Reason) async throws -> Value
@@ -53,7 +54,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         self.resolve = resolve
     }
 
-    /// A share for one source.
+    /// Returns a share for one source.
     package func share() -> Share { Share(self) }
 
     private func resolved(_ reason: MediaSource.Reason, since refused: Int?) async throws -> Resolved {
@@ -84,5 +85,64 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         if let known { return known }
         guard let task else { throw CancellationError() }
         return try await task.value
+    }
+}
+
+/// The source of an HLS or DASH presentation: of its manifest, and of the files in it.
+///
+/// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
+/// get the credentials. A resolver is called once for all files, and again after a rejection.
+package final class PresentationSource: Sendable {
+    /// The source of the manifest.
+    package let source: MediaSource
+
+    private let resolution: SharedResolution<ResolvedRequest>
+
+    /// - Parameter now: Returns the current date of the cache, to check expirations.
+    package init(_ source: MediaSource, now: @escaping @Sendable () -> Date) {
+        self.source = source
+        resolution = SharedResolution(now: now, expiration: \.expiration) { try await source.resolve($0) }
+    }
+
+    /// Returns the source of a file of the presentation, or of the manifest itself.
+    ///
+    /// - Parameter fields: Additional fields for any origin. The source's fields override them.
+    package func part(at url: URL, sending fields: HTTPFields = [:]) -> MediaSource {
+        let key = url.absoluteString == source.url.absoluteString ? source.key : nil
+        guard let resolver = source.resolver else {
+            let own = url.isSameOrigin(as: source.url) ? source.headerFields : [:]
+            return MediaSource(url: url, key: key, headerFields: fields.replaced(by: own))
+        }
+        let isManifest = url.absoluteString == source.url.absoluteString
+        let share = resolution.share()
+        return MediaSource(url: url, key: key, resolver: resolver) { reason in
+            let request = try await share.value(reason)
+            let own = isManifest || url.isSameOrigin(as: request.url) ? request.headerFields : [:]
+            return ResolvedRequest(
+                url: isManifest ? request.url : url, headerFields: fields.replaced(by: own),
+                expiration: request.expiration)
+        }
+    }
+}
+
+extension URL {
+    /// Whether both have the same scheme, host and port, with or without an explicit default port (RFC 9110 §4.3.1).
+    fileprivate func isSameOrigin(as other: URL) -> Bool {
+        func origin(_ url: URL) -> [String] {
+            let scheme = url.scheme?.lowercased() ?? ""
+            let port = url.port ?? ["http": 80, "https": 443][scheme]
+            return [scheme, url.host?.lowercased() ?? "", port.map(String.init) ?? ""]
+        }
+        return origin(self) == origin(other)
+    }
+}
+
+extension HTTPFields {
+    /// Returns these fields, with those of `others` instead of ones with the same name.
+    fileprivate func replaced(by others: HTTPFields) -> HTTPFields {
+        var fields = self
+        for field in others { fields[field.name] = nil }
+        for field in others { fields.append(field) }
+        return fields
     }
 }

@@ -3,30 +3,30 @@ public import Foundation
 import HTTPRanges
 public import SpoolStorage
 
-/// What a cache holds of one media file.
+/// The stored part of one resource.
 public struct StoredResource: Sendable, Hashable {
-    /// Its name in the cache.
+    /// The cache key.
     public var key: CacheKey
-    /// Scheme, host and path; no query values.
+    /// The scheme, host and path, without query values.
     public var address: String
-    /// Number of bytes of the whole; nil if no response has told it.
+    /// The length in bytes; `nil` if no response contained it.
     public var length: Int64?
-    /// The media type that the origin named, such as `audio/mpeg`.
+    /// The origin's media type, such as `audio/mpeg`.
     public var mimeType: String?
-    /// What tells this version from others: the entity tag, else `Last-Modified`; nil if the origin sent neither.
+    /// The entity tag of this version, otherwise `Last-Modified`; `nil` if the origin sent neither.
     public var validator: String?
-    /// Which bytes are kept.
+    /// The stored ranges.
     public var storedRanges: ByteRangeSet
-    /// Whether it is kept from eviction.
+    /// Whether it is protected from eviction.
     public var isPinned: Bool
-    /// When a reader last opened it.
+    /// The time at which a reader last opened it.
     public var lastUsed: Date
-    /// The key of the playlist that names it as a part of its presentation.
+    /// The key of the playlist that contains it as a part of its presentation.
     package var presentation: CacheKey?
 
-    /// Number of bytes kept.
+    /// The number of stored bytes.
     public var storedByteCount: Int64 { storedRanges.byteCount }
-    /// Whether every byte is there.
+    /// Whether every byte is stored.
     public var isComplete: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 }
 
@@ -39,5 +39,22 @@ extension StoredResource {
             validator: version?.validator.entityTag?.text ?? version?.validator.lastModified,
             storedRanges: resource.landed, isPinned: resource.isPinned, lastUsed: resource.lastUsedAt,
             presentation: resource.presentation)
+    }
+}
+
+/// The information that a player needs about a resource before its first byte.
+public struct ContentInformation: Sendable, Hashable {
+    /// The number of bytes; `nil` before a response of the origin contains it.
+    public var length: Int64?
+    /// The origin's media type, such as `audio/mpeg`; `nil` if it sent none.
+    public var mimeType: String?
+    /// Whether any byte range can be requested at any time. False for an origin that sends only whole bodies.
+    public var supportsByteRanges: Bool
+
+    /// Creates content information.
+    public init(length: Int64?, mimeType: String?, supportsByteRanges: Bool) {
+        self.length = length
+        self.mimeType = mimeType
+        self.supportsByteRanges = supportsByteRanges
     }
 }

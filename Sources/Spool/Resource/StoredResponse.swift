@@ -23,7 +23,7 @@ package struct StoredResponse: Sendable, Hashable {
     private var freshness: StoredFreshness?
 
     /// Whether a source, which needs no resolver, would have been sent it, too (RFC 9111 §4.1).
-    package func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
+    func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
 
     /// What stands for the variant of the same resource that a request with these fields would be sent.
     func selection(by request: HTTPFields) -> String { freshness?.selection(by: request) ?? "" }

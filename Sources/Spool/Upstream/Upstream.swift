@@ -1,39 +1,41 @@
 public import Foundation
 public import HTTPTypes
 
-/// Where bytes come from: asks an origin for part of a media file and hands back what it sends, as it arrives.
+/// A transport: requests part of a resource from an origin, and delivers the response as it is received.
 ///
-/// An upstream sends what it is told and evaluates nothing: `Range`, `If-Range`, credentials and everything else stand
-/// in ``UpstreamRequest/headerFields`` already, and whether a response may land is for `PartialResponse` to say.
-/// Retries are the engine's; redirects are the upstream's (RFC 9110 §15.4), followed afresh for each request, at most a
-/// handful, with `Authorization`, `Cookie` and `Proxy-Authorization` dropped when the host, port or scheme changes.
+/// A transport sends requests unchanged and evaluates nothing. `Range`, `If-Range`, credentials and all other fields
+/// are in ``UpstreamRequest/headerFields``, and `PartialResponse` decides whether a response may be stored. The engine
+/// retries. The transport follows redirects (RFC 9110 §15.4), again for each request and up to a limit. It removes
+/// `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
 ///
-/// Every implementation passes `UpstreamContract` from the test kit. Methods may be called from any task, at once.
+/// Every implementation passes `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
-    /// Sends one `GET` and returns when the head of the final response (after redirects) has come.
+    /// Sends one `GET` and returns when the headers of the final response (after redirects) were received.
     ///
-    /// A status such as 404 or 503 is a response, not an error. Dropping the body's iterator closes the request at once.
-    /// Cancelling the task that waits for the head, or iterates, ends the wait soon: an upstream may first hand out what
-    /// the origin has sent already, for some ten milliseconds, since it would have to be sent again.
+    /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request at
+    /// once. Cancelling the task that waits for the headers, or iterates, ends the wait soon. A transport may first
+    /// deliver the bytes that the origin has already sent, for some ten milliseconds, because they would have to be
+    /// sent again.
     ///
-    /// - Throws: ``UpstreamError`` when no response came: unreachable, refused TLS, timed out, too many redirects.
+    /// - Throws: ``UpstreamError`` without a response: unreachable, rejected TLS, timeout, too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse
 }
 
 /// One request to an origin.
 public struct UpstreamRequest: Sendable {
-    /// The address to ask; `http` or `https`.
+    /// The URL to request: `http` or `https`.
     public var url: URL
-    /// All header fields to send, complete.
+    /// All header fields to send.
     public var headerFields: HTTPFields
-    /// What is asked for; the engine itself only ever asks `GET`, and an upstream of an app's own need not know others. What
-    /// is not safe is sent once, whatever happens (RFC 9110 §9.2.2).
+    /// The method. The engine only uses `GET`, and an app's transport need not support others.
+    ///
+    /// A method that is not safe is sent once in all cases (RFC 9110 §9.2.2).
     public var method = HTTPRequest.Method.get
-    /// What is sent along, to be iterated once, with the `Content-Length` among ``headerFields`` if there is one.
+    /// The request body, to be iterated once. Its `Content-Length`, if any, is in ``headerFields``.
     public var body: UpstreamBody?
-    /// Whether a redirect is followed, of `GET` and `HEAD`; if not, it is the response.
+    /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, they are the response.
     package var followsRedirects = true
-    /// How long the head of the response may take at least, where its origin is known to hold it back; nil: as ever.
+    /// The minimum time limit for the headers, if the origin is known to delay them; `nil` for the default.
     package var longestHold: Duration?
 
     /// Creates a request for `url` with `headerFields`.
@@ -43,11 +45,11 @@ public struct UpstreamRequest: Sendable {
     }
 }
 
-/// An origin's response: its head now, its body as it arrives.
+/// The response of an origin: its headers, and its body as it is received.
 public struct UpstreamResponse: Sendable {
-    /// Status and header fields of the final response.
+    /// The status and header fields of the final response.
     public var head: HTTPResponse
-    /// The address that responded, after redirects.
+    /// The URL that responded, after redirects.
     public var url: URL
     /// The body, to be iterated once, by one task.
     public var body: UpstreamBody
@@ -60,10 +62,10 @@ public struct UpstreamResponse: Sendable {
     }
 }
 
-/// A response body with back-pressure: the origin is asked for more only when the consumer asks for the next chunk.
+/// A response body with back-pressure: the origin sends more only when the consumer requests the next chunk.
 ///
-/// Iteration throws ``UpstreamError`` when the body is cut before its announced end, stalls past the idle timeout or
-/// the connection is lost. Not iterating further, and releasing the iterator, closes the request.
+/// Iteration throws ``UpstreamError`` if the body ends early, stalls past the idle timeout, or the connection is lost.
+/// Ending the iteration and releasing the iterator closes the request.
 public struct UpstreamBody: AsyncSequence, Sendable {
     /// A piece of the body.
     public typealias Element = UpstreamChunk
@@ -72,8 +74,8 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Wraps any sequence of contiguous bytes, such as `[UInt8]`, `Data` or a view of a network buffer.
     public init<Base: AsyncSequence & Sendable>(_ base: Base) where Base.Element: ContiguousBytes & Sendable {
         self.makeNext = {
-            // Only the one task that iterates the body calls the closure, and it awaits each call: the iterator is
-            // never used twice at once, although its own `next()` may run elsewhere.
+            // Only the task that iterates the body calls the closure, and it awaits each call. The iterator is
+            // therefore never used twice at once, although its `next()` may run elsewhere.
             nonisolated(unsafe) var iterator = base.makeAsyncIterator()
             return { try await iterator.next().map { UpstreamChunk($0) } }
         }
@@ -82,19 +84,19 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Starts the one iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Pulls chunks from the origin.
+    /// Requests chunks from the origin.
     public struct Iterator: AsyncIteratorProtocol {
         let nextChunk: () async throws -> UpstreamChunk?
 
-        /// The next chunk, or nil at the end of the body.
+        /// Returns the next chunk, or `nil` at the end of the body.
         public mutating func next() async throws -> UpstreamChunk? { try await nextChunk() }
     }
 }
 
-/// A piece of a response body, held in whatever buffer the network brought it in.
+/// A piece of a response body, in the buffer into which the network received it.
 public struct UpstreamChunk: Sendable {
     private let bytes: any ContiguousBytes & Sendable
-    /// Number of bytes.
+    /// The number of bytes.
     public let count: Int
 
     /// Wraps `bytes` without copying them.
@@ -107,4 +109,10 @@ public struct UpstreamChunk: Sendable {
     public func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try bytes.withUnsafeBytes(body)
     }
+}
+
+/// The version of this package, as sent to origins.
+package enum SpoolVersion {
+    /// The major, minor and patch version (Semantic Versioning).
+    package static let current = "0.1.0"
 }

@@ -1,9 +1,11 @@
-/// Says why an origin gave no response, or not all of it.
+public import Foundation
+
+/// The reason why an origin sent no response, or not all of it.
 public struct UpstreamError: Error, CustomStringConvertible {
-    /// The kind of failure; further codes may be added.
+    /// The kind of failure. More codes may be added.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
-        // given again.
+        // All codes, each with a row in docs/errors.md. Apps use the numbers in statistics, so they never change and
+        // are never reused.
         enum Name: Int, CaseIterable {
             case unreachable = 1, timedOut, connectionLost, untrusted, redirects, malformed, cancelled, failed
         }
@@ -12,39 +14,39 @@ public struct UpstreamError: Error, CustomStringConvertible {
 
         private init(_ name: Name) { self.name = name }
 
-        /// Every code of this version.
+        /// All codes of this version.
         package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
-        /// The code's number, the same in every version: what `NSError.code` says of the error.
+        /// The number of the code, the same in every version: the `NSError.code` of the error.
         public var number: Int { name.rawValue }
 
-        /// The code's name, for logs.
+        /// The name of the code, for logs.
         public var description: String { "\(name)" }
 
-        /// No connection: name not found, refused, no route.
+        /// There was no connection: name not found, refused, no route.
         public static let unreachable = Code(.unreachable)
-        /// Nothing came within the connect, head or idle timeout.
+        /// Nothing was received within the timeout for the connection, the headers or the body.
         public static let timedOut = Code(.timedOut)
-        /// The connection ended before the body did.
+        /// The connection ended before the body.
         public static let connectionLost = Code(.connectionLost)
-        /// The server's certificate or the TLS handshake was refused; not retried.
+        /// The server's certificate or the TLS handshake was rejected. Not retried.
         public static let untrusted = Code(.untrusted)
-        /// More redirects than allowed, a loop, a redirect to something that is not HTTP, or one from https to http
-        /// that is not allowed; not retried.
+        /// Too many redirects, a loop, a target other than HTTP, or one from https to http that is not allowed. Not
+        /// retried.
         public static let redirects = Code(.redirects)
-        /// A head that means nothing in HTTP, or a body framed in a way that is not understood; not retried.
+        /// The headers are not valid HTTP, or the framing of the body is unknown. Not retried.
         public static let malformed = Code(.malformed)
-        /// The request was given up by its caller.
+        /// The caller cancelled the request.
         public static let cancelled = Code(.cancelled)
-        /// Anything else the transport reports; not retried.
+        /// Another error of the transport. Not retried.
         public static let failed = Code(.failed)
     }
 
     /// The kind of failure.
     public var code: Code
-    /// A sentence with scheme, host and path of what was asked, and the cause; never a query value or a credential.
+    /// A sentence with scheme, host and path of the request, and the cause, without query values and credentials.
     public var message: String
-    /// What the transport reported.
+    /// The error of the transport.
     public var underlying: (any Error)?
 
     /// Creates an error.
@@ -60,8 +62,70 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// The sentence.
     public var description: String { message }
 
-    /// The sentence, to follow one that has named `address` already.
+    /// Returns the sentence to follow one that has already named `address`.
     package func message(after address: String) -> String {
         message.hasPrefix(address + " ") ? String(message.dropFirst(address.count + 1)) : message
+    }
+}
+
+/// Texts for users, and numbers for statistics.
+///
+/// The texts are English. An app in other languages can select its own by ``UpstreamError/code``.
+extension UpstreamError: LocalizedError, CustomNSError {
+    /// The event in a sentence without an address or a number, for an alert.
+    public var errorDescription: String? {
+        switch code.name {
+        case .unreachable: "The server can’t be reached."
+        case .timedOut: "The server did not respond in time."
+        case .connectionLost: "The connection to the server was lost."
+        case .untrusted: "The server can’t be trusted."
+        case .redirects: "The media’s address leads nowhere."
+        case .malformed: "The server’s response can’t be understood."
+        case .cancelled: "The request was cancelled."
+        case .failed: "The media could not be loaded."
+        }
+    }
+
+    /// The ``message``: the address without its query, and the cause.
+    public var failureReason: String? { message }
+
+    /// The action that a user can take; `nil` if there is none except contacting the developer.
+    public var recoverySuggestion: String? {
+        switch code.name {
+        case .unreachable, .timedOut, .connectionLost: "Check the network connection and try again."
+        case .untrusted: "Check the device’s date and time, and the network."
+        case .redirects, .malformed, .cancelled, .failed: nil
+        }
+    }
+
+    /// The domain of the error as an `NSError`.
+    public static var errorDomain: String { "Spool.UpstreamError" }
+
+    /// The number of the code, the same in every version; see docs/errors.md.
+    public var errorCode: Int { code.number }
+
+    /// The cause and the ``message`` under Foundation's keys.
+    public var errorUserInfo: [String: Any] { userInfo(underlying: underlying) }
+}
+
+extension UpstreamError {
+    /// Converts an error of a source's resolver, if it is a failure of the network that may succeed a little later.
+    ///
+    /// - Parameter address: The source's address for messages.
+    init?(resolving error: any Error, of address: String) {
+        if let error = error as? UpstreamError, error.isTransient {
+            self = error
+            return
+        }
+        let (code, cause): (Code, String)
+        switch (error as? URLError)?.code {
+        case .notConnectedToInternet, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed, .internationalRoamingOff,
+            .dataNotAllowed, .callIsActive:
+            (code, cause) = (.unreachable, "the network can't be reached")
+        case .timedOut: (code, cause) = (.timedOut, "the network took too long")
+        case .networkConnectionLost: (code, cause) = (.connectionLost, "the network connection was lost")
+        default: return nil
+        }
+        self.init(code, "\(address) could not be resolved: \(cause)", underlying: error)
     }
 }

@@ -1,5 +1,6 @@
-/// What a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF: every chunk but the samples, also those behind
-/// them, and the first seconds.
+/// Finds the bytes that a player needs of WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF.
+///
+/// They are every chunk except the samples, including those behind them, and the first seconds.
 struct ChunkParser {
     /// A named part of the file.
     private struct Chunk {
@@ -9,11 +10,11 @@ struct ChunkParser {
         var end: Int64 { body.adding(size) }
     }
 
-    /// More chunks than any file has.
+    /// A limit above the number of chunks in real files.
     private static let mostChunks = 256
-    /// Chunks that are larger are none that a player waits for.
+    /// The maximum size of a chunk that a player waits for.
     private static let largestNeeded: Int64 = 4 << 20
-    /// How much of the samples players look at to tell whether they are what the head says, or DTS in disguise.
+    /// The part of the samples that players examine to detect DTS.
     private static let examined: Int64 = 200 << 10
 
     private let bytes: ContainerBytes
@@ -24,7 +25,7 @@ struct ChunkParser {
         self.isLittleEndian = isLittleEndian
     }
 
-    /// Adds what a player needs of a WAVE file.
+    /// Adds the needed bytes of a WAVE file.
     func parseWave(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var largeSize: Int64?
         var hasSamples = false
@@ -33,7 +34,7 @@ struct ChunkParser {
             case "fmt ": plan.learn(bytesPerSecond: Double(try number(at: chunk.body.adding(8), bytes: 4)))
             case "ds64": largeSize = Int64(clamping: try number(at: chunk.body.adding(8), bytes: 8))
             case "data":
-                // What is written as it is recorded does not know its size.
+                // A file that is written during a recording does not contain its size.
                 if chunk.size == 0xFFFF_FFFF { chunk.size = largeSize ?? .max }
                 if chunk.size == 0, !hasSamples { chunk.size = .max }
                 hasSamples = true
@@ -43,7 +44,7 @@ struct ChunkParser {
         needSamples(samples, &plan)
     }
 
-    /// Adds what a player needs of an AIFF or AIFF-C file.
+    /// Adds the needed bytes of an AIFF or AIFF-C file.
     func parseAIFF(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var duration: Double?
         let samples = try parse(&plan, samplesIn: "SSND") { chunk, _ throws(ContainerBytes.Stop) in
@@ -55,7 +56,7 @@ struct ChunkParser {
         needSamples(samples, &plan)
     }
 
-    /// Adds all chunks but the samples, and returns the first of those; `learn` may correct what a chunk says of its size.
+    /// Adds all chunks except the samples, and returns the first of those. `learn` may correct the size of a chunk.
     private func parse(
         _ plan: inout StartPlan, samplesIn name: FourCharacterCode,
         _ learn: (inout Chunk, inout StartPlan) throws(ContainerBytes.Stop) -> Void
@@ -86,7 +87,7 @@ struct ChunkParser {
         if chunk.size <= Self.largestNeeded { plan.need(chunk.size, at: chunk.body) }
     }
 
-    /// The chunk that begins there; nil at the end of the file.
+    /// Returns the chunk at an offset; `nil` at the end of the file.
     private func chunk(at offset: Int64) throws(ContainerBytes.Stop) -> Chunk? {
         if offset.adding(8) > bytes.length ?? .max { return nil }
         let name = try bytes.code(at: offset)
@@ -98,10 +99,58 @@ struct ChunkParser {
         try bytes.number(at: offset, bytes: count, isLittleEndian: isLittleEndian)
     }
 
-    /// A number of 80 bits: sign and exponent in 16, then 64 of the fraction with its leading 1.
+    /// Reads a number of 80 bits: sign and exponent in 16, then 64 of the fraction with its leading 1.
     private func extendedFloat(at offset: Int64) throws(ContainerBytes.Stop) -> Double {
         let exponent = Int(try bytes.number(at: offset, bytes: 2) & 0x7FFF) - 16_383 - 63
         let fraction = Double(try bytes.number(at: offset.adding(2), bytes: 8))
         return exponent.magnitude > 1000 ? .nan : Double(sign: .plus, exponent: exponent, significand: fraction)
+    }
+}
+
+/// Finds the bytes that a player needs of a Core Audio file (“Apple Core Audio Format Specification 1.0”).
+///
+/// They are every chunk except the samples, including a packet table behind them, and the first seconds.
+struct CAFParser {
+    /// A limit above the number of chunks in real files.
+    private static let mostChunks = 128
+    /// The maximum size of a chunk that a player waits for.
+    private static let largestNeeded: Int64 = 16 << 20
+
+    let bytes: ContainerBytes
+
+    /// Adds the needed bytes.
+    func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
+        var samples: Range<Int64>?
+        var sampleRate = Double.nan
+        var frames: Double?
+        var offset: Int64 = 8
+        for _ in 0..<Self.mostChunks {
+            if offset.adding(12) > bytes.length ?? .max { break }
+            let name = try bytes.code(at: offset)
+            let size = try bytes.number(at: offset.adding(4), bytes: 8)
+            let body = offset.adding(12)
+            // −1 means the end of the file, only for the samples.
+            let count = size == .max ? Int64.max : Int64(clamping: size)
+            plan.need(12, at: offset)
+            switch name {
+            case "desc":
+                sampleRate = try bytes.float(at: body, bytes: 8)
+                let packetSize = Double(try bytes.number(at: body.adding(16), bytes: 4))
+                let framesPerPacket = Double(try bytes.number(at: body.adding(20), bytes: 4))
+                // Both are 0 if packets differ in size.
+                plan.learn(bytesPerSecond: packetSize * sampleRate / framesPerPacket)
+            case "pakt": frames = Double(try bytes.number(at: body.adding(8), bytes: 8))
+            case "data": samples = samples ?? body..<body.adding(count)
+            default: break
+            }
+            if name != "data", count <= Self.largestNeeded { plan.need(count, at: body) }
+            offset = body.adding(count)
+        }
+        guard let samples else { throw .malformed }
+        if plan.bytesPerSecond == nil, let frames {
+            let end = min(samples.upperBound, bytes.length ?? .max)
+            plan.learn(end - samples.lowerBound, take: frames / sampleRate)
+        }
+        plan.needMedia(from: samples.lowerBound, to: samples.upperBound)
     }
 }

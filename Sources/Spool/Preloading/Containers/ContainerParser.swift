@@ -1,9 +1,9 @@
-/// Tells containers apart by how they begin, and has each one's own parser say what a player needs.
+/// Detects the container by its first bytes, and uses its parser to find the bytes that a player needs.
 enum ContainerParser {
-    /// Adds to `plan` what a player needs.
+    /// Adds the needed bytes to `plan`.
     ///
-    /// - Parameter exactSeconds: How much media, where the container says which bytes that is.
-    /// - Throws: Where bytes are lacking, or are not as they should be; what was found by then is in the plan.
+    /// - Parameter exactSeconds: The amount of media, if the container maps times to bytes.
+    /// - Throws: If bytes are missing or invalid. The plan contains the bytes found by then.
     static func parse(
         _ bytes: ContainerBytes, exactSeconds: Double, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
@@ -42,5 +42,105 @@ enum ContainerParser {
                 try MPEGAudioParser(bytes: bytes).parse(from: audio, &plan)
             }
         }
+    }
+}
+
+/// The known bytes of a media file for a container parser.
+///
+/// A parser reads as if all bytes were available. If some are missing, it stops, and starts again when they were
+/// fetched.
+struct ContainerBytes: Sendable {
+    /// The reason why a parser stops.
+    enum Stop: Error, Equatable {
+        /// These bytes have to be fetched first.
+        case lacks(Range<Int64>)
+        /// The bytes are invalid for the container, or extend past its end.
+        case malformed
+    }
+
+    private struct Piece {
+        var offset: Int64
+        var bytes: [UInt8]
+        var end: Int64 { offset + Int64(bytes.count) }
+    }
+
+    /// The minimum number of bytes to fetch at once, because adjacent ones are often needed next.
+    private static let window: Int64 = 4096
+    /// A limit for the length of a file, so that no window beyond its end overflows.
+    private static let mostLength = Int64.max - (1 << 20)
+    /// The maximum number of bytes of one request.
+    private static let mostAtOnce: Int64 = 64 << 10
+
+    /// The length of the file; `nil` if unknown.
+    private(set) var length: Int64?
+    private var pieces: [Piece] = []
+
+    init(length: Int64?) { self.length = length.map { min(max($0, 0), Self.mostLength) } }
+
+    /// Adds the fetched bytes of a missing range. If there are fewer, the file ends there.
+    mutating func take(_ bytes: [UInt8], of range: Range<Int64>) {
+        let bytes = bytes.prefix(Int(clamping: range.upperBound - range.lowerBound))
+        let end = range.lowerBound + Int64(bytes.count)
+        if end < range.upperBound { length = min(length ?? .max, end) }
+        guard !bytes.isEmpty else { return }
+        pieces.append(Piece(offset: range.lowerBound, bytes: Array(bytes)))
+    }
+
+    /// Returns consecutive bytes.
+    func bytes(at offset: Int64, count: Int64) throws(Stop) -> ArraySlice<UInt8> {
+        guard count > 0, count <= Self.mostAtOnce, offset >= 0 else { throw .malformed }
+        let end = offset.adding(count)
+        guard end <= length ?? Self.mostLength else { throw .malformed }
+        if let piece = pieces.last(where: { $0.offset <= offset && end <= $0.end }) {
+            let start = Int(offset - piece.offset)
+            return piece.bytes[start..<start + Int(count)]
+        }
+        throw .lacks(offset..<max(end, min(offset.adding(Self.window), length ?? .max)))
+    }
+
+    /// Reads an unsigned number of up to eight bytes, the most significant one first unless `isLittleEndian`.
+    func number(at offset: Int64, bytes count: Int64, isLittleEndian: Bool = false) throws(Stop) -> UInt64 {
+        let bytes = try bytes(at: offset, count: count)
+        guard bytes.count <= 8 else { throw .malformed }
+        var number: UInt64 = 0
+        if isLittleEndian {
+            for byte in bytes.reversed() { number = number << 8 | UInt64(byte) }
+        } else {
+            for byte in bytes { number = number << 8 | UInt64(byte) }
+        }
+        return number
+    }
+
+    /// Reads an offset or a size; values that no file can have are limited to the largest.
+    func size(at offset: Int64, bytes count: Int64, isLittleEndian: Bool = false) throws(Stop) -> Int64 {
+        Int64(clamping: try number(at: offset, bytes: count, isLittleEndian: isLittleEndian))
+    }
+
+    /// Reads an IEEE 754 number of four or eight bytes.
+    func float(at offset: Int64, bytes count: Int64) throws(Stop) -> Double {
+        let bits = try number(at: offset, bytes: count)
+        return count == 4 ? Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))) : Double(bitPattern: bits)
+    }
+
+    /// Whether these characters are at an offset.
+    func has(_ text: StaticString, at offset: Int64) throws(Stop) -> Bool {
+        let bytes = try bytes(at: offset, count: Int64(text.utf8CodeUnitCount))
+        return text.withUTF8Buffer { $0.elementsEqual(bytes) }
+    }
+
+    /// Returns the four characters at an offset as one number.
+    func code(at offset: Int64) throws(Stop) -> FourCharacterCode {
+        FourCharacterCode(UInt32(truncatingIfNeeded: try number(at: offset, bytes: 4)))
+    }
+}
+
+/// Four characters that name a part of a container.
+struct FourCharacterCode: Hashable, Sendable, ExpressibleByStringLiteral {
+    private let value: UInt32
+
+    init(_ value: UInt32) { self.value = value }
+
+    init(stringLiteral text: StaticString) {
+        value = text.withUTF8Buffer { $0.prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
     }
 }

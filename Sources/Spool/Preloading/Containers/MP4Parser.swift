@@ -1,7 +1,9 @@
-/// What a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12): `ftyp`, the `moov` box wherever it lies, the heads
-/// of all other boxes, and the first samples of each track; of a fragmented file `sidx` and the first fragments.
+/// Finds the bytes that a player needs of MPEG-4 and QuickTime files (ISO/IEC 14496-12).
+///
+/// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each
+/// track. For a fragmented file, they are `sidx` and the first fragments.
 struct MP4Parser {
-    /// A box: its name, and where its body lies.
+    /// A box: its name, and the range of its body.
     struct Box {
         var name: FourCharacterCode
         var start: Int64
@@ -10,21 +12,21 @@ struct MP4Parser {
         var range: Range<Int64> { Range(from: start, to: end) }
     }
 
-    /// What the `moov` box has told.
+    /// The contents of the `moov` box.
     struct Movie {
-        /// Seconds.
+        /// The duration in seconds.
         var duration: Double?
         var isFragmented = false
         var trackCount = 0
-        /// Where the samples of the first seconds lie.
+        /// The ranges of the samples of the first seconds.
         var samples: [Range<Int64>] = []
-        /// Whether ``samples`` are all that was asked for.
+        /// Whether ``samples`` contains all requested ones.
         var isComplete = true
     }
 
-    /// More boxes than stand side by side.
+    /// A limit above the number of adjacent boxes in real files.
     static let mostBoxes = 256
-    /// Boxes beside `moov` that are larger are none that a player waits for.
+    /// The maximum size of a box other than `moov` that a player waits for.
     private static let largestNeeded: Int64 = 4 << 20
 
     let bytes: ContainerBytes
@@ -35,7 +37,7 @@ struct MP4Parser {
         self.seconds = seconds
     }
 
-    /// Adds what a player needs.
+    /// Adds the needed bytes.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var movie: Movie?
         var index: Box?
@@ -67,7 +69,7 @@ struct MP4Parser {
         if !movie.isComplete || movie.samples.isEmpty, let first { plan.needMedia(from: first) }
     }
 
-    /// The fragments of the first seconds, and the table of all of them at the end.
+    /// Adds the fragments of the first seconds, and the table of all fragments at the end.
     private func fragments(
         from first: Box, _ index: Box?, _ movie: Movie, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
@@ -81,7 +83,7 @@ struct MP4Parser {
                 plan.needMedia(from: first.start)
             }
         }
-        // `mfro` ends the file, and says how long the table is (§8.8.11).
+        // `mfro` ends the file, and contains the size of the table (§8.8.11).
         guard let length = bytes.length, length > 16 else { return }
         plan.need(length - 16..<length)
         guard try bytes.code(at: length - 12) == "mfro" else { return }
@@ -89,7 +91,7 @@ struct MP4Parser {
         if size <= Self.largestNeeded { plan.need(max(0, length - size)..<length) }
     }
 
-    /// The first fragment of each track.
+    /// Adds the first fragment of each track.
     private func needFragments(
         from first: Box, of movie: Movie, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
@@ -122,7 +124,7 @@ struct MP4Parser {
                 for child in try children(of: box) where child.name == "mehd" {
                     let isLarge = try bytes.number(at: child.body, bytes: 1) == 1
                     let duration = try bytes.number(at: child.body.adding(4), bytes: isLarge ? 8 : 4)
-                    // In the units of the whole movie, which stand before.
+                    // In units of the whole movie, which precede.
                     if let mvhd = try children(of: moov).first(where: { $0.name == "mvhd" }), duration > 0 {
                         movie.duration = Double(duration) / (try time(in: mvhd)).scale
                     }
@@ -140,7 +142,7 @@ struct MP4Parser {
         return movie
     }
 
-    /// The sample tables of a track of sound or pictures; nil for any other.
+    /// Returns the sample tables of an audio or video track; `nil` for any other.
     private func track(in trak: Box) throws(ContainerBytes.Stop) -> MP4SampleTables? {
         var skipped = 0.0
         var scale = 0.0
@@ -171,7 +173,7 @@ struct MP4Parser {
             offsets: offsets.body, isLarge: tables["stco"] == nil)
     }
 
-    /// Units a second, and the duration in units, of `mvhd` and `mdhd`.
+    /// Returns the units per second, and the duration in units, of `mvhd` and `mdhd`.
     private func time(in box: Box) throws(ContainerBytes.Stop) -> (scale: Double, duration: Double) {
         let isLarge = try bytes.number(at: box.body, bytes: 1) == 1
         let scale = try bytes.number(at: box.body.adding(isLarge ? 20 : 12), bytes: 4)
@@ -179,7 +181,7 @@ struct MP4Parser {
         return (Double(scale), duration == (isLarge ? .max : 0xFFFF_FFFF) ? 0 : Double(duration))
     }
 
-    /// Where in the media, in its units, an edit list begins; what lies before is decoded, too.
+    /// Returns the media time, in units, at which an edit list starts. Earlier media is decoded, too.
     private func firstMediaTime(in list: Box) throws(ContainerBytes.Stop) -> Double {
         let isLarge = try bytes.number(at: list.body, bytes: 1) == 1
         let count = try bytes.number(at: list.body.adding(4), bytes: 4)
@@ -204,7 +206,7 @@ struct MP4Parser {
         return children
     }
 
-    /// The box that begins there; nil at the end of its parent, or of the file.
+    /// Returns the box at an offset; `nil` at the end of its parent, or of the file.
     private func box(at offset: Int64, before end: Int64?) throws(ContainerBytes.Stop) -> Box? {
         if offset.adding(8) > end ?? bytes.length ?? .max { return nil }
         var size = try bytes.size(at: offset, bytes: 4)
@@ -214,11 +216,41 @@ struct MP4Parser {
             size = try bytes.size(at: offset.adding(8), bytes: 8)
             head = 16
         }
-        // 0: to the end.
+        // 0 means the end.
         if size == 0 { size = .max }
         guard size >= head else { throw .malformed }
-        // The last box may be cut short.
+        // The last box may be truncated.
         let limit = end ?? bytes.length ?? .max
         return Box(name: name, start: offset, body: offset.adding(head), end: min(offset.adding(size), limit))
+    }
+}
+
+/// The index of a fragmented file, with the sizes and durations of its fragments: `sidx` (ISO/IEC 14496-12 §8.16.3).
+private struct MP4SegmentIndex {
+    let bytes: ContainerBytes
+    let box: MP4Parser.Box
+
+    /// The maximum number of examined entries.
+    private static let mostEntries: Int64 = 4096
+
+    /// Adds the fragments of the first seconds, at least one, and the rate of all.
+    func needMedia(seconds: Double, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
+        let isLarge = try bytes.number(at: box.body, bytes: 1) == 1
+        let scale = Double(try bytes.number(at: box.body.adding(8), bytes: 4))
+        let times = box.body.adding(12)
+        let first = try bytes.size(at: times.adding(isLarge ? 8 : 4), bytes: isLarge ? 8 : 4)
+        let table = times.adding(isLarge ? 16 : 8)
+        let count = try bytes.size(at: table.adding(2), bytes: 2)
+        var (size, time, needed) = (Int64(0), 0.0, Int64(0))
+        for entry in 0..<min(count, Self.mostEntries) {
+            let start = table.adding(4 + entry * 12)
+            if time < seconds { needed += 1 }
+            let bytesOfEntry = try bytes.size(at: start, bytes: 4) & 0x7FFF_FFFF
+            time += Double(try bytes.number(at: start.adding(4), bytes: 4)) / scale
+            size = size.adding(bytesOfEntry)
+            // Their offsets are relative to the end of the box.
+            if needed == entry + 1 { plan.need(box.end.adding(first)..<box.end.adding(first).adding(size)) }
+        }
+        plan.learn(size, take: time)
     }
 }

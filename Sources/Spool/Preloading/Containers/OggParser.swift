@@ -1,22 +1,24 @@
-/// What a player needs of an Ogg file (RFC 3533): the pages with the codecs' heads, the first seconds, and the last pages,
-/// whose position tells the duration.
+/// Finds the bytes that a player needs of an Ogg file (RFC 3533).
+///
+/// They are the pages with the codecs' headers, the first seconds, and the last pages, whose position gives the
+/// duration.
 struct OggParser {
-    /// One page's head.
+    /// The header of one page.
     private struct Page {
         var end: Int64
-        /// Where its last packet ends, in a unit of the codec's; all bits set if none ends in it.
+        /// The position of the end of its last packet, in a unit of the codec; all bits set if no packet ends in it.
         var position: UInt64
         var stream: UInt64
     }
 
-    /// More pages than heads take.
+    /// A limit above the number of header pages in real files.
     private static let mostPages = 256
-    /// No page is larger (RFC 3533 §6).
+    /// The maximum size of a page (RFC 3533 §6).
     private static let largestPage: Int64 = 65_307
 
     let bytes: ContainerBytes
 
-    /// Adds what a player needs.
+    /// Adds the needed bytes.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var offset: Int64 = 0
         var rates: [UInt64: Double] = [:]
@@ -49,7 +51,7 @@ struct OggParser {
             stream: try bytes.number(at: offset.adding(14), bytes: 4, isLittleEndian: true))
     }
 
-    /// The unit of the positions in a stream, by the first page of it; nil for a codec that has none that is so simple.
+    /// Returns the unit of the positions in a stream, by its first page; `nil` for a codec without a simple one.
     private func sampleRate(at offset: Int64) throws(ContainerBytes.Stop) -> Double? {
         guard try bytes.number(at: offset.adding(5), bytes: 1) & 2 != 0 else { return nil }
         let packet = offset.adding(27).adding(try bytes.size(at: offset.adding(26), bytes: 1))
@@ -66,7 +68,7 @@ struct OggParser {
         return nil
     }
 
-    /// Where the last page of a stream of known unit ends, in seconds.
+    /// Returns the end of the last page of a stream with a known unit, in seconds.
     private func duration(
         in tail: Range<Int64>, _ rates: [UInt64: Double]
     ) throws(ContainerBytes.Stop) -> Double? {
@@ -83,5 +85,43 @@ struct OggParser {
             return Double(position) / rate
         }
         return nil
+    }
+}
+
+/// Finds the bytes that a player needs of a FLAC file (RFC 9639 §8).
+///
+/// They are the metadata blocks, with the seek table and images, and the first seconds.
+struct FLACParser {
+    /// A limit above the number of blocks in real files.
+    private static let mostBlocks = 128
+
+    let bytes: ContainerBytes
+
+    /// Adds the needed bytes, from the four letters `fLaC` on.
+    func parse(from start: Int64, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
+        var offset = start.adding(4)
+        var duration: Double?
+        var isLast = false
+        var count = 0
+        while !isLast {
+            guard count < Self.mostBlocks else { throw .malformed }
+            count += 1
+            let head = try bytes.number(at: offset, bytes: 4)
+            isLast = head >> 31 == 1
+            let body = offset.adding(4)
+            if head >> 24 & 0x7F == 0 {
+                // Sample rate (20 bits), channels (3), bits per sample (5), number of samples (36).
+                let facts = try bytes.number(at: body.adding(10), bytes: 8)
+                let rate = Double(facts >> 44)
+                duration = Double(facts & 0xF_FFFF_FFFF) / rate
+                // An upper limit until the number of samples is known: the uncompressed rate.
+                let bits = Double((facts >> 41 & 7) + 1) * Double((facts >> 36 & 31) + 1)
+                plan.learn(bytesPerSecond: rate * bits / 8)
+            }
+            offset = body.adding(Int64(head & 0xFF_FFFF))
+            plan.need(0..<offset)
+        }
+        if let duration, let length = bytes.length { plan.learn(length - offset, take: duration) }
+        plan.needMedia(from: offset)
     }
 }

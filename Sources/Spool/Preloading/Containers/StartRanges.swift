@@ -1,26 +1,28 @@
-/// Finds out what a player needs of a media file to start: the container's head, wherever it lies, and the first seconds
-/// of media that it names.
+import ByteRanges
+
+/// Finds the bytes that a player needs to start: the container's headers at any position, and the first seconds of
+/// media.
 ///
-/// Pure: it says which bytes it wants to look at, is given them, and goes on until it has found the plan. It ends for any
-/// bytes whatever, after a bounded number of looks. It brings nothing, and never looks at more than a little of a file.
+/// Makes decisions only: it requests bytes, receives them, and repeats until it has found the plan. It ends for any
+/// bytes after a limited number of requests. It fetches nothing itself, and examines only a small part of a file.
 struct StartRanges: Sendable {
-    /// What is to be done next.
+    /// The next step.
     enum Step: Sendable, Equatable {
-        /// Bring `look` and hand it to ``take(_:)``. It may lie within bytes that a player needs anyway: `within`, which
-        /// may as well come at once.
+        /// Fetch `look` and pass it to ``take(_:)``. `within` is needed by a player anyway, and may be fetched at the
+        /// same time.
         case read(look: Range<Int64>, within: Range<Int64>)
-        /// This is needed.
+        /// These bytes are needed.
         case found(StartPlan)
     }
 
-    /// How many looks a container is worth, and bytes in all, which are held.
+    /// The maximum number of requests for a container, and of bytes, which are held.
     private static let mostLooks = 160
     private static let mostLookedAt: Int64 = 2 << 20
-    /// How far an origin that sends everything from the beginning is followed.
+    /// The maximum offset to read from an origin that sends everything from the start.
     private static let mostInSequence: Int64 = 1 << 20
-    /// What a player can start with, in seconds, where nobody says how much.
+    /// The number of seconds that a player needs to start, if not specified.
     private static let startTime = 1.0
-    /// Media begins with a whole picture, and takes more than on the average.
+    /// A factor, because media starts with a complete image, which exceeds the average.
     private static let margin = 1.5
 
     private let seconds: Double?
@@ -31,23 +33,23 @@ struct StartRanges: Sendable {
     private var looking: Range<Int64>?
 
     /// - Parameters:
-    ///   - length: Number of bytes of the file; nil if nobody knows.
-    ///   - seconds: How much media; nil: what a player needs to start.
-    ///   - isSeekable: Whether the origin can be asked for any range.
+    ///   - length: The number of bytes of the file; `nil` if unknown.
+    ///   - seconds: The amount of media; `nil` for the amount that a player needs to start.
+    ///   - isSeekable: Whether the origin supports range requests.
     init(length: Int64?, seconds: Double? = nil, isSeekable: Bool = true) {
         self.seconds = seconds.map { $0.isFinite ? max($0, 0) : 0 }
         self.isSeekable = isSeekable
         bytes = ContainerBytes(length: length)
     }
 
-    /// Takes the bytes that were last to be read; fewer where the file has no more.
+    /// Receives the requested bytes; fewer if the file ends.
     mutating func take(_ data: some Sequence<UInt8>) {
         guard let looking else { return }
         bytes.take(Array(data), of: looking)
         self.looking = nil
     }
 
-    /// What is to be done next.
+    /// Returns the next step.
     mutating func next() -> Step {
         var plan = StartPlan(seconds: seconds ?? Self.startTime * Self.margin, length: bytes.length)
         do {
@@ -70,4 +72,78 @@ struct StartRanges: Sendable {
         looks < Self.mostLooks && lookedAt + Int64(range.count) <= Self.mostLookedAt
             && (isSeekable || range.upperBound <= Self.mostInSequence)
     }
+}
+
+/// The bytes that a player needs to start, as far as the container specifies them.
+struct StartPlan: Sendable, Equatable {
+    /// A container, detected by the start of the file.
+    enum Format: Sendable, Hashable {
+        case mp4, fragmentedMP4, mp3, flac, wave, aiff, caf, ogg, matroska, unknown
+    }
+
+    /// The number of seconds that a player must be able to play.
+    let seconds: Double
+    /// The length of the file; `nil` if unknown.
+    let length: Int64?
+    /// The container.
+    var format = Format.unknown
+    /// The needed bytes.
+    private(set) var ranges = ByteRangeSet()
+    /// The average number of bytes per second of media; `nil` while unknown.
+    private(set) var bytesPerSecond: Double?
+
+    /// The maximum of needed bytes of any file. Larger values in a file are ignored.
+    static let mostBytes: Int64 = 64 << 20
+    /// The number of bytes to use of the start of an unknown file; a quarter is used of its end.
+    static let headCount: Int64 = 256 << 10
+    static let tailCount: Int64 = 64 << 10
+
+    /// - Parameter seconds: The amount of media. If only the average rate is known, the start may need more.
+    init(seconds: Double, length: Int64?) {
+        self.seconds = seconds
+        self.length = length
+    }
+
+    /// Adds needed bytes, except those past the end or above the maximum.
+    mutating func need(_ range: Range<Int64>) {
+        let room = Self.mostBytes - ranges.byteCount
+        let lower = max(range.lowerBound, 0)
+        let upper = min(range.upperBound, length ?? .max, lower.adding(max(room, 0)))
+        if lower < upper { ranges.insert(lower..<upper) }
+    }
+
+    /// Adds `count` needed bytes at an offset.
+    mutating func need(_ count: Int64, at offset: Int64) {
+        if offset >= 0, count > 0 { need(offset..<offset.adding(count)) }
+    }
+
+    /// Sets the average rate from a number of bytes and their duration.
+    mutating func learn(_ bytes: Int64, take seconds: Double) { learn(bytesPerSecond: Double(bytes) / seconds) }
+
+    /// Sets the average number of bytes per second.
+    mutating func learn(bytesPerSecond rate: Double) {
+        if rate.isFinite, rate > 0 { bytesPerSecond = rate }
+    }
+
+    /// Adds the first seconds of the media at an offset, by its average rate.
+    mutating func needMedia(from offset: Int64, to end: Int64? = nil) {
+        let count = bytesPerSecond.map { Int64(min($0 * seconds, Double(Self.mostBytes)).rounded(.up)) }
+        let limit = min(end ?? .max, offset.adding(max(count ?? Self.headCount, 1)))
+        if offset >= 0, offset < limit { need(offset..<limit) }
+    }
+
+    /// Adds the start and the end, because nothing better is known.
+    mutating func needHeadAndTail() {
+        need(0..<Self.headCount)
+        if let length { need(max(0, length - Self.tailCount)..<length) }
+    }
+
+    /// Removes ranges that a body without range requests can't reach soon.
+    mutating func keepBeginning() {
+        let first = ranges.prefix(at: 0) ?? 0..<0
+        ranges = ByteRangeSet(first)
+    }
+
+    /// Returns the contiguous needed bytes around an offset.
+    func range(around offset: Int64) -> Range<Int64>? { ranges.prefix(at: offset) }
 }
