@@ -13,6 +13,8 @@ package struct ReferenceRewriter {
     private let ends: [String.Index]
     /// The address of the manifest that the client knows.
     private let location: URIReference
+    /// The host of that address.
+    private let locationHost: String?
     /// Whether the client resolves the name of a file in the manifest's directory correctly.
     private let sharesDirectory: Bool
     /// Whether the client resolves a reference that is only a query correctly.
@@ -44,6 +46,7 @@ package struct ReferenceRewriter {
         }
         // Only the path of the proxy matters, because no manifest names its host.
         location = URIReference(proxied(requestedURL)).resolved(against: URIReference("http://proxy.invalid/"))
+        locationHost = location.authority.flatMap { try? HostAndPort($0).host }  // Otherwise no host equals it.
         let sharesOrigin = requestedURL.scheme == finalURL.scheme && requestedURL.authority == finalURL.authority
         sharesPath = sharesOrigin && finalPath == path(requestedURL)
         sharesDirectory = sharesOrigin && self.directory == directory(path(requestedURL))
@@ -92,7 +95,10 @@ package struct ReferenceRewriter {
             return "https:" + reference[...].encodingWhiteSpace
         }
         let written = proxied(target)
-        if !parts.isRelativePath {
+        // A path of the proxy cannot lead to another host, so most absolute references need no comparison.
+        let isPath = written.utf8.starts(with: "/".utf8) && !written.utf8.starts(with: "//".utf8)
+        let isElsewhere = isPath && parts.authority != nil && target.host != locationHost
+        if !parts.isRelativePath, !isElsewhere {
             // If the address cannot be parsed, the reference does not lead to the target. The reason does not matter.
             let seen = try? OriginURL(parts.resolved(against: location))
             if let seen, seen == (try? OriginURL(URIReference(written).resolved(against: location))) { return nil }
