@@ -64,7 +64,7 @@ public struct ProxyConfiguration: Sendable {
     public var maximumBitRate: Int64?
     /// Whether keys of encrypted HLS streams are stored like other files. The default is `true`.
     ///
-    /// Otherwise each playback requests them from their origin. Keys that an ``HLSDownloader`` has stored are used in both
+    /// Otherwise each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in both
     /// cases.
     public var keepsKeys = true
     /// A separate address on 127.0.0.1 for commands of the operator, with its secret. The default is `nil`.
