@@ -496,7 +496,7 @@ extension Scheduler.StateMachine {
         if let kept {
             plan.transfers.update(kept) { $0.skipToBlock() }
             if let body {
-                _ = note(body.support)  // What it changes is reconsidered below.
+                _ = note(body.support)  // The plan is reconsidered below.
                 actions += start(kept, body)
             }
         }
