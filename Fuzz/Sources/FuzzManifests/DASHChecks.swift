@@ -32,7 +32,7 @@ enum DASHChecks {
             })
         guard let rest = try? filtered.presentation(), let text = try? filtered.rewritten(proxied: \.description),
             let seen = try? DASHDocument(parsing: text, at: document.url).presentation()
-        else { preconditionFailure("what was filtered can't be read") }
+        else { preconditionFailure("a filtered manifest cannot be read") }
         let counts = { (presentation: DASHPresentation) in
             presentation.periods.map { $0.sets.map(\.representations.count) }
         }

@@ -20,7 +20,7 @@ enum HLSChecks {
         precondition(playlist.segments.map(\.duration) == seen.segments.map(\.duration))
     }
 
-    /// What filters leave can be read as before, and has fewer variants.
+    /// Checks that a filtered playlist can still be read, and has fewer variants.
     private static func checkFilters(_ document: HLSDocument, _ place: Place) {
         var limited = document
         limited.limitBitRate(to: 1000)
