@@ -112,6 +112,9 @@ public final class OriginLog: Sendable {
         return exchange
     }
 
+    /// The number of the next request.
+    var nextNumber: Int { state.withLock { $0.first + $0.exchanges.count } }
+
     /// Changes the record of the request with `number`.
     package func update(_ number: Int, _ mutate: (inout OriginExchange) -> Void) {
         change { state in

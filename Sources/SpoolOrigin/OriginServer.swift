@@ -158,6 +158,8 @@ package final class OriginServer: Sendable {
     package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Resumes stalled responses: those of `path`, or all for `nil`.
+    ///
+    /// A response that has begun and would stall later does not stall any more.
     package func release(_ path: String? = nil) { originState.release(path) }
 }
 #endif

@@ -9,6 +9,12 @@ package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
+        /// The number of the first request that the last release did not concern, for each path; `nil` for all paths.
+        var firstUnreleased: [String?: Int] = [:]
+
+        func isReleased(_ number: Int, path: String) -> Bool {
+            number < max(firstUnreleased[nil] ?? 0, firstUnreleased[path] ?? 0)
+        }
     }
 
     package let log = OriginLog()
@@ -33,15 +39,22 @@ package final class OriginState: Sendable {
         return OriginResponse(to: request, from: resource, now: Date())
     }
 
-    /// Stalls a response until its path is released.
+    /// Stalls a response until its path is released. Resumes it at once if that has happened since its request.
     package func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
-        state.withLock { $0.held[number] = (path, resume) }
+        let isHeld = state.withLock { state in
+            if state.isReleased(number, path: path) { return false }
+            state.held[number] = (path, resume)
+            return true
+        }
+        guard isHeld else { return resume() }
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Resumes stalled responses: those of one path, or all.
+    /// Resumes stalled responses, and those in progress that would stall later: those of one path, or all.
     package func release(_ path: String?) {
+        let next = log.nextNumber
         let released = state.withLock { state in
+            state.firstUnreleased[path] = next
             let released = state.held.filter { path == nil || $0.value.path == path }
             for number in released.keys { state.held[number] = nil }
             return released

@@ -116,6 +116,8 @@ public final class ScriptedUpstream: Upstream {
     }
 
     /// Resumes stalled responses: those of `path`, or all for `nil`.
+    ///
+    /// A response that has begun and would stall later does not stall any more.
     public func release(_ path: String? = nil) { originState.release(path) }
 
     /// Makes the origin unreachable, or reachable again. Open bodies continue.

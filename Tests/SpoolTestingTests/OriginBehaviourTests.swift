@@ -201,6 +201,25 @@ import Testing
         }
     }
 
+    @Test("A release also concerns a response that has begun and has not come to its stall")
+    func earlyRelease() async throws {
+        let clock = ManualClock()
+        let behaviours: [OriginBehaviour] = [.stall(after: 2000), .drip(1000, every: .seconds(1))]
+        var resource = OriginResource.pattern(3000)
+        resource.rules = behaviours.map { .always($0) }
+        try await OriginServer.run(["/a": resource], clock: clock) { origin in
+            let first = Task { try await RawClient.get(origin, "/a").body }
+            try await clock.waitForSleepers(1)
+            origin.release("/a")
+            #expect(try await clock.flowing { try await first.value }.elementsEqual(media.bytes(0..<3000)))
+            // It does not concern the next request.
+            let second = Task { try await RawClient.get(origin, "/a").body }
+            try await clock.flowing { _ = try await origin.log.first { $0.index == 1 && $0.isStalled } }
+            origin.release()
+            #expect(try await clock.flowing { try await second.value }.count == 3000)
+        }
+    }
+
     @Test func aClientThatLeavesAStallIsSeenToLeave() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 100))]) { origin in
             let client = Task { try await RawClient.get(origin, "/a") }

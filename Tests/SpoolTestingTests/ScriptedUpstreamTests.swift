@@ -42,6 +42,17 @@ import Testing
         #expect(upstream.log.exchanges[0].ending == .finished)
     }
 
+    @Test("A release also concerns a response that has begun and has not come to its stall")
+    func earlyRelease() async throws {
+        let upstream = ScriptedUpstream(["/a": .pattern(3000, .stall(after: 2000))], delivery: .byHand)
+        let response = try await upstream.open(request)
+        upstream.release()
+        upstream.deliverRest(of: "/a")
+        var count = 0
+        for try await chunk in response.body { count += chunk.count }
+        #expect(count == 3000)
+    }
+
     @Test func aWaitingConsumerIsWokenByBytesAndByFailures() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(1000)], delivery: .byHand)
         let response = try await upstream.open(request)
