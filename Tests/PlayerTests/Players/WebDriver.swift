@@ -12,17 +12,21 @@ struct WebDriver: Sendable {
 
     /// Lends `body` a browser of its own, with an empty profile.
     static func run<R: Sendable>(_ driver: Tool, _ body: (WebDriver) async throws -> R) async throws -> R {
-        let run = try driver.start(["--port=0"])
-        defer { run.end() }
-        var said = ""
-        for await line in run.lines {
-            said += line + "\n"
-            guard let range = line.range(of: "started successfully on port "),
-                let port = Int(line[range.upperBound...].filter(\.isNumber))
-            else { continue }
-            return try await serve(port, body)
-        }
-        throw Tool.Failed(description: "the driver of the browser did not start: \(said)")
+        var output = ""
+        // The driver takes a free port of IPv6 and ends if that port of IPv4 is in use.
+        repeat {
+            let run = try driver.start(["--port=0"])
+            defer { run.end() }
+            output = ""
+            for await line in run.lines {
+                output += line + "\n"
+                guard let range = line.range(of: "started successfully on port "),
+                    let port = Int(line[range.upperBound...].filter(\.isNumber))
+                else { continue }
+                return try await serve(port, body)
+            }
+        } while output.contains("port not available")
+        throw Tool.Failed(description: "the driver of the browser did not start: \(output)")
     }
 
     private static func serve<R: Sendable>(_ port: Int, _ body: (WebDriver) async throws -> R) async throws -> R {
