@@ -155,9 +155,8 @@ extension DASHPresentation {
                 return try file(list[count].reference, list[count].byteRange, isSegment: true)
             }
             if let template = segments.media {
-                return try places.next().map { place throws(ManifestError) in
-                    try file(filled(template, place), nil, isSegment: true)
-                }
+                guard let place = try places.next() else { return nil }
+                return try file(filled(template, place), nil, isSegment: true)
             }
             guard count == 0 else { return nil }
             return DASHPresentation.oneFile(try file("", nil, isSegment: true), representation, seconds)

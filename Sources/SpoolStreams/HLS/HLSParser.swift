@@ -17,7 +17,10 @@ extension HLSPlaylist {
         var parser = HLSParser(
             HLSVariables(query: url?.reference.query, imported: imported), maximumSegments: maximumSegments)
         try parser.read(bytes)
-        self = try parser.playlist.get()
+        switch parser.playlist {
+        case .success(let playlist): self = playlist
+        case .failure(let error): throw error
+        }
     }
 }
 
