@@ -5,8 +5,8 @@ public import Foundation
 
 /// A point in time or a duration of media, as an exact fraction in the media's unit.
 ///
-/// Replaces CoreMedia's `CMTime` for playback: `value / timescale` seconds, or a special value that ``flags`` names. It
-/// tracks neither rounding nor epochs.
+/// This type replaces CoreMedia's `CMTime` for playback: `value / timescale` seconds, or a special value that ``flags``
+/// names. It tracks neither rounding nor epochs.
 public struct CMTime: Sendable, Hashable {
     /// The number of `1 / timescale` seconds.
     public var value: CMTimeValue
@@ -96,7 +96,7 @@ public struct CMTimeFlags: OptionSet, Sendable, Hashable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     /// A valid time.
     public static let valid = CMTimeFlags(rawValue: 1 << 0)
-    /// The value was rounded. Not tracked here.
+    /// The value was rounded. This is not tracked here.
     public static let hasBeenRounded = CMTimeFlags(rawValue: 1 << 1)
     /// Later than every number.
     public static let positiveInfinity = CMTimeFlags(rawValue: 1 << 2)
@@ -107,7 +107,8 @@ public struct CMTimeFlags: OptionSet, Sendable, Hashable {
 }
 
 extension CMTime: Comparable {
-    /// Orders by seconds. Other times are ordered as in CoreMedia: −∞ first, +∞ and unknown last.
+    /// Compares times by their seconds. Times that are not numeric are ordered as in CoreMedia: −∞ first, +∞ and
+    /// unknown times last.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }
@@ -119,9 +120,9 @@ extension CMTime: Comparable {
         return isIndefinite ? 3 : 4
     }
 
-    /// The sum, in the finer timescale. Not a number if either time is not.
+    /// The sum, in the finer timescale. It is not numeric if either time is not numeric.
     public static func + (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds + right.seconds) }
-    /// The difference, in the finer timescale. Not a number if either time is not.
+    /// The difference, in the finer timescale. It is not numeric if either time is not numeric.
     public static func - (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds - right.seconds) }
 
     private static func combine(_ left: CMTime, _ right: CMTime, _ seconds: Double) -> CMTime {
@@ -144,7 +145,7 @@ public func CMTimeMakeWithSeconds(_ seconds: Double, preferredTimescale: Int32) 
 
 /// A half-open range of media time, from ``start`` up to ``end``.
 ///
-/// Replaces CoreMedia's `CMTimeRange`, without its set arithmetic.
+/// This type replaces CoreMedia's `CMTimeRange`, without its set arithmetic.
 public struct CMTimeRange: Sendable, Hashable {
     /// The start.
     public var start: CMTime
@@ -162,7 +163,7 @@ public struct CMTimeRange: Sendable, Hashable {
         self.init(start: start, duration: end - start)
     }
 
-    /// The first time after the range.
+    /// The end of the range, which is not part of it.
     public var end: CMTime { start + duration }
 
     /// Whether the range contains the time.
@@ -170,7 +171,7 @@ public struct CMTimeRange: Sendable, Hashable {
 }
 
 extension NSValue {
-    /// Both types consist of plain numbers without padding, so their bytes define them. Foundation on Linux encodes
+    /// Both types consist of numbers without padding, so their bytes define their values. Foundation on Linux encodes
     /// arrays, but no structures.
     private static func encoding<Time>(_ type: Time.Type) -> String { "[\(MemoryLayout<Time>.size)C]" }
 

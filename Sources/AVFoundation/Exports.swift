@@ -6,17 +6,18 @@
 // - Linux has no Objective-C. Optional delegate methods are requirements with defaults. Notifications replace key-value
 //   observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
-// - If Apple's class raises an exception, nothing happens, or the fact is logged. `AVAssetResourceLoader.requestLog`
-//   and `contractViolations` are for this package's own targets, like `AVPlayer.headless`.
+// - If Apple's class would raise an exception, this module does nothing, or records the violation in a log.
+//   `AVAssetResourceLoader.requestLog` and `contractViolations` are for this package's own targets, like
+//   `AVPlayer.headless`.
 // - Seeks are exact. There are no metadata, compositions or layers. A desktop shows libmpv's window.
-// - A `CGImage` is a size and pixels, for images of `AVAssetImageGenerator`. It can't be drawn or written.
+// - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It can't be drawn or written.
 //
-// The folders are the steps from a URL to sound:
+// The folders follow the steps from a URL to playback:
 // - Assets
 // - Loading: requests and their contract
 // - Streaming: the requests of a player for the reads of its demuxer
 // - Playback: items, players, libmpv
-// - Images: images at single times
+// - Images: still images at given times
 //
 // Like Apple's, this module exports Foundation, Dispatch and the URL loading types.
 @_exported public import Dispatch

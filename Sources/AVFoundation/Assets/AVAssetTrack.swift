@@ -14,11 +14,11 @@ public struct AVMediaType: RawRepresentable, Sendable, Hashable {
     public static let video = AVMediaType(rawValue: "vide")
     /// Audio.
     public static let audio = AVMediaType(rawValue: "soun")
-    /// Text. Never reported on Linux; see ``subtitle``.
+    /// Text. It is never reported on Linux; see ``subtitle``.
     public static let text = AVMediaType(rawValue: "text")
     /// Subtitles of any kind.
     public static let subtitle = AVMediaType(rawValue: "sbtl")
-    /// Closed captions. Never reported on Linux; see ``subtitle``.
+    /// Closed captions. It is never reported on Linux; see ``subtitle``.
     public static let closedCaption = AVMediaType(rawValue: "clcp")
 }
 
@@ -37,7 +37,7 @@ struct TrackValues: Sendable, Equatable {
 
 /// One track of an asset: video, audio or subtitles.
 ///
-/// Returned by an asset's `load(.tracks)` or ``AVAsset/loadTracks(withMediaType:)``. Its values are known by then, so
+/// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return it. Its values are known by then, so
 /// loading them neither waits nor fails. A value that the container does not contain is 0 or `nil`.
 ///
 /// `@unchecked`: the compiler can't check a class that may have subclasses. The stored properties never change, except
@@ -67,11 +67,12 @@ extension AVPartialAsyncProperty where Root: AVAssetTrack {
     }
     /// The average bit rate, in bits per second; 0 if unknown.
     ///
-    /// If the container gives the rates of all tracks but one, the last one has the rest of the file's rate.
+    /// If the container gives the bit rates of all tracks except one, that track gets the rest of the file's bit rate.
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
-    /// The frames per second; 0 for tracks without video, or if the container does not give it.
+    /// The frame rate, in frames per second; 0 for tracks without video, or if the container does not give it.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }
-    /// The language as in the container, in MP4 three letters of ISO 639-2; `nil` if the container does not give it.
+    /// The language code as the container gives it (in MP4, three letters of ISO 639-2); `nil` if the container does
+    /// not give it.
     public static var languageCode: AVAsyncProperty<Root, String?> { AVAsyncProperty(.track { $0.languageCode }) }
     /// Whether the track is played by default.
     public static var isEnabled: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.track { $0.isEnabled }) }

@@ -38,7 +38,7 @@ public protocol AVAsynchronousKeyValueLoading: AnyObject {}
 extension AVAsynchronousKeyValueLoading {
     /// Loads a value. The media is opened once for all values, with loading requests like those of a player.
     ///
-    /// - Throws: The error of opening the media.
+    /// - Throws: The error that occurred when the media was opened.
     public func load<Value>(_ property: AVAsyncProperty<Self, Value>) async throws -> Value {
         switch property.source {
         case .asset(let value):
@@ -63,7 +63,7 @@ extension AVAsset: AVAsynchronousKeyValueLoading {
     /// Loads the tracks of a media type.
     ///
     /// - Returns: An empty array if there are none.
-    /// - Throws: The error of opening the media.
+    /// - Throws: The error that occurred when the media was opened.
     public func loadTracks(withMediaType mediaType: AVMediaType) async throws -> [AVAssetTrack] {
         try await load(.tracks).filter { $0.mediaType == mediaType }
     }
@@ -71,7 +71,7 @@ extension AVAsset: AVAsynchronousKeyValueLoading {
     /// Loads the track with an identifier.
     ///
     /// - Returns: `nil` if there is none.
-    /// - Throws: The error of opening the media.
+    /// - Throws: The error that occurred when the media was opened.
     public func loadTrack(withTrackID trackID: CMPersistentTrackID) async throws -> AVAssetTrack? {
         try await load(.tracks).first { $0.trackID == trackID }
     }
@@ -103,8 +103,8 @@ final class AssetValues: Sendable {
     }
     var isLoading: Bool { state.withLock { if case .loading = $0 { true } else { false } } }
 
-    /// Calls back when the values are loaded or can't be: immediately if they are. The first call runs `open` to load
-    /// them.
+    /// Calls `body` when the values are loaded or have failed to load; immediately if that has already happened. The
+    /// first call runs `open` to load them.
     func load(
         by open: @escaping @Sendable () async -> Result<Values, any Error>,
         _ body: @escaping @Sendable (Result<Values, any Error>) -> Void

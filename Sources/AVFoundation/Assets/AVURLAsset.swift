@@ -7,8 +7,8 @@ public import Foundation
 ///
 /// Only an ``AVURLAsset`` loads values here: duration, playability and tracks.
 open class AVAsset: NSObject {
-    /// Cancels the loading of all values of the asset for all observers. Here loading continues, and so do the loader's
-    /// requests, as with Apple's class.
+    /// Cancels the loading of all values of the asset for all observers. In this implementation, loading continues, and
+    /// so do the loader's requests, as with Apple's class.
     open func cancelLoading() {}
 
     /// For subclasses in this module.
@@ -28,7 +28,7 @@ open class AVAsset: NSObject {
 open class AVURLAsset: AVAsset, @unchecked Sendable {
     /// The URL, unchanged.
     public let url: URL
-    /// Requests bytes from its delegate, for URLs that can't be loaded otherwise.
+    /// The resource loader, which requests bytes from its delegate for URLs that can't be loaded otherwise.
     public let resourceLoader: AVAssetResourceLoader
     /// The identifier of this asset's HTTP session.
     public let httpSessionIdentifier = UUID()
@@ -40,7 +40,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     let prefersPreciseTiming: Bool
     let values = AssetValues()
 
-    /// Creates an asset for a URL. Nothing is loaded until a player gets an item of it.
+    /// Creates an asset for a URL. Nothing is loaded until a player receives an item for the asset.
     ///
     /// - Parameter options: Values for `AVURLAsset…Key`s. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)` URLs, and
     ///   ``AVURLAssetPreferPreciseDurationAndTimingKey`` to seeks. Other options have no effect.

@@ -7,7 +7,7 @@ public typealias AVAssetImageGeneratorCompletionHandler =
         CMTime, CGImage?, CMTime, AVAssetImageGenerator.Result, (any Error)?
     ) -> Void
 
-/// Generates images of a video at given times, for example for a preview.
+/// A generator of images of a video at given times, for example for a preview.
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
 /// generated one after another, and the media stays open while requests are waiting. Request several at once. A changed
@@ -101,7 +101,7 @@ open class AVAssetImageGenerator: NSObject {
         try waitForImage(at: requestedTime, actualTime: actualTime)
     }
 
-    /// Equals ``copyCGImage(at:actualTime:)`` without its deprecation, for the module's own tests.
+    /// Equivalent to ``copyCGImage(at:actualTime:)`` without its deprecation, for the module's own tests.
     final func waitForImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         let outcome = ImageOutcome()
         let isThere = DispatchSemaphore(value: 0)
@@ -156,7 +156,7 @@ open class AVAssetImageGenerator: NSObject {
         ImageRequest(time, currentSettings, handler)
     }
 
-    /// Returns a request with a handler of the app, which may block.
+    /// Returns a request with the app's handler, which may block.
     private func handled(_ time: CMTime, _ handler: @escaping ImageRequest.Handler) -> ImageRequest {
         request(time) { [handlers] result in handlers.async { handler(result) } }
     }
@@ -221,7 +221,7 @@ extension AVAssetImageGenerator {
     }
 }
 
-/// Requests images one ahead of the one that is read.
+/// An object that requests each image while the previous one is read.
 final class ImageSeries: Sendable {
     private struct Pending {
         var request: ImageRequest

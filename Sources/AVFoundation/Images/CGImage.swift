@@ -5,8 +5,8 @@ public import Foundation
 
 /// An image in memory: its size and its pixels.
 ///
-/// Replaces CoreGraphics' `CGImage` for reading pixels. It can't be drawn and has no color space. The colors are those
-/// that a screen expects (sRGB, or BT.709 as decoded).
+/// This type replaces CoreGraphics' `CGImage` for reading pixels. It can't be drawn and has no color space. The colors
+/// are those that a screen expects (sRGB, or BT.709 as decoded).
 public final class CGImage: Sendable {
     /// The number of pixels in a row.
     public let width: Int
@@ -32,7 +32,7 @@ public final class CGImage: Sendable {
     }
 }
 
-/// Provides the bytes of an image.
+/// A provider of the bytes of an image.
 public final class CGDataProvider: Sendable {
     /// All bytes.
     public let data: Data?
@@ -58,7 +58,7 @@ public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
 extension Picture {
     /// Returns the image, scaled down to fit in a box if it is larger.
     ///
-    /// A side of the box that is not a number above 0 is not limited.
+    /// A side that is not a positive number does not limit the image.
     func scaled(toFit box: CGSize) -> Picture {
         func ratio(_ bound: Double, _ side: Int) -> Double { bound >= 1 ? min(bound / Double(side), 1) : 1 }
         func side(_ bound: Double, _ side: Int, _ scale: Double) -> Int {

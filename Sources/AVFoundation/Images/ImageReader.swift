@@ -1,6 +1,6 @@
 import Foundation
 
-/// Media opened for images: one libmpv handle, paused, without sound. Used by one task at a time.
+/// Media opened for images: one libmpv handle, paused, without sound. One task may use it at a time.
 final class ImageReader {
     let playback: ItemPlayback
     let isRotated: Bool
@@ -30,7 +30,7 @@ final class ImageReader {
 
     /// Waits until the media is open.
     ///
-    /// - Throws: The error of opening it.
+    /// - Throws: The error that occurred when it was opened.
     func open() async throws {
         _ = try await event { $0 == .ready ? true : nil }
     }
@@ -98,9 +98,9 @@ final class ImageReader {
     }
 }
 
-/// Finds the image at a time: decides which seeks to make, and whether their results fit.
+/// The search for the image at a time: which seeks to make, and whether their results fit.
 ///
-/// Makes decisions only. A seek to a key frame is cheapest and suffices within the tolerances. An exact seek decodes
+/// It only makes decisions. A seek to a key frame is cheapest and suffices within the tolerances. An exact seek decodes
 /// from the key frame before the time, and shows the first image that starts at the time or later. The image shown at
 /// the time may then be the previous one. Without an index, an exact seek may end too late. It is then sent again with
 /// an earlier start for the demuxer. Times are in seconds.
@@ -137,8 +137,8 @@ struct ImageSearch: Sendable, Equatable {
     private static let secondsEarlier = [0.0, 2, 10, 30]
 
     /// - Parameters:
-    ///   - time: The time. There is no image at a value that is not a number.
-    ///   - before: The time by which the image may precede it; 0 for a negative value or no number.
+    ///   - time: The time. No image exists for NaN.
+    ///   - before: The time by which the image may precede it; a negative value or NaN counts as 0.
     ///   - after: The time by which the image may follow it.
     ///   - duration: The duration of the media, if known.
     /// - Returns: `nil` if there is no image at such times.
@@ -165,7 +165,7 @@ struct ImageSearch: Sendable, Equatable {
         case .exact:
             if isWithinTolerances(begin) { return .take }
             if begin < time {
-                // The last image. It is shown for as long as others.
+                // This is the last image, which is shown as long as other images.
                 let shown = (found.pictureDuration ?? 1) * 1.5
                 return time - begin < shown ? .take : .fail(.noImageAtTime)
             }

@@ -13,7 +13,7 @@ final class ImageRequestQueue: Sendable {
 
     private struct State {
         var waiting: [ImageRequest] = []
-        /// The request that is served; `nil` after it was cancelled.
+        /// The request that is being served; `nil` after it was cancelled.
         var current: ImageRequest?
         /// The playback that serves it.
         var playback: ItemPlayback?
@@ -63,7 +63,7 @@ final class ImageRequestQueue: Sendable {
         }
     }
 
-    /// Fails requests before they are served, and closes the playback of the one that is served.
+    /// Fails the waiting requests, and closes the playback of the request that is being served.
     private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
         let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
             let waiting = state.waiting.filter(isMeant)
@@ -157,7 +157,7 @@ final class ImageRequestQueue: Sendable {
     }
 }
 
-/// Runs jobs one after another on a queue outside Swift's pool.
+/// An executor that runs jobs one after another on a queue outside Swift's thread pool.
 private final class ImageExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "AVAssetImageGenerator")
 

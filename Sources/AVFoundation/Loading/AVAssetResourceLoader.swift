@@ -5,9 +5,9 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// Requests the bytes of an asset from its delegate, if the player can't load its URL itself.
+/// An object that requests the bytes of an asset from its delegate if the player can't load the asset's URL itself.
 ///
-/// Belongs to one ``AVURLAsset``. The delegate is held weakly and called only on its queue. It may respond from any
+/// It belongs to one ``AVURLAsset``. The delegate is held weakly and called only on its queue. It may respond from any
 /// thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
@@ -31,20 +31,20 @@ open class AVAssetResourceLoader: NSObject {
     /// The queue of the delegate.
     open var delegateQueue: DispatchQueue? { core.delegateQueue }
 
-    /// Whether keys are loaded before they are needed. Stored without effect here.
+    /// Whether keys are loaded before they are needed. It is stored without effect here.
     open var preloadsEligibleContentKeys: Bool {
         get { core.preloadsEligibleContentKeys }
         set { core.preloadsEligibleContentKeys = newValue }
     }
 
-    /// Whether common media client data is sent as HTTP headers. Stored without effect here.
+    /// Whether common media client data is sent as HTTP headers. It is stored without effect here.
     open var sendsCommonMediaClientDataAsHTTPHeaders: Bool {
         get { core.sendsCommonMediaClientDataAsHTTPHeaders }
         set { core.sendsCommonMediaClientDataAsHTTPHeaders = newValue }
     }
 }
 
-/// Delivers bytes to a player that it can't load itself.
+/// An object that delivers the bytes that a player can't load itself.
 ///
 /// Apple's protocol has optional Objective-C methods. Here they are requirements with default implementations, which
 /// conforming types meet with the same source.
@@ -56,23 +56,23 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool
 
-    /// A loaded resource expires soon and has to be loaded again. Never called here.
+    /// A loaded resource expires soon and has to be loaded again. This method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
     ) -> Bool
 
-    /// The player no longer needs a request, for example after a seek. Do not use the request any more.
+    /// The player no longer needs a request, for example after a seek. Do not use the request afterwards.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
 
-    /// A server requires credentials. Never called here.
+    /// A server requires credentials. This method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool
 
-    /// The credentials are no longer needed. Never called here.
+    /// The credentials are no longer needed. This method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
 }
@@ -164,7 +164,7 @@ extension AVAssetResourceLoader {
             case dataBeforeInformation
             /// A finished information request without information.
             case finishedWithoutInformation
-            /// An accepted request that was released without a finish, so that the player would wait forever.
+            /// An accepted request that was released without being finished, so that the player would wait forever.
             case releasedUnfinished
         }
 

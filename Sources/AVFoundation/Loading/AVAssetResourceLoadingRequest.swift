@@ -17,7 +17,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     public let contentInformationRequest: AVAssetResourceLoadingContentInformationRequest?
     /// The receiver of bytes; `nil` if only information is requested.
     public let dataRequest: AVAssetResourceLoadingDataRequest?
-    /// A response of the server. Stored without effect here.
+    /// A response of the server. It is stored without effect here.
     @NSCopying open var response: URLResponse?
     /// Another URL to load from. It is not followed here, and loading fails, as with Apple's class for schemes other
     /// than HTTP.
@@ -42,7 +42,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Whether the delegate has finished the request.
     open var isFinished: Bool { record.phase == .finished }
 
-    /// Whether the player has cancelled the request. True just before the delegate is informed.
+    /// Whether the player has cancelled the request. It is true just before the delegate is informed.
     open var isCancelled: Bool { record.phase == .cancelled }
 
     /// Finishes the request after all bytes. With fewer bytes than requested, the player assumes that the resource ends
@@ -95,10 +95,10 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
         didSet { record.informationFilledIn() }
     }
 
-    /// The time at which the loaded resource expires. Stored without effect here.
+    /// The time at which the loaded resource expires. It is stored without effect here.
     open var renewalDate: Date?
 
-    /// Whether every byte is available immediately, as from a file. Stored without effect here.
+    /// Whether every byte is available immediately, as from a file. It is stored without effect here.
     open var isEntireLengthAvailableOnDemand = false
 
     var information: ContentInformation {
@@ -118,7 +118,7 @@ struct ContentInformation: Sendable, Equatable {
     var isByteRangeAccessSupported: Bool
 }
 
-/// Receives bytes of a resource from a delegate, in order, as they become available.
+/// The receiver of a resource's bytes, which a delegate delivers in order, as they become available.
 open class AVAssetResourceLoadingDataRequest: NSObject {
     private let record: LoadingRequestRecord
 
@@ -162,5 +162,5 @@ open class AVAssetResourceLoadingRequestor: NSObject {
     }
 }
 
-/// A request to renew loaded data. Never created here.
+/// A request to renew loaded data. It is never created here.
 open class AVAssetResourceRenewalRequest: AVAssetResourceLoadingRequest {}

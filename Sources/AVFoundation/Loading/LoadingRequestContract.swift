@@ -2,7 +2,7 @@ import Foundation
 
 /// The rules for a resource loader's delegate about one loading request, and the violations of them.
 ///
-/// Makes decisions only. A ``LoadingRequestRecord`` locks it and performs its actions. Offsets are bytes of the
+/// It only makes decisions. A ``LoadingRequestRecord`` locks it and performs its actions. Offsets are bytes of the
 /// resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
@@ -140,6 +140,6 @@ enum LoadingRequestEvent: Sendable {
     case data(Data)
     /// The end, with the content information if it was requested.
     case finished(ContentInformation?)
-    /// The error after which no bytes follow. Not sent after a cancel.
+    /// The error after which no bytes follow. It is not sent after a cancel.
     case failed(any Error)
 }

@@ -149,15 +149,16 @@ private struct WeakLoader: @unchecked Sendable {
     weak var value: AVAssetResourceLoader?
 }
 
-/// The amounts that a player requests at once and holds, in bytes. `LoadingPattern` uses them for its decisions.
+/// The amounts of bytes that a player requests at once and holds. `LoadingPattern` uses them for its decisions.
 struct LoadingPolicy: Sendable, Equatable {
-    /// Cancels a request when this many bytes lie ahead of the player.
+    /// The number of bytes ahead of the player at which a request is cancelled.
     var cancelAbove: Int64 = 1 << 20
-    /// Sends a request when fewer bytes lie ahead.
+    /// The number of bytes ahead of the player below which a request is sent.
     var requestBelow: Int64 = 256 << 10
-    /// Cancels a request with this many seconds ahead, and sends one at a quarter of it.
+    /// The number of seconds ahead at which a request is cancelled. A request is sent at a quarter of it.
     ///
-    /// Used once the bit rate of the media is known, within 512 KiB and 8 MiB. `nil` uses the limits in bytes above.
+    /// This applies once the bit rate of the media is known, within 512 KiB and 8 MiB. `nil` uses the limits in bytes
+    /// above.
     var secondsAhead: Double? = 30
     /// The number of bytes to hold behind the player, for the short seeks of demuxers.
     var keepBehind: Int64 = 256 << 10
@@ -173,7 +174,7 @@ struct LoadingPolicy: Sendable, Equatable {
     var readLength: Int64 = 64 << 10
     /// The number of bytes by which the cancel of a useless request is delayed, if several are open.
     var cancelsLateBy: Int64 = 2 << 20
-    /// Fails an item whose request has received nothing for this many seconds; `nil` waits forever.
+    /// The number of seconds without a byte after which a request fails its item; `nil` waits forever.
     var requestTimeout: Double?
     /// Whether a player without data posts a notification.
     var announcesStalls = true
@@ -190,8 +191,8 @@ struct LoadingPolicy: Sendable, Equatable {
         case asksAgain
     }
 
-    /// A player that uses the freedom of the documentation in the way that is worst for a delegate. The timeout is the
-    /// one that was reported for Apple's player.
+    /// A player that behaves in the least convenient way that the documentation allows. The timeout is the one that was
+    /// reported for Apple's player.
     static let hostile: LoadingPolicy = {
         var policy = LoadingPolicy()
         policy.isConcurrent = true

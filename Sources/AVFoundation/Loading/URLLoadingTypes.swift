@@ -39,7 +39,7 @@ public final class HTTPURLResponse: URLResponse {
     }
 }
 
-/// A server's request for credentials. Never used here.
+/// A server's request for credentials. It is never used here.
 open class URLAuthenticationChallenge: NSObject {}
 #else
 // Like Apple's, this module exports Foundation. On Linux, the URL loading types are in a module of their own. Adapters

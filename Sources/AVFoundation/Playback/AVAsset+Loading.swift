@@ -10,13 +10,13 @@ public enum AVKeyValueStatus: Int, Sendable {
     case loaded = 2
     /// The value can't be loaded.
     case failed = 3
-    /// Loading was cancelled. Never reported here.
+    /// Loading was cancelled. It is never reported here.
     case cancelled = 4
 }
 
 /// The keys of values are `duration`, `playable` and `tracks`. There are no metadata.
 extension AVURLAsset {
-    /// Loads values and calls back on any thread when they are loaded or can't be.
+    /// Loads values, and calls back on any thread when they are loaded or have failed to load.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
         loadValues { _ in completionHandler?() }
     }
@@ -59,7 +59,7 @@ extension AVURLAsset {
 
     /// Returns the values of the opened media.
     ///
-    /// - Throws: The error of opening it.
+    /// - Throws: The error that occurred when it was opened.
     func loadedValues() async throws -> AssetValues.Values {
         try await withCheckedThrowingContinuation { continuation in
             loadValues { continuation.resume(with: $0) }

@@ -1,7 +1,7 @@
 public import Dispatch
 public import Foundation
 
-/// Plays one item at a time.
+/// A player of one item at a time.
 ///
 /// libmpv decodes and outputs. A desktop shows a window; a machine without screen or sound plays silently. See
 /// ``headless`` for tests.
@@ -18,7 +18,7 @@ public import Foundation
         case unknown = 0
         /// The player can play items.
         case readyToPlay = 1
-        /// The player can't play any more.
+        /// The player can no longer play.
         case failed = 2
     }
 
@@ -73,8 +73,8 @@ public import Foundation
     open var isMuted = false { didSet { applyVolume() } }
     /// The mode of playback without video and sound; `nil` plays with both. Linux only.
     ///
-    /// Applied when the player gets an item, so set it before. ``defaultHeadless`` applies to players that are created
-    /// with an item.
+    /// It is applied when the player receives an item, so set it before that. ``defaultHeadless`` applies to players
+    /// that are created with an item.
     package var headless: HeadlessMode? {
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
@@ -129,7 +129,7 @@ public import Foundation
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Sets the rate, for an app, or without a reason because of the item's state.
+    /// Sets the rate for an app, or because of the item's state, which is reported without a reason.
     ///
     /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
@@ -143,8 +143,8 @@ public import Foundation
         tellOfTimeControl(since: former.1)
     }
 
-    /// Sets the rate after a user's action in the window. Equals a change by the app, except that libmpv has already
-    /// applied it.
+    /// Sets the rate after a user's action in the window. This is like a change by the app, except that libmpv has
+    /// already applied it.
     func wantedInWindow(_ rate: Float) {
         let former = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
@@ -192,7 +192,7 @@ public import Foundation
         public init(rawValue: String) { self.rawValue = rawValue }
         /// The app has set the rate.
         public static let setRateCalled = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateCalled")
-        /// The rate of the app was not possible. Never reported here.
+        /// The rate of the app was not possible. It is never reported here.
         public static let setRateFailed = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateFailed")
     }
 
@@ -304,5 +304,5 @@ struct TimeObserver {
     }
 }
 
-/// Identifies an observer, for its removal.
+/// The identity of an observer, for its removal.
 private final class TimeObserverToken: Sendable {}

@@ -15,7 +15,7 @@ public import Foundation
         case unknown = 0
         /// The item can be played.
         case readyToPlay = 1
-        /// The item can't be played any more; see ``AVPlayerItem/error``.
+        /// The item can no longer be played; see ``AVPlayerItem/error``.
         case failed = 2
     }
 
@@ -98,13 +98,13 @@ public import Foundation
     /// Whether playback has used all loaded media.
     nonisolated open var isPlaybackBufferEmpty: Bool { status == .readyToPlay && state.isStarved }
 
-    /// Whether a live stream may load while paused. Stored without effect here.
+    /// Whether a live stream may load while paused. It is stored without effect here.
     nonisolated open var canUseNetworkResourcesForLiveStreamingWhilePaused: Bool {
         get { state.usesNetworkWhilePaused }
         set { state.usesNetworkWhilePaused = newValue }
     }
 
-    /// The number of seconds to load ahead; 0 lets the player choose. Applied when a player gets the item.
+    /// The number of seconds to load ahead; 0 lets the player choose. It is applied when a player receives the item.
     nonisolated open var preferredForwardBufferDuration: TimeInterval {
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
@@ -127,9 +127,9 @@ extension AVPlayerItem {
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///
-    /// Contains at most one here: from the current time to the end of libmpv's read-ahead, which is a few seconds.
-    /// Empty without a player, until the item is ready, and during a seek. `.AVPlayerItemLoadedTimeRangesDidChange`
-    /// reports changes.
+    /// It contains at most one range here: from the current time to the end of libmpv's read-ahead, which is a few
+    /// seconds. It is empty without a player, until the item is ready, and during a seek.
+    /// `.AVPlayerItemLoadedTimeRangesDidChange` reports changes.
     public var loadedTimeRanges: [NSValue] {
         guard status == .readyToPlay, let loadedUntil = state.loadedUntil else { return [] }
         let (start, end) = (state.time, min(loadedUntil, state.duration ?? loadedUntil))
@@ -138,8 +138,8 @@ extension AVPlayerItem {
 
     /// The time ranges to which the item can seek, each a `CMTimeRange`.
     ///
-    /// Contains at most one here: the whole duration, if its bytes can be read in any order. Empty until the item is
-    /// ready.
+    /// It contains at most one range here: the whole duration, if its bytes can be read in any order. It is empty until
+    /// the item is ready.
     public var seekableTimeRanges: [NSValue] {
         guard status == .readyToPlay, state.isSeekable, let duration = state.duration, duration > 0 else { return [] }
         return [Self.range(from: 0, to: duration)]
@@ -182,16 +182,16 @@ extension NSNotification.Name {
     /// Posted when the item can't be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
     /// error.
     ///
-    /// Also posted when an item fails before it is ready, instead of key-value observing.
+    /// It is also posted when an item fails before it is ready, instead of key-value observing.
     public static let AVPlayerItemFailedToPlayToEndTime = NSNotification.Name(
         "AVPlayerItemFailedToPlayToEndTimeNotification")
     /// Posted when a playing item has no more data.
     public static let AVPlayerItemPlaybackStalled = NSNotification.Name("AVPlayerItemPlaybackStalledNotification")
     /// Posted when the time of the item has changed by a seek.
     public static let AVPlayerItemTimeJumped = NSNotification.Name("AVPlayerItemTimeJumpedNotification")
-    /// A new entry of the access log. Never posted here.
+    /// A new entry of the access log. It is never posted here.
     public static let AVPlayerItemNewAccessLogEntry = NSNotification.Name("AVPlayerItemNewAccessLogEntryNotification")
-    /// A new entry of the error log. Never posted here.
+    /// A new entry of the error log. It is never posted here.
     public static let AVPlayerItemNewErrorLogEntry = NSNotification.Name("AVPlayerItemNewErrorLogEntryNotification")
     /// Posted when ``AVPlayerItem/loadedTimeRanges`` have changed. Linux only, instead of key-value observing.
     public static let AVPlayerItemLoadedTimeRangesDidChange = NSNotification.Name(
@@ -204,14 +204,14 @@ extension NSNotification.Name {
 public let AVPlayerItemFailedToPlayToEndTimeErrorKey = "AVPlayerItemFailedToPlayToEndTimeErrorKey"
 
 extension AVPlayerItem {
-    /// Equals `.AVPlayerItemDidPlayToEndTime`.
+    /// The same as `.AVPlayerItemDidPlayToEndTime`.
     nonisolated public static let didPlayToEndTimeNotification = NSNotification.Name.AVPlayerItemDidPlayToEndTime
-    /// Equals `.AVPlayerItemFailedToPlayToEndTime`.
+    /// The same as `.AVPlayerItemFailedToPlayToEndTime`.
     nonisolated public static let failedToPlayToEndTimeNotification =
         NSNotification.Name.AVPlayerItemFailedToPlayToEndTime
-    /// Equals `.AVPlayerItemPlaybackStalled`.
+    /// The same as `.AVPlayerItemPlaybackStalled`.
     nonisolated public static let playbackStalledNotification = NSNotification.Name.AVPlayerItemPlaybackStalled
-    /// Equals `.AVPlayerItemTimeJumped`.
+    /// The same as `.AVPlayerItemTimeJumped`.
     nonisolated public static let timeJumpedNotification = NSNotification.Name.AVPlayerItemTimeJumped
 
     /// Posts a notification on the main thread.

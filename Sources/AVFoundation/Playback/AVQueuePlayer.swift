@@ -1,4 +1,4 @@
-/// Plays items one after another.
+/// A player that plays items one after another.
 ///
 /// The next item is loaded shortly before its turn. A played or skipped item leaves the queue. As with Apple's, its
 /// loading requests are not cancelled; the delegate has to detect that.

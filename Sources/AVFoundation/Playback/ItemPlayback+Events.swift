@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 extension ItemPlayback {
-    /// Handles libmpv's events until the playback is shut down, then destroys the handle. Runs on its own thread.
+    /// Handles libmpv's events until the playback is shut down, then destroys the handle. This runs on its own thread.
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
             let isSeeking = state.withLock { $0.seeks.pending != nil }
@@ -133,7 +133,7 @@ extension ItemPlayback {
         if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
     }
 
-    /// Handles the continuation of playback after a seek.
+    /// Handles resumed playback after a seek.
     private func restarted(_ handle: MPVHandle) {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in

@@ -164,7 +164,7 @@ final class ItemPlayback: Sendable {
     }
 }
 
-/// Tracks the current seek of a player, and its end. Makes decisions only.
+/// The current seek of a player, and its end. It only makes decisions.
 ///
 /// libmpv replies to a seek command when it is queued. It reports the seek of the demuxer, and then the restart of
 /// playback. A later seek replaces an earlier one, which then did not finish.

@@ -83,7 +83,7 @@ final class PlayerItemState: Sendable {
     }
 }
 
-/// Counts the libmpv handles that play an item, so that a test can check that all are closed.
+/// The number of libmpv handles that play an item, so that a test can check that all are closed.
 final class OpenHandleCounter: Sendable {
     private struct State {
         var count = 0

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Decides on a player's loading requests and their cancels, based on the reads of its demuxer.
+/// The rules by which a player sends and cancels loading requests, based on the reads of its demuxer.
 ///
-/// Makes decisions only: it has no lock, clock or I/O. ``MediaStream`` performs the actions. A seek takes effect with
-/// the first read after it, because demuxers also seek without reading.
+/// It only makes decisions: it has no lock, clock or I/O. ``MediaStream`` performs the actions. A seek takes effect
+/// with the first read after it, because demuxers also seek without reading.
 protocol RequestPattern: Sendable {
     typealias Action = LoadingAction
     typealias ReadResult = LoadingReadResult
@@ -63,7 +63,7 @@ enum LoadingReadResult: Sendable, Equatable {
 
 /// The bytes that a delegate has delivered and the player has not used yet: one range of the resource.
 ///
-/// Holds the pieces as delivered, without copying. Offsets are bytes of the resource, half-open.
+/// It holds the pieces as delivered, without copying. Offsets are bytes of the resource, half-open.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0
     private(set) var end: Int64 = 0

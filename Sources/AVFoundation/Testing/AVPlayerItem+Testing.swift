@@ -10,21 +10,21 @@ extension AVPlayerItem {
 
 extension AVAssetResourceLoader {
     /// Whether a new request after a seek is sent before the cancel of the previous one. Both orders occur with Apple's
-    /// player. Applies to later items. Linux only, for tests.
+    /// player. It applies to later items. Linux only, for tests.
     package var requestsBeforeCancelling: Bool {
         get { core.policy.requestsBeforeCancelling }
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another.
-    /// Applies to later items. Linux only, for tests.
+    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another. It
+    /// applies to later items. Linux only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
         core.policy.secondsAhead = nil
     }
 
-    /// The way in which a player requests the asset's bytes. Applies to later items. Linux only, for tests.
+    /// The way in which a player requests the asset's bytes. It applies to later items. Linux only, for tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
         /// One request at a time, cancelled in time, as AVPlayer does for audio.
         case friendly
@@ -69,7 +69,7 @@ extension AVAssetImageGenerator {
         set { timeLimit = newValue }
     }
 
-    /// Equals `copyCGImage(at:actualTime:)`, which can't be called without a warning. Linux only, for tests.
+    /// Equivalent to `copyCGImage(at:actualTime:)`, which can't be called without a warning. Linux only, for tests.
     package func blockingImage(
         at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?
     ) throws -> CGImage {

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Sends requests to a resource loader's delegate in any order for tests, without libmpv or a player.
+/// A test driver that sends requests to a resource loader's delegate in any order, without libmpv or a player.
 ///
 /// Linux only, and only for tests. The requests go to the delegate's queue and into
 /// ``AVAssetResourceLoader/requestLog`` like a player's.
@@ -15,8 +15,8 @@ package final class ResourceLoaderDriver: Sendable {
         url = asset.url
     }
 
-    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. Applies to later requests.
-    /// The default is false.
+    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. It applies to later
+    /// requests. The default is false.
     package var currentOffsetStartsAtZero: Bool {
         get { core.currentOffsetStartsAtZero }
         set { core.currentOffsetStartsAtZero = newValue }

@@ -2,7 +2,7 @@
 import Foundation
 import Spool
 
-/// Converts an origin's URL into one that a player can't load itself, so that it uses our loader, and back.
+/// The conversion of an origin's URL into one that a player can't load itself, so that it uses our loader, and back.
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
 /// rest is unchanged, so the original URL is restored exactly. The characters are those of RFC 3986 §3.1. URL parsers

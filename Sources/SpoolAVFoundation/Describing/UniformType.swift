@@ -5,7 +5,7 @@ import Foundation
 import UniformTypeIdentifiers
 #endif
 
-/// Finds the uniform type identifier for a player (`public.mp3`) by the origin's media type (`audio/mpeg`).
+/// The uniform type identifier for a player (`public.mp3`), found by the origin's media type (`audio/mpeg`).
 ///
 /// On Apple platforms, the system knows most types. A table serves other platforms and other types. Makes decisions
 /// only.

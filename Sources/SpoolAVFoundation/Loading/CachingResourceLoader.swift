@@ -5,11 +5,11 @@ import Foundation
 public import Spool
 import Synchronization
 
-/// Serves the loading requests of an asset from a cache, and through the cache from the origin.
+/// A delegate that serves the loading requests of an asset from a cache, and through the cache from the origin.
 ///
 /// Each asset has one loader. ``CachingURLAsset`` has its own, and most apps need nothing else. For an asset of another
-/// class, create the asset with the URL of ``CachingURLAsset/cachingURL(for:)``, otherwise AVFoundation does not use
-/// the loader. It holds the loader weakly, so retain the loader as long as the asset.
+/// class, create the asset with the URL of ``CachingURLAsset/cachingURL(for:)``. Otherwise, AVFoundation does not use
+/// the loader. AVFoundation holds the loader weakly, so retain the loader as long as the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
@@ -116,7 +116,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Ends the request's reader. The request is not used any more.
+    /// Ends the request's reader. The request is no longer used.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Synchronization
 
-/// The rate at which stored bytes are delivered to one loading request. Makes decisions only.
+/// The rate at which stored bytes are delivered to one loading request. It only makes decisions.
 ///
 /// A player cancels a request when it has enough, but late, or never. A disk could deliver whole media in the meantime,
 /// which the player would hold in memory. Each request therefore gets a burst, and then a few times the rate of
@@ -78,7 +78,7 @@ final class DeliveryWait: Sendable {
 
 /// The tasks that wait for a number of bytes to be delivered to the player.
 ///
-/// Makes decisions only; its owner resumes the tasks. Every added continuation is returned once.
+/// It only makes decisions; its owner resumes the tasks. Every added continuation is returned once.
 struct DeliveryWaiters {
     private struct Waiter {
         let wait: DeliveryWait
@@ -102,7 +102,7 @@ struct DeliveryWaiters {
     /// Handles a cancel and returns the waiting task, unless it was returned before.
     mutating func cancelled(_ wait: DeliveryWait) -> [CheckedContinuation<Bool, Never>] { remove { $0.wait === wait } }
 
-    /// Returns all tasks, because there is nothing to wait for any more.
+    /// Returns all tasks, because there is nothing left to wait for.
     mutating func removeAll() -> [CheckedContinuation<Bool, Never>] { remove { _ in true } }
 
     private mutating func remove(where isOver: (Waiter) -> Bool) -> [CheckedContinuation<Bool, Never>] {

@@ -2,7 +2,7 @@
 import Foundation
 import Spool
 
-/// Converts errors into those of `NSURLErrorDomain`, which the player's own loading would report.
+/// The conversion of errors into those of `NSURLErrorDomain`, which the player's own loading would report.
 ///
 /// `NSUnderlyingErrorKey` contains the cache's error, whose message is the localized description.
 enum LoadingFailure {

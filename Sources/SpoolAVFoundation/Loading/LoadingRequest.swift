@@ -6,8 +6,8 @@ import Spool
 
 /// One loading request of the player while it is served.
 ///
-/// Retains AVFoundation's request until its end, as required, and performs the actions of its ``StateMachine``.
-/// Created, used and released on its loader's queue.
+/// This object retains AVFoundation's request until its end, as required, and performs the actions of its
+/// ``StateMachine``. It is created, used and released on its loader's queue.
 final class LoadingRequest {
     /// A number within a loader, which tasks use instead of the request.
     typealias ID = Int
@@ -71,7 +71,7 @@ final class LoadingRequest {
 }
 
 extension LoadingRequest {
-    /// The bytes that a loading request asks of a resource, as offsets, and whether it needs information.
+    /// The bytes of a resource that a loading request needs, as offsets, and whether it needs information.
     struct RequestedData: Hashable, Sendable {
         /// Whether type and length are requested.
         var information: Bool
@@ -107,9 +107,9 @@ extension LoadingRequest {
         }
     }
 
-    /// Decides about one loading request: what to read from the cache, what to deliver, and how it ends.
+    /// The decisions about one loading request: what to read from the cache, what to deliver, and how it ends.
     ///
-    /// Makes decisions only. It ensures these rules for any order of inputs:
+    /// It only makes decisions. It ensures these rules for any order of inputs:
     ///
     /// - Information precedes bytes.
     /// - Bytes are delivered in order, each once.
@@ -126,7 +126,7 @@ extension LoadingRequest {
             case responding
             /// Finished, with or without an error. No exit.
             case finished
-            /// The player cancelled it, and nothing may be delivered any more. No exit.
+            /// The player cancelled it, and no more bytes may be delivered. No exit.
             case cancelled
         }
 

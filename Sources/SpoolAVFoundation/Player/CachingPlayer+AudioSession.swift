@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// Handles interruptions, disconnected headphones, and a reset of the media server. Follows Apple's "Handling audio
+/// Handles interruptions, disconnected headphones, and a reset of the media server. It follows Apple's "Handling audio
 /// interruptions" and "Responding to audio route changes".
 extension CachingPlayer {
     /// Listens until the returned tokens are released.

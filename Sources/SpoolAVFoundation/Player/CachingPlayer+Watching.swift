@@ -116,14 +116,14 @@ extension CachingPlayer {
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
-    /// A change of the rate by another object is intended: by a view's controls, a headset or the system.
+    /// A change of the rate by another object is intentional: by a view's controls, a headset or the system.
     private func heedRate(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, isMeantToPlay, hasEnded) = (avPlayer.rate, true, false)
     }
 
     /// A change without a reason means that the player has no data, or that its item has ended or failed. It is not an
-    /// intended pause.
+    /// intentional pause.
     private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
         guard reason != .unknown, avPlayer.rate == 0, isMeantToPlay, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay

@@ -28,16 +28,16 @@ public import Spool
 ///
 /// Stored bytes are not fetched again.
 ///
-/// Use ``avPlayer`` for everything else: its view, volume and AirPlay. Changes of its rate by other objects, such as a
+/// Use ``avPlayer`` for everything else: its view, volume and AirPlay. Changes to its rate by other objects, such as a
 /// view's controls, are respected. The ``queue`` supplies its items.
 ///
 /// Use it on the main actor, where its observable properties change. The time changes about four times a second.
 @MainActor @Observable public final class CachingPlayer {
     /// The current player.
     ///
-    /// A player that can't play any more is replaced by another one with the same settings. That happens for example
-    /// after a reset of the system's media server. An app has to attach its layers and time observers again. A SwiftUI view
-    /// that reads this property is updated automatically.
+    /// A player that can no longer play is replaced by another one with the same settings. That happens for example
+    /// after a reset of the system's media server. An app has to attach its layers and time observers again. A SwiftUI
+    /// view that reads this property is updated automatically.
     public internal(set) var avPlayer: AVQueuePlayer
     /// The media to play, one after another.
     public let queue: CachingQueue
@@ -46,7 +46,7 @@ public import Spool
     public internal(set) var status = Status.idle
     /// The error of the current item; `nil` unless it is known to fail.
     ///
-    /// Also set during retries; see ``status``. Show its `localizedDescription` to users.
+    /// It is also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?
     /// The current time in seconds; during a seek, its target.
     public internal(set) var time = 0.0
@@ -54,14 +54,14 @@ public import Spool
     public internal(set) var duration: Double?
     /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
     public internal(set) var bufferedRanges: [ClosedRange<Double>] = []
-    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. Empty for HLS and for media that plays
+    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. It is empty for HLS and for media that plays
     /// directly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
     /// Whether playback is requested, even while the player waits for data.
     public internal(set) var isMeantToPlay = false {
         didSet { if !isMeantToPlay, isInBackground { sleep() } }
     }
-    /// The playback rate, also while paused: 1 is normal. Above 0.
+    /// The playback rate, also while paused. It is above 0, and 1 is normal.
     public var rate: Float {
         get { wantedRate }
         set {
@@ -75,7 +75,7 @@ public import Spool
     @ObservationIgnored let clock: any Clock<Duration>
     @ObservationIgnored let elapsed: () -> Duration
     @ObservationIgnored var recovery = ItemRecovery()
-    /// Whether the current entry failed with the cache, and plays without it.
+    /// Whether the current entry has failed with the cache and plays without it.
     @ObservationIgnored var hasFailed = false
     /// Whether another device plays.
     @ObservationIgnored var isExternal = false
@@ -255,7 +255,7 @@ struct NowPlayingMoment: Hashable, Sendable {
     }
 }
 
-/// Shows the state of a player on a display of the system.
+/// A display of the system that shows the state of a player.
 @MainActor protocol NowPlayingDisplay: AnyObject {
     /// Called after each examination of the player.
     func update(_ player: CachingPlayer)

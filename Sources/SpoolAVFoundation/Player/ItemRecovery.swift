@@ -1,16 +1,16 @@
 #if canImport(AVFoundation) && !os(watchOS)
-/// Decides how to recover an item that has failed, or that makes no progress although playback is requested.
+/// The recovery of an item that has failed, or that makes no progress although playback is requested.
 ///
-/// Makes decisions only. It uses the state of the player at each examination instead of notifications. Items fail
-/// without one, and a player that has stopped requesting bytes posts none. ``StallRecovery`` handles short stalls
-/// by waiting for bytes. This type handles those that do not end by waiting. Its steps are a seek to the current
-/// position, a new item, the origin's own URL without the cache, and the error.
+/// It only makes decisions. It uses the state of the player at each examination instead of notifications. Items fail
+/// without one, and a player that has stopped requesting bytes posts none. ``StallRecovery`` handles short stalls by
+/// waiting for bytes. This type handles those that do not end by waiting. Its steps are a seek to the current position,
+/// a new item, the origin's own URL without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
-        /// There was no connection. Retried without a limit.
+        /// There was no connection. Retries have no limit.
         case network
-        /// The origin has no such media. Reported at once if it has never played.
+        /// The origin has no such media. This is reported at once if the item has never played.
         case missing
         /// Another reason.
         case other

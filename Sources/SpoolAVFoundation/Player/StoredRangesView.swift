@@ -100,7 +100,7 @@ private struct Dragging: ViewModifier {
 /// List { CacheStatusView(cache) }
 /// ```
 ///
-/// Updated once a second while it is visible. Counts since the cache was opened.
+/// It is updated once a second while it is visible. The counts start when the cache is opened.
 public struct CacheStatusView: View {
     private let cache: MediaCache
     @State private var stored: Int64 = 0

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Foundation
 
-/// Observes a notification until it is released.
+/// An observation of a notification, which ends when this object is released.
 ///
 /// `@unchecked Sendable`: it holds a constant that is only passed back to the notification center, from any thread.
 final class NotificationToken: @unchecked Sendable {

@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// Observes the current item of a player by key-value observing, on Apple platforms.
+/// An observation of a player's current item by key-value observing, on Apple platforms.
 @MainActor final class CurrentItemObservation {
     private var observation: NSKeyValueObservation?
 
@@ -15,7 +15,7 @@ import Foundation
     }
 }
 
-/// Observes whether a player plays or waits by key-value observing, on Apple platforms.
+/// An observation of whether a player plays or waits by key-value observing, on Apple platforms.
 @MainActor final class PlayStateObservation {
     private var observation: NSKeyValueObservation?
 
@@ -28,7 +28,7 @@ import Foundation
     }
 }
 
-/// Observes whether a player plays its video on another device, as by AirPlay.
+/// An observation of whether a player plays its video on another device, as by AirPlay.
 @MainActor final class ExternalPlaybackObservation {
     private var observation: NSKeyValueObservation?
 

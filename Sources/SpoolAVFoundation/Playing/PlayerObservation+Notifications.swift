@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// Observes the current item of a player, and changes of a queue, by notifications.
+/// An observation of a player's current item, and of changes to a queue, by notifications.
 @MainActor final class CurrentItemObservation {
     private let tokens: [NotificationToken]
 
@@ -20,7 +20,7 @@ import Foundation
     }
 }
 
-/// Observes whether a player plays or waits by notifications.
+/// An observation of whether a player plays or waits by notifications.
 @MainActor final class PlayStateObservation {
     private let token: NotificationToken
 
@@ -34,7 +34,7 @@ import Foundation
     }
 }
 
-/// Replaces the observation without other devices.
+/// A replacement for the observation on systems without other devices.
 @MainActor final class ExternalPlaybackObservation {
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {}
 }

@@ -1,8 +1,8 @@
 #if canImport(AVFoundation) && !os(watchOS)
 extension StallRecovery {
-    /// Decides when a player without data resumes, and at which rate.
+    /// The decisions about when a player without data resumes, and at which rate.
     ///
-    /// Makes decisions only. It uses the state of the player after every possible change instead of a single
+    /// It only makes decisions. It uses the state of the player after every possible change instead of a single
     /// notification, because stalls are reported late or not at all. While it waits for bytes, the player waits with
     /// its rate set. A user's pause is then a change of the rate, which differs from the stall.
     struct StateMachine: Hashable, Sendable {

@@ -3,7 +3,7 @@ import AVFoundation
 import Dispatch
 import Foundation
 
-/// Resumes playback after a stall, at the previous rate, as soon as bytes are received.
+/// An object that resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
 /// ``AVFoundation/AVPlayer/enableCaching()`` creates one for a player, which exists as long as the player. It handles
 /// items that play through a cache, and leaves others unchanged. A user's pause during a stall is respected if the app
@@ -124,7 +124,7 @@ import Foundation
         }
     }
 
-    /// Marks the main queue. `@unchecked`: a key is only compared, and never written.
+    /// The mark of the main queue. `@unchecked`: a key is only compared, and never written.
     private struct MainQueueMark: @unchecked Sendable {
         let key = DispatchSpecificKey<Bool>()
 
@@ -136,7 +136,7 @@ import Foundation
     private func itemMayHaveChanged() {
         guard let player, lastItem != player.currentItem.map(ObjectIdentifier.init) else { return }
         lastItem = player.currentItem.map(ObjectIdentifier.init)
-        // The wait for a stall of the previous item is over.
+        // The player no longer waits because of a stall of the previous item.
         player.automaticallyWaitsToMinimizeStalling = player.currentItem?.cachingAsset == nil && waitsForPlainItems
         if player.currentItem?.cachingAsset == nil {
             perform(machine.cancel())
@@ -225,7 +225,8 @@ import Foundation
     }
 }
 
-/// Suspends the loading of items that a player has moved on from, so that the next item gets the whole bandwidth.
+/// An object that suspends the loading of items that a player has moved on from, so that the next item gets the whole
+/// bandwidth.
 ///
 /// `AVQueuePlayer` moves to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests of
 /// the previous item. ``AVFoundation/AVPlayer/enableCaching()`` creates a coordinator, which exists as long as the
@@ -250,7 +251,7 @@ import Foundation
         update()
     }
 
-    /// Examines the queue. Called after changes of the current item, and when caching is enabled again.
+    /// Examines the queue. It is called after changes of the current item, and when caching is enabled again.
     func update() {
         guard let player else { return }
         var wanted: [ObjectIdentifier: CachingURLAsset] = [:]

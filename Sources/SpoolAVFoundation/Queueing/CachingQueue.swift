@@ -31,7 +31,7 @@ public import Spool
         public static let all = Repetition(order: .all)
     }
 
-    /// The player. A ``CachingPlayer`` replaces it if it can't play any more.
+    /// The player. A ``CachingPlayer`` replaces it if it can no longer play.
     public internal(set) var player: AVQueuePlayer {
         didSet {
             oldValue.removeAllItems()
@@ -44,7 +44,7 @@ public import Spool
     public let server: (any MediaServer)?
     /// The number of entries after the current one whose start is preloaded. The default is 3.
     public var preloadedEntryCount = 3 { didSet { bringUpcoming() } }
-    /// The amount of the very next entry to preload after the starts. The default is one minute.
+    /// The amount of the next entry to preload after the starts of the entries. The default is one minute.
     public var nextAmount = PreloadAmount.seconds(60) { didSet { bringUpcoming() } }
 
     /// Creates the items. Set it for items that need more than an asset, such as an audio mix or metadata.
@@ -65,7 +65,7 @@ public import Spool
     @ObservationIgnored private(set) var isHeld = false
     /// Whether items play without the cache, from the URL that their source last resolved.
     @ObservationIgnored var makesPlainItems = false
-    /// Called when an entry starts, also again, and when there is nothing more to play.
+    /// Called when an entry starts or restarts, and when there is nothing more to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
 
     private struct Slot {
@@ -297,7 +297,7 @@ public import Spool
             playBegan()
             prepareFollowing()
         } else {
-            // It has played all its items before it got more.
+            // The player finished all its items before more were added.
             order.jump(to: last.entry)
             slots = []
             if let following = order.following { begin(following) }
@@ -306,7 +306,7 @@ public import Spool
 }
 
 extension CachingQueue {
-    /// A position of a list. The same media may have several entries.
+    /// An entry of a list. The same media may occur in several entries.
     public struct Entry: Identifiable, Sendable {
         /// The identifier of an entry, unique within its queue.
         public struct ID: Hashable, Sendable {

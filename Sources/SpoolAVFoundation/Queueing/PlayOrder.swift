@@ -1,4 +1,5 @@
-/// The order of playback of a list: as listed or shuffled, once, repeated, or one entry repeated. Makes decisions only.
+/// The order of playback of a list: as listed or shuffled, once, repeated, or one entry repeated. It only makes
+/// decisions.
 ///
 /// Entries have permanent numbers. Finding one takes time proportional to the length of the list.
 struct PlayOrder: Hashable, Sendable {

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Spool
 
-/// Preloads the next entries of a queue, and cancels preloads of other entries.
+/// The preloads of the next entries of a queue. Preloads of other entries are cancelled.
 @MainActor final class QueuePreloads {
     private let preloader: Preloader
     private let server: (any MediaServer)?
