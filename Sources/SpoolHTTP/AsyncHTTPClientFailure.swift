@@ -15,7 +15,7 @@ import Musl
 import Darwin
 #endif
 
-/// Converts an error of AsyncHTTPClient, SwiftNIO or BoringSSL into an ``UpstreamError``.
+/// The conversion of an error of AsyncHTTPClient, SwiftNIO or BoringSSL into an ``UpstreamError``.
 struct AsyncHTTPClientFailure {
     var error: any Error
     /// Whether the headers had been received. Unknown errors then count as a lost connection.
@@ -102,7 +102,7 @@ struct AsyncHTTPClientFailure {
     }
 }
 
-/// Converts an error of BoringSSL about a failed TLS handshake.
+/// The conversion of BoringSSL's error about a failed TLS handshake.
 ///
 /// Its own text names files and lines of its sources, and their path at build time.
 struct HandshakeFailure {

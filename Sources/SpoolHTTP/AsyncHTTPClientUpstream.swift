@@ -9,7 +9,7 @@ public import NIOSSL
 public import Spool
 import Synchronization
 
-/// Fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient: the transport for Linux and servers.
+/// A transport that fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient, for Linux and servers.
 ///
 /// Bodies have back-pressure down to the socket, and are delivered in the buffers into which they were received.
 /// Certificates are verified, and the minimum is TLS 1.2. Nothing is decompressed. Connections are reused until the
@@ -151,7 +151,8 @@ public final class AsyncHTTPClientUpstream: Upstream {
         }
     }
 
-    /// Passes received parts from AsyncHTTPClient to an exchange, and pauses the socket while the exchange is full.
+    /// A delegate that passes received parts from AsyncHTTPClient to an exchange, and pauses the socket while the
+    /// exchange is full.
     private final class Delegate: HTTPClientResponseDelegate {
         private struct State {
             var held: EventLoopPromise<Void>?
@@ -273,7 +274,7 @@ extension Duration {
     }
 }
 
-/// Checks whether the address of a new connection may be used.
+/// A check of whether the address of a new connection may be used.
 ///
 /// Names are resolved once, by the client that connects, so the checked address is the one that is used.
 private struct AddressGate: Sendable {

@@ -4,7 +4,7 @@ import NIOHPACK
 import NIOHTTP1
 import NIOHTTP2
 
-/// Joins the small pieces of an HTTP/1 response body that come from one read of the socket.
+/// A handler that joins the small pieces of an HTTP/1 response body from one read of the socket.
 ///
 /// An origin may send a body in chunks of one byte. The parser then splits one read into tens of thousands of pieces.
 /// The client and the cache handle up to ``ReceivedBytes/gatherLimit`` bytes at a time instead. No byte is delayed: all
@@ -103,7 +103,7 @@ final class BodyGatherer: ChannelInboundHandler {
     }
 }
 
-/// Filters HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
+/// A filter for HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
 ///
 /// AsyncHTTPClient treats any status below 200 as an interim response, and a following body as its own fault.
 /// Everything after such headers is discarded, and the connection closes with the request's error.
@@ -132,7 +132,7 @@ final class HeadGate: ChannelInboundHandler {
     }
 }
 
-/// Filters the same HTTP/2 responses, before their status is converted to a number.
+/// A filter for the same responses over HTTP/2, before their status is converted to a number.
 final class FrameGate: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias InboundOut = HTTP2Frame.FramePayload

@@ -5,8 +5,9 @@ import Synchronization
 
 /// One request in progress: connects a transport that pushes with a consumer that pulls.
 ///
-/// Holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It only stops
-/// the transport, and resumes it after a pause. Any thread may use it. It calls its hooks outside of its lock.
+/// It holds at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It controls
+/// the transport only by stopping it, and by resuming it after a pause. Any thread may use it. It calls its hooks
+/// outside of its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The operations of the transport.
     struct Transport: Sendable {
@@ -157,7 +158,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Reads the rest of a body that is not needed, so that the connection can be reused.
     ///
-    /// Waits only for a moment. After that, a body that continues or is silent is closed.
+    /// It waits only for a moment. After that, a body that continues or is silent is closed.
     func discard() async {
         leave()
         // An error ends the body, too.
@@ -213,7 +214,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 struct ExchangeBody<Chunk: GatheredBytes>: AsyncSequence, Sendable {
     typealias Element = Chunk
 
-    /// Closes the exchange when the last reference is released, unless an iterator has taken over.
+    /// An object that closes the exchange when the last reference is released, unless an iterator has taken over.
     private final class Owner: Sendable {
         let exchange: Exchange<Chunk>
         let isTakenOver = Mutex(false)

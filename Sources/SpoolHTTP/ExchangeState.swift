@@ -2,10 +2,10 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// Decides for one request and its response: which task to resume, when the transport pauses, and when a body has
-/// stalled.
+/// The decisions about one request and its response: which task to resume, when the transport pauses, and when a body
+/// has stalled.
 ///
-/// Makes decisions only, except that it stores continuations and returns them. ``Exchange`` locks it, and acts after
+/// It only makes decisions, except that it stores continuations and returns them. ``Exchange`` locks it, and acts after
 /// unlocking. The states are waiting for headers → body → over. The transport may end an exchange in any state, and the
 /// consumer may leave in any state. Later events are ignored.
 struct ExchangeState<Chunk: GatheredBytes> {
@@ -117,7 +117,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         }
     }
 
-    /// Equals ``take(cancelled:)``, and stores `waiter` if there is nothing.
+    /// Returns the same as ``take(cancelled:)``, and stores `waiter` if there is nothing.
     mutating func awaitChunk(_ waiter: ChunkWaiter, cancelled: UpstreamError) -> Taken {
         let taken = take(cancelled: cancelled)
         if case .nothing = taken {
@@ -177,9 +177,9 @@ extension GatheredBytes {
 
 extension Data: GatheredBytes {}
 
-/// Decides at regular ticks whether a body has stalled: it receives nothing, or too little, while a reader waits.
+/// A check at regular ticks of whether a body has stalled: it receives nothing, or too little, while a reader waits.
 ///
-/// Makes decisions only. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
+/// It only makes decisions. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {
     /// The way in which a body has stalled.
     enum Stall { case isSilent, isSlow }

@@ -56,7 +56,7 @@ extension HTTPUpstream {
         public var idleTimeout: Duration = .seconds(15)
         /// The rate in bytes per second below which a body has stalled. The default is 1000; 0 disables it.
         ///
-        /// Measured over ``minimumRateTime`` in which a reader waited for the body throughout.
+        /// It is measured over a period of ``minimumRateTime`` in which a reader always waited for the body.
         public var minimumRate = 1000
         /// The time over which ``minimumRate`` is measured. The default is 30 seconds.
         public var minimumRateTime: Duration = .seconds(30)
@@ -79,8 +79,8 @@ extension HTTPUpstream {
         /// Only `AsyncHTTPClientUpstream` calls it, with the address of a new connection, before it sends a request. It
         /// is therefore also called for each redirect. A rejected request fails with an underlying ``RefusedAddress``.
         ///
-        /// With TLS, a handshake has been tried by then. With a proxy, only an address in the URL is checked, because
-        /// the proxy resolves names.
+        /// With TLS, the handshake has been attempted by then. With a proxy, only an address in the URL is checked,
+        /// because the proxy resolves names.
         package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
         /// Whether a redirect to a URL may be followed; `nil` allows all.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?

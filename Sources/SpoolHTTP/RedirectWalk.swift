@@ -3,10 +3,11 @@ import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// Follows redirects of one request: decides after each response whether to send another request (RFC 9110 §15.4).
+/// The redirects of one request: decides after each response whether to send another request (RFC 9110 §15.4).
 ///
-/// Makes decisions only. If scheme, host or port change, only the fields that select the bytes are sent on. All others
-/// (`Authorization`, `Cookie`, an app's key fields) stay with their origin, even if a later redirect returns to it.
+/// It only makes decisions. If scheme, host or port change, only the fields that select the bytes are sent on. All
+/// others (`Authorization`, `Cookie`, an app's key fields) stay with their origin, even if a later redirect returns to
+/// it.
 struct RedirectWalk {
     /// The request to send now.
     private(set) var request: UpstreamRequest

@@ -12,7 +12,7 @@ public import Foundation
 import Security
 #endif
 
-/// Fetches media with URLSession: the transport for Apple platforms, with the system's proxies, cellular policy and
+/// A transport that fetches media with URLSession, for Apple platforms, with the system's proxies, cellular policy and
 /// trust.
 ///
 /// On Apple platforms, the task is suspended if about 1 MiB of a body waits for a reader. The system may still deliver
@@ -136,7 +136,7 @@ extension UpstreamRequest {
     }
 }
 
-/// Passes received parts from URLSession to the exchanges, by task.
+/// A delegate that passes received parts from URLSession to the exchanges, by task.
 private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     private struct Flight {
         var exchange: Exchange<Data>
@@ -145,7 +145,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var missing: Int64?
         /// The maximum number of unread bytes before the body ends.
         var heldLimit = 64 << 20
-        /// Whether the task is suspended. Used only on the session's serial delegate queue.
+        /// Whether the task is suspended. It is used only on the session's serial delegate queue.
         var isSuspended = false
         var hasHead = false
     }
@@ -174,7 +174,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         task.resume()
     }
 
-    /// Suspends or resumes a task, at most once in a row. Runs on the delegate queue.
+    /// Suspends or resumes a task, at most once in a row. This runs on the delegate queue.
     private func setSuspended(_ task: URLSessionDataTask, _ suspends: Bool) {
         guard Self.canSuspend else { return }
         let changes = flights.withLock { flights in

@@ -13,11 +13,11 @@ import Musl
 import Darwin
 #endif
 
-/// Sends one ``OriginResponse`` after the other over one connection, as raw bytes, because an encoder would reject
-/// faulty ones.
+/// A connection over which one ``OriginResponse`` after the other is sent, as raw bytes, because an encoder would
+/// reject faulty ones.
 ///
-/// Runs on its channel's event loop. Writes only while the channel is writable, so that the log is never far ahead of
-/// the socket.
+/// It runs on its channel's event loop, and writes only while the channel is writable, so that the log is never far
+/// ahead of the socket.
 final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer

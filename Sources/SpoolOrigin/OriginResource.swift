@@ -52,7 +52,7 @@ public struct OriginResource: Sendable {
     }
 }
 
-/// Changes the responses of an origin to some requests for a resource, to simulate faults.
+/// A rule that changes an origin's responses to some requests for a resource, to simulate faults.
 ///
 /// The server itself has no faults. It passes the request and the resource to a rule before it decides, and the
 /// response before it is sent. The faults of the test kit use these two functions.
@@ -128,8 +128,8 @@ package struct OriginRefusal: Sendable {
 
 /// The bytes behind a URL of an `OriginServer`: a pattern, bytes in memory, or a file.
 ///
-/// Does not know about HTTP. Bytes past the end exist only for responses that are too long. A pattern continues; memory
-/// and files are followed by zeros.
+/// It does not know about HTTP. Bytes past the end exist only for responses that are too long. A pattern continues;
+/// memory and files are followed by zeros.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif

@@ -3,7 +3,7 @@ package import HTTPTypes
 
 /// The response of an origin to one request: decided here, sent by ``OriginConnection``.
 ///
-/// Makes decisions only; the date is given. The origin parses `Range` and `If-Range` itself and does not use the
+/// It only makes decisions; the date is given. The origin parses `Range` and `If-Range` itself and does not use the
 /// package's parser, so that one mistake can't hide another. Rules may make it inconsistent in any way.
 package struct OriginResponse: Sendable {
     /// The marking of the end of a body without `Content-Length`.
@@ -218,7 +218,7 @@ package enum AskedRange: Equatable {
     }
 }
 
-/// Formats a time for HTTP: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 §5.6.7).
+/// The form of a time in HTTP: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 §5.6.7).
 enum HTTPDate {
     static func text(_ date: Date) -> String {
         let seconds = Int64(date.timeIntervalSince1970.rounded(.down))

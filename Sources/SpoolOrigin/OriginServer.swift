@@ -159,7 +159,7 @@ package final class OriginServer: Sendable {
 
     /// Resumes stalled responses: those of `path`, or all for `nil`.
     ///
-    /// A response that has begun and would stall later does not stall any more.
+    /// A response in progress that would stall later no longer stalls.
     package func release(_ path: String? = nil) { originState.release(path) }
 }
 #endif

@@ -9,7 +9,7 @@ package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
-        /// The number of the first request that the last release did not concern, for each path; `nil` for all paths.
+        /// The number of the first request to which the last release did not apply, for each path; `nil` for all paths.
         var firstUnreleased: [String?: Int] = [:]
 
         func isReleased(_ number: Int, path: String) -> Bool {

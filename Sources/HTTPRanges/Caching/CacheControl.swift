@@ -2,31 +2,31 @@ package import HTTPTypes
 
 /// The `Cache-Control` directives of a request or a response (RFC 9111 §5.2).
 ///
-/// Only parses the field. ``Freshness`` and the cache's policy draw the conclusions. Unknown directives are ignored,
+/// This type only parses the field; ``Freshness`` and the cache's policy evaluate it. Unknown directives are ignored,
 /// and names are case-insensitive.
 package struct CacheControl: Sendable, Hashable {
-    /// The response must not be written to disk.
+    /// Whether the response must not be written to disk.
     package var noStore = false
-    /// The response must not be stored by a shared cache.
+    /// Whether the response must not be stored by a shared cache.
     package var isPrivate = false
-    /// A shared cache may store the response, even for a request with `Authorization`.
+    /// Whether a shared cache may store the response, even for a request with `Authorization`.
     package var isPublic = false
-    /// The response must be validated with the origin before each use.
+    /// Whether the response must be validated with the origin before each use.
     package var noCache = false
     /// The fields, in lower case, that `private` or `no-cache` names.
     ///
-    /// They must not be sent to others, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
+    /// They must not be sent to other users, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []
-    /// The response may be stored despite ``noStore``, but only by a cache that knows the requirements of its status
-    /// (§5.2.2.3).
+    /// Whether the response may be stored despite ``noStore``, but only by a cache that knows the requirements of its
+    /// status (§5.2.2.3).
     package var mustUnderstand = false
-    /// The response must be validated once it is stale.
+    /// Whether the response must be validated once it is stale.
     package var mustRevalidate = false
-    /// The response must be validated by shared caches once it is stale.
+    /// Whether shared caches must validate the response once it is stale.
     package var proxyRevalidate = false
-    /// The response will not change while it is fresh (RFC 8246).
+    /// Whether the response will not change while it is fresh (RFC 8246).
     package var immutable = false
-    /// No intermediate cache may change the content, for example its encoding.
+    /// Whether intermediate caches must not change the content, for example its encoding.
     package var noTransform = false
     /// The number of seconds for which it is fresh.
     package var maxAge: Int64?

@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// Separates the end-to-end fields of a message from those of one connection.
+/// The separation of a message's end-to-end fields from those of one connection.
 package enum EndToEndFields {
     /// Returns `fields` without those that a proxy must not forward: the connection's own, and those that `Connection`
     /// names (RFC 9110 §7.6.1).

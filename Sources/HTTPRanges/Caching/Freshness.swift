@@ -72,7 +72,7 @@ private func seconds(from one: Int64, to other: Int64) -> Int64 {
     return min(max(difference, 0), NumberLimits.seconds)
 }
 
-/// The rules of statuses for a cache.
+/// Caching rules that depend on the status.
 package enum StatusRules {
     /// Whether a response without freshness information may be used for a while (RFC 9110 §15.1).
     fileprivate static func isHeuristicallyCacheable(_ status: Int) -> Bool {

@@ -1,21 +1,21 @@
 package import HTTPTypes
 
-/// Evaluates the conditions of a request for a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// The evaluation of a request's conditions for a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 package enum Preconditions {
     /// The result of the conditions.
     package enum Outcome: Sendable, Hashable {
-        /// The response without conditions.
+        /// The response is sent as if the request had no conditions.
         case proceed
-        /// The status 304.
+        /// The status 304 is sent.
         case notModified
-        /// The status 412.
+        /// The status 412 is sent.
         case failed
     }
 
     /// Evaluates a request's conditions against a stored response, in their order of precedence.
     ///
-    /// Entity tags are parsed leniently: missing quotes and other marks of weakness are accepted. An invalid date is no
-    /// condition.
+    /// Entity tags are parsed leniently: missing quotes and other marks of weakness are accepted. A condition with an
+    /// invalid date is ignored.
     ///
     /// - Parameters:
     ///   - request: The fields of the request.
@@ -45,7 +45,7 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Whether `If-Range` allows a range. Otherwise the whole is sent (RFC 9110 §13.1.5).
+    /// Whether `If-Range` allows a range. Otherwise, the whole is sent (RFC 9110 §13.1.5).
     package static func ifRangeHolds(_ request: HTTPFields, validator: Validator) -> Bool {
         let values = request[values: .ifRange]
         guard let first = values.first else { return true }
@@ -89,11 +89,11 @@ package struct RequestDirectives: Sendable, Hashable {
     package var minFresh: Int64?
     /// The number of seconds for which it may have been stale; `Int64.max` for no limit.
     package var maxStale: Int64?
-    /// The response must be validated with the origin.
+    /// Whether the response must be validated with the origin.
     package var noCache = false
-    /// The response must not be stored.
+    /// Whether the response must not be stored.
     package var noStore = false
-    /// The origin must not be asked.
+    /// Whether no request may be sent to the origin.
     package var onlyIfCached = false
 
     /// Creates directives without requirements.

@@ -3,8 +3,8 @@ package import HTTPTypes
 
 /// The description of a body in the headers of a 200 or 206, before it is compared with stored bytes.
 ///
-/// Checks status, `Content-Range` and `Content-Length` for consistency. If they disagree, it uses the part that is
-/// correct in every interpretation, and reports that. If there is none, it rejects the headers.
+/// This type checks status, `Content-Range` and `Content-Length` for consistency. If they disagree, it uses the part
+/// that is correct in every interpretation, and reports that. If there is none, it rejects the headers.
 struct BodyClaim {
     /// The offset of the first byte.
     var offset: Int64
@@ -120,7 +120,7 @@ extension HTTPFields {
     }
 }
 
-/// Checks whether the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
+/// The check that the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
 ///
 /// ``PartialResponse`` evaluates the use of the body.
 package enum ResponseFraming {

@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// Evaluates an origin's responses: decides whether the following bytes may be stored, and at which offset.
+/// The evaluation of an origin's responses: whether the following bytes may be stored, and at which offset.
 ///
 /// Players request parts of a file. The response may be another part, the whole, another version, or contradict itself.
 /// ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is read. It makes
@@ -44,7 +44,7 @@ package enum PartialResponse {
         case restart(String)
         /// 304: the stored version is the current one.
         case notModified
-        /// 416 without a contradiction to the stored bytes: the requested bytes do not exist. Contains the length, if
+        /// A 416 that does not contradict the stored bytes: the requested bytes do not exist. Contains the length, if
         /// known.
         case unsatisfiable(length: Int64?)
         /// The response has no usable body. Stored bytes stay unchanged.

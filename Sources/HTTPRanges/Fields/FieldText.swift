@@ -1,8 +1,8 @@
 import ByteRanges
 
-/// Parses the common grammar of header fields: digits, optional white space, comma lists (RFC 9110 §5.6).
+/// The common grammar of header fields: digits, optional white space, comma lists (RFC 9110 §5.6).
 ///
-/// Works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input crashes it.
+/// It works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input crashes it.
 enum FieldText {
     /// Parses one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///

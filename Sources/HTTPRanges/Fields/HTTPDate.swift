@@ -20,8 +20,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
     /// - Parameters:
     ///   - text: The value of the field. Surrounding spaces are ignored, names are case-insensitive, and the weekday is
     ///     not checked against the date.
-    ///   - currentYear: The year that determines the century of RFC 850's two-digit years. A year more than 50 years
-    ///     ahead of it is past.
+    ///   - currentYear: The year that determines the century of RFC 850's two-digit years. A year that would be more
+    ///     than 50 years later counts as one of the previous century.
     /// - Returns: `nil` for other text, an invalid day of the month, and a time past 23:59:60.
     package init?(parsing text: String, currentYear: Int = 2025) {
         let bytes = Array(FieldText.trimmed(text[...]).utf8)

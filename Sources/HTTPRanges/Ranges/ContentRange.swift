@@ -69,10 +69,10 @@ package struct ContentRange: Sendable, Hashable {
     }
 }
 
-/// Frames several ranges of one resource as one response, `multipart/byteranges` (RFC 9110 §14.6).
+/// The framing of several ranges of one resource as one response, `multipart/byteranges` (RFC 9110 §14.6).
 ///
-/// Returns the text between the bytes and the total length, and does not use the bytes. For each range, a server sends
-/// ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
+/// This type returns the text between the bytes and the total length, and does not use the bytes. For each range, a
+/// server sends ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
 package struct MultipartByteRanges: Sendable, Hashable {
     /// The ranges in the order of sending, each non-empty and within `length`, as
     /// ``RangeHeader/resolve(length:limit:)`` returns them.

@@ -55,8 +55,8 @@ package struct Validator: Sendable, Hashable {
 
     /// Whether both prove the same version, byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
     ///
-    /// Two tags decide alone. If at least one has no tag, equal strong dates decide, unless the other side's tag is
-    /// weak.
+    /// If both have a tag, only the tags count. If either has no tag, equal strong dates count, unless the other side's
+    /// tag is weak.
     package func stronglyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.stronglyMatches(otherTag) }
         guard entityTag?.isWeak != true, other.entityTag?.isWeak != true else { return false }
@@ -64,15 +64,15 @@ package struct Validator: Sendable, Hashable {
     }
 
     /// Whether both may be of the same version: equal tags ignoring weakness, or equal dates if one side has no tag.
-    /// False if there is nothing to compare.
+    /// The result is false if there is nothing to compare.
     package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
         return lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Whether both prove different versions: different tags, or different dates unless equal strong tags decide. False
-    /// if there is nothing to compare.
+    /// Whether both prove different versions: different tags, or different dates unless equal strong tags decide. The
+    /// result is false if there is nothing to compare.
     package func contradicts(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag {
             if !entityTag.weaklyMatches(otherTag) { return true }
@@ -95,15 +95,15 @@ package struct Validator: Sendable, Hashable {
     /// Whether a request with this `If-Range` may get a part of the version. If not, send the whole with status 200
     /// (RFC 9110 §13.1.5).
     ///
-    /// True only for the same strong entity tag, or exactly the same strong date.
+    /// The result is true only for the same strong entity tag, or exactly the same strong date.
     package func satisfies(ifRange text: String) -> Bool {
         if let asked = EntityTag(parsing: text) { return entityTag?.stronglyMatches(asked) ?? false }
         guard let asked = HTTPDate(parsing: text) else { return false }
         return hasStrongDate && asked == lastModifiedDate
     }
 
-    /// The validator after it was combined with bytes to which it does not apply. It can prove a difference, never
-    /// sameness.
+    /// The validator for a version that also contains bytes to which it does not apply. It can prove a difference,
+    /// never sameness.
     var weakened: Validator {
         Validator(entityTag: entityTag?.weakened, lastModified: lastModified, date: nil)
     }
@@ -173,7 +173,7 @@ extension Validator: Codable, LosslessStringConvertible {
 package struct EntityTag: Sendable, Hashable {
     /// The text between the quotes.
     package let value: String
-    /// Whether it has the mark `W/`.
+    /// Whether the tag is weak (`W/`).
     package let isWeak: Bool
 
     /// Creates a tag; `nil` if `value` contains a quote, a space, a control character, or U+FFFD.

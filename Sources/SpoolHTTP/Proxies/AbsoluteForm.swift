@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import Spool
 
-/// Sends requests for `http` URLs to a proxy with the whole URL in the request line (RFC 9112 §3.2.2).
+/// A handler that sends requests for `http` URLs to a proxy, with the whole URL in the request line (RFC 9112 §3.2.2).
 ///
 /// AsyncHTTPClient itself would request a tunnel, which many proxies open only to port 443.
 final class AbsoluteForm: ChannelOutboundHandler {

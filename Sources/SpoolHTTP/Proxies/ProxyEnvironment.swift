@@ -9,10 +9,10 @@ import Musl
 import Darwin
 #endif
 
-/// Finds the proxy for a URL in the environment, with curl's variables and their meaning (curl(1), ENVIRONMENT).
+/// The proxies that the environment names, with curl's variables and their meaning (curl(1), ENVIRONMENT).
 ///
-/// Makes decisions only. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may set
-/// `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
+/// It only makes decisions. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may
+/// set `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
 struct ProxyEnvironment: Sendable {
     /// A proxy for requests.
     struct Proxy: Sendable, Hashable {
@@ -72,7 +72,7 @@ struct ProxyEnvironment: Sendable {
     }
 }
 
-/// The hosts that are contacted without a proxy, as curl parses `no_proxy`. Makes decisions only.
+/// The hosts that are contacted without a proxy, as curl parses `no_proxy`. It only makes decisions.
 ///
 /// The list is separated by commas or spaces. A name includes all names below it. An address may be a block
 /// (`10.0.0.0/8`, `fe80::/10`). A single `*` means every host.
