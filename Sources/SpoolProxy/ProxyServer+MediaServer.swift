@@ -9,8 +9,9 @@ import Synchronization
 extension ProxyServer {
     /// Creates a server inside an app, through which the app's own players play HLS from the cache.
     ///
-    /// It uses a free port that only this device can reach, with a secret in each URL. It needs no start: it listens when
-    /// the first URL is requested, and again after the system has closed its socket. Keep it as long as its players.
+    /// It uses a free port that only this device can reach, with a secret in each URL. It needs no start: it listens
+    /// when the first URL is requested, and again after the system has closed its socket. Retain it as long as its
+    /// players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
@@ -116,7 +117,7 @@ extension Channel {
     }
 }
 
-/// A check whether a process listens at an address of this machine.
+/// A check of whether a process listens at an address of this machine.
 ///
 /// A system may close the listening socket of a suspended app without any event. The socket then looks unchanged.
 private enum ListenerProbe {

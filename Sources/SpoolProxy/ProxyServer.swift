@@ -10,8 +10,8 @@ import Synchronization
 
 /// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, AVPlayer with HLS.
 ///
-/// Give the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a ``ProxyConfiguration/origin``,
-/// the server has the paths of that origin instead (reverse mode).
+/// Give the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a
+/// ``ProxyConfiguration/origin``, the server serves the paths of that origin instead (reverse mode).
 ///
 /// ```swift
 /// let server = try ProxyServer(cache: cache)
@@ -45,7 +45,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     let sources: SourceRegistry
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes of the listening sockets. With it, only one caller starts to listen, and none after the stop.
+    /// The lock for changes to the listening sockets. It ensures that only one caller starts to listen, and none after
+    /// the server has stopped.
     let restarting = Mutex(())
 
     /// Creates a server that does not listen yet.
@@ -239,7 +240,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     func url(for url: URL, prefix: String) -> URL? {
-        guard let address, let asked = try? OriginURL(url) else { return nil }  // The scheme is another.
+        guard let address, let asked = try? OriginURL(url) else { return nil }  // The URL has another scheme.
         // The paths of the server are those of its own origin.
         if let origin, !asked.isSameOrigin(as: origin) { return nil }
         let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target

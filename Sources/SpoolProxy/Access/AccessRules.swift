@@ -3,7 +3,8 @@ import HTTPTypes
 import SpoolHTTP
 import SpoolStreams
 
-/// The access control of the server: the host names that it accepts, its token, and the pages that may change something.
+/// The access control of the server: the host names that it accepts, its token, and the web pages that may change
+/// something.
 ///
 /// It is pure: it reads the head of a request and the client's address.
 struct AccessRules: Sendable {
@@ -29,8 +30,8 @@ struct AccessRules: Sendable {
 
     /// Allows or rejects a request.
     ///
-    /// A page can reach the server by a name of its own that resolves to the server's address (DNS rebinding). Therefore
-    /// only known names are accepted.
+    /// A page can reach the server by a name of its own that resolves to the server's address (DNS rebinding).
+    /// Therefore, only known names are accepted.
     ///
     /// - Throws: `RequestFailure`: 400 for an invalid host, 421 for an unknown host name, 401 without the token.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
@@ -77,7 +78,8 @@ struct AccessRules: Sendable {
         return Secret.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
     }
 
-    /// Whether a request may change something: if it is from a page, the page must be one of this server.
+    /// Whether a request may change something. A request from a web page may do so only if this server has sent the
+    /// page.
     ///
     /// A browser sends the origin of the page with each request that can change something (Fetch standard, §3.2). A page
     /// without an origin, or in a sandbox, sends `null` and may change nothing.

@@ -69,7 +69,7 @@ struct HostPattern: Sendable, Hashable {
     private let isSuffix: Bool
     private let port: Int?
 
-    /// Parses a pattern. The result is `nil` if the text is no pattern.
+    /// Parses a pattern. The result is `nil` if the text is not a pattern.
     init?(_ text: String) {
         if text == "*" {
             (host, isSuffix, port) = ("", true, nil)

@@ -1,20 +1,23 @@
 #if Proxy
 package import SpoolStreams
 
-/// The forward form's addresses: where on the proxy an origin's URL is, and which URL such an address means.
+/// The proxy's addresses in forward mode, and their conversion from and to an origin's URLs.
 ///
-/// `http://host:8000/a/b?x=1` is at `/http/host:8000/a/b?x=1`, so that what a manifest names by relative references is
-/// found without rewriting. Path and query are kept byte for byte, both ways. A prefix such as `/~TOKEN` is the caller's:
-/// it comes off before reading, and goes before what is written.
+/// `http://host:8000/a/b?x=1` has the address `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
+/// without being rewritten. Path and query are converted byte for byte in both directions. The caller removes a prefix
+/// such as `/~TOKEN` before parsing, and adds it to the result.
 ///
-/// Brackets of an IPv6 host are written percent-encoded, as a path must have them (RFC 3986 §3.3), and read either way.
+/// Brackets of an IPv6 host are percent-encoded in the address, as a path requires (RFC 3986 §3.3). Both forms are
+/// parsed.
 package enum ForwardAddress {
-    /// The URL that a request is for.
+    /// Returns the URL of the origin that a request means.
     ///
-    /// Dot segments stay as they are; they can't climb out of the origin's path. `/http/host` is `http://host/`.
+    /// Dot segments stay unchanged, because they can't lead out of the origin's path. `/http/host` means
+    /// `http://host/`.
     ///
-    /// - Parameter requestTarget: Path and query of a request, `/http/host[:port]/path?query`; the scheme in any case.
-    /// - Throws: ``AddressError``: another scheme, no host, a host or port that cannot be, a user, white space.
+    /// - Parameter requestTarget: The path and query of a request, `/http/host[:port]/path?query`. The scheme is
+    ///   case-insensitive.
+    /// - Throws: ``AddressError`` for another scheme, a missing host, an invalid host or port, a user, or white space.
     package static func origin(of requestTarget: some StringProtocol) throws(AddressError) -> OriginURL {
         let text = Substring(requestTarget)
         let slash = UInt8(ascii: "/")
@@ -30,14 +33,14 @@ package enum ForwardAddress {
             scheme: scheme, authority: decodingBrackets(authority), target: text[authority.endIndex...])
     }
 
-    /// Path and query at the proxy for an origin's URL.
+    /// Returns the path and query at the proxy for an origin's URL.
     package static func requestTarget(for origin: OriginURL) -> String {
         var host = origin.host[...]
         if host.utf8.first == UInt8(ascii: "[") { host = "%5B" + host.dropFirst().dropLast() + "%5D" }
         return "/\(origin.scheme.rawValue)/\(host)\(origin.port.map { ":\($0)" } ?? "")\(origin.target)"
     }
 
-    /// `%5B::1%5D:80` as `[::1]:80`; anything else as it is.
+    /// Returns `[::1]:80` for `%5B::1%5D:80`, and other text unchanged.
     private static func decodingBrackets(_ authority: Substring) -> Substring {
         guard authority.prefix(3).lowercased() == "%5b" else { return authority }
         let rest = authority.dropFirst(3)

@@ -1,9 +1,10 @@
 #if Proxy
 import SpoolHTTP
 
-/// Whether an address is one of the internet or of somebody's own network.
+/// The special ranges of IP addresses, which do not belong to the public internet.
 extension IPAddress {
-    /// Reads `127.0.0.1`, `::1` or `[::1]`; a zone after `%` is left out. Nil for anything else, also for `127.1`.
+    /// Parses `127.0.0.1`, `::1` or `[::1]`, and ignores a zone after `%`. The result is `nil` for other text,
+    /// including `127.1`.
     init?(host text: String) {
         let text = text.hasPrefix("[") && text.hasSuffix("]") ? text.dropFirst().dropLast() : text[...]
         self.init(text.prefix { $0 != "%" })
@@ -17,11 +18,11 @@ extension IPAddress {
     /// Whether it means any address of this machine.
     var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 
-    /// Whether it is not an address of the public internet: loopback, private, link-local (where clouds keep their
-    /// machines' credentials), shared, documentation, multicast, reserved (RFC 6890).
+    /// Whether it is outside of the public internet: loopback, private, link-local (where clouds have machine
+    /// credentials), shared, documentation, multicast, reserved (RFC 6890).
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
-        // 64:ff9b::/96 is another network's way to the addresses of IPv4 (RFC 6052).
+        // The prefix 64:ff9b::/96 translates to IPv4 addresses (RFC 6052).
         if bytes.starts(with: [0, 0x64, 0xFF, 0x9B]), bytes[4..<12].allSatisfy({ $0 == 0 }) {
             return Self.isSpecial4(Array(bytes[12...]))
         }
@@ -38,9 +39,9 @@ extension IPAddress {
     }
 
     private static func isSpecial6(_ bytes: [UInt8]) -> Bool {
-        // Of the rest, only 2000::/3 is in use.
+        // Of the other addresses, only 2000::/3 is in use.
         if bytes[0] & 0xE0 != 0x20 { return true }
-        // 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which wraps any address of IPv4), 3fff::/20.
+        // 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which embeds any IPv4 address), 3fff::/20.
         if bytes[0] == 0x20, bytes[1] == 0x01, bytes[2] < 2 { return true }
         if bytes.starts(with: [0x20, 0x01, 0x0D, 0xB8]) || bytes.starts(with: [0x20, 0x02]) { return true }
         return bytes[0] == 0x3F && bytes[1] == 0xFF && bytes[2] < 0x10

@@ -1,5 +1,5 @@
 #if Proxy
-/// The page of the operator, which shows the stored media and the running transfers.
+/// The operator's page, which shows the stored media and the running transfers.
 ///
 /// It reads `/.spool/api/status` every second. The script and the style are separate files, because the
 /// `Content-Security-Policy` forbids inline ones. References are relative, so that they keep the token in the path.

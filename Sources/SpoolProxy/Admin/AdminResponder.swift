@@ -4,7 +4,7 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// Responds with the pages of the operator: the health of the server, its counts, and the cached media.
+/// The responder for the operator's pages: the health of the server, its counts, and the cached media.
 struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics

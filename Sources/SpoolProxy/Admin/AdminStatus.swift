@@ -18,7 +18,7 @@ struct AdminStatus: Encodable, Sendable {
     struct Media: Encodable, Sendable {
         /// The scheme, the host and the path.
         var url: String
-        /// The number of stored bytes, of a stream those of all its files.
+        /// The number of stored bytes; for a stream, those of all its files.
         var storedBytes: Int64
         /// The length of the file, or of a stream's playlist. It is `null` if it is unknown.
         @OrNull var length: Int64?
@@ -64,7 +64,7 @@ struct AdminStatus: Encodable, Sendable {
     /// The maximum number of entries of ``media``.
     private static let mediaLimit = 100
 
-    /// Reads the state. Of a stream with too many files for one reading, the most recently used files count.
+    /// Reads the state. If a stream has too many files for one reading, only the most recently used ones count.
     ///
     /// - Throws: `CacheError` with code `.storage` if the catalog can't be read.
     init(of cache: MediaCache, _ metrics: ProxyMetrics) async throws {

@@ -5,7 +5,7 @@ package import Spool
 
 /// The stored part of one resource, as `spool ls --json` and the server's `/.spool/api/media` show it.
 ///
-/// Values that are not known are `null`.
+/// Unknown values are `null`.
 package struct MediaReport: Encodable, Sendable {
     /// The scheme, the host and the path.
     package var url: String
@@ -79,7 +79,7 @@ package struct StoredPresentation: Sendable {
     package var completeFileCount: Int { parts.count(where: \.isComplete) + (media.isComplete ? 1 : 0) }
 }
 
-/// A value that JSON shows as `null` if there is none, instead of leaving its name out.
+/// A value that is `null` in JSON if it is missing, instead of being omitted with its name.
 @propertyWrapper package struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
     /// The value.
     package var wrappedValue: Value?

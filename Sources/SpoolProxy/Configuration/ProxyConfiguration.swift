@@ -10,7 +10,7 @@ public struct ProxyConfiguration: Sendable {
     public var host = "127.0.0.1"
     /// The port. The default is 8787; 0 chooses a free port.
     public var port = 8787
-    /// The origin whose paths the server has (reverse mode).
+    /// The origin whose paths the server serves (reverse mode).
     ///
     /// The default is `nil`: each address names its own origin, as in `/https/example.com/path`.
     public var origin: URL?
@@ -21,7 +21,7 @@ public struct ProxyConfiguration: Sendable {
     public var token: String?
     /// Whether a server with an ``origin`` that other machines can reach needs no ``token``, as behind a load balancer.
     ///
-    /// Pages for the operator are then only on the ``admin`` address. The default is `false`.
+    /// The operator's pages are then available only at the ``admin`` address. The default is `false`.
     public var allowsAnyone = false
     /// The accepted host names of the server, in addition to `localhost` and IP addresses.
     ///
@@ -30,8 +30,8 @@ public struct ProxyConfiguration: Sendable {
     public var serverNames: [String] = []
     /// The allowed origins: `example.com`, `*.example.com`, `example.com:8080`.
     ///
-    /// If it is empty, which is the default, every origin on the internet is allowed, and for clients on this machine every
-    /// origin.
+    /// The default is empty. Then every origin on the internet is allowed, and clients on this machine may request
+    /// every origin.
     public var allowedHosts: [String] = []
     /// The origins of pages that may read responses, as `https://player.example`, for `Access-Control-Allow-Origin`. The
     /// default is empty.
@@ -94,7 +94,7 @@ public struct ProxyLimits: Sendable, Hashable {
     public var stallTime = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 2 seconds.
     ///
-    /// A later response gets 504, or 503 if the origin is known to hold it.
+    /// If the response is later, the client receives 504, or 503 if the origin is known to hold the response.
     public var responseTime = Duration.seconds(2)
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var connections = 20_000

@@ -1,7 +1,7 @@
 #if Proxy
 import NIOCore
 
-/// Removes the body of one request from a connection's bytes (RFC 9112 §6, §7.1).
+/// A reader that removes the body of one request from a connection's bytes (RFC 9112 §6, §7.1).
 ///
 /// It is pure. It ignores chunk extensions and trailers. Chunks must follow the grammar strictly, so that every other
 /// parser finds the same end of the body.

@@ -56,8 +56,8 @@ struct RequestHead: Sendable, Hashable {
 
 /// The field lines of one request's head.
 ///
-/// They stay in the received bytes and become strings only when they are used: of about ten fields of a player's request,
-/// only `Range` matters.
+/// They stay in the received bytes and become strings only when they are used. A player's request has about ten fields,
+/// of which only `Range` matters.
 struct RequestFields: Sendable, Hashable {
     /// The positions of one line's parts in the bytes of the head.
     struct Line: Sendable, Hashable {

@@ -2,7 +2,7 @@
 import ByteRanges
 import NIOCore
 
-/// Parses the heads of requests in a connection's bytes by the grammar of RFC 9112.
+/// A parser of the request heads in a connection's bytes, by the grammar of RFC 9112.
 ///
 /// It rejects every head that two parsers could understand differently:
 /// - a bare CR or LF, a NUL byte, a folded line, or a space before a colon;

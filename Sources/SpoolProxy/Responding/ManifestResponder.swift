@@ -6,7 +6,7 @@ import NIOCore
 import Spool
 import SpoolStreams
 
-/// Responds with HLS playlists and MPDs whose references lead to the server.
+/// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
 ///
 /// A manifest is recognized by its first bytes. It is fetched completely, parsed once, rewritten, and sent with a length and
 /// an entity tag of its own. A live one is stored no longer than the time after which a player requests it again.
@@ -27,7 +27,7 @@ struct ManifestResponder: Sendable {
     /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
 
-    /// Returns the manifest that a resource is, or `nil` if it is not a manifest.
+    /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
     /// - Parameter opened: The response headers of the current version.
     /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
@@ -98,7 +98,7 @@ struct ManifestResponder: Sendable {
         defer { reader.cancel() }
         while let chunk = try await reader.next() {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
-            // Mostly the first bytes are enough. More bytes may never be received.
+            // Usually, the first bytes suffice. More bytes may never be received.
             guard ManifestKind.isPossible(prefix: prefix) else { return nil }
         }
         return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
@@ -148,7 +148,7 @@ struct ManifestResponder: Sendable {
         let isFromStore: Bool
     }
 
-    /// Filters and rewrites a playlist, and records its facts about other requests.
+    /// Filters and rewrites a playlist, and records its facts about later requests.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func playlist(
@@ -175,7 +175,7 @@ struct ManifestResponder: Sendable {
         return (text, playlist.lifetime)
     }
 
-    /// Filters and rewrites an MPD, and records its facts about other requests.
+    /// Filters and rewrites an MPD, and records its facts about later requests.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func mpd(

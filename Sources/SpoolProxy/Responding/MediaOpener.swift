@@ -2,7 +2,7 @@
 import Spool
 import SpoolStorage
 
-/// Opens readers of one resource for one request, in a version that the client may receive.
+/// An object that opens readers of one resource for one request, in a version that the client may receive.
 struct MediaOpener: Sendable {
     /// A reader, its resource, and the head of the version that it reads.
     struct Opened: Sendable {
@@ -25,7 +25,7 @@ struct MediaOpener: Sendable {
     /// - Parameter known: The resource that an earlier reader of the same request has opened, or `nil`.
     func open(_ range: MediaRange, of known: MediaResource?) async throws -> Opened {
         if let known { return try await opened(known, range) }
-        // A preload waits for players. Therefore no player may wait for a preload.
+        // A preload waits for players. Therefore, no player may wait for a preload.
         let media =
             priority == .preload
             ? cache.media(for: source) : try await cache.sharedMedia(for: source, demand: demand, turn: turn)

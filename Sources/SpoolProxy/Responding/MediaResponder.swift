@@ -6,13 +6,13 @@ import Spool
 import SpoolStorage
 import SpoolStreams
 
-/// Responds with media through the cache.
+/// The responder for media, through the cache.
 struct MediaResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
     let date: DateText
     let clock: any Clock<Duration>
-    /// Waits for an origin that is unavailable, or `nil` if requests fail instead.
+    /// The object that waits for unavailable origins, or `nil` if requests fail instead.
     let patience: OriginPatience?
     let passing: PassingResponder
     let manifests: ManifestResponder
@@ -193,7 +193,7 @@ struct MediaResponder: Sendable {
         }
     }
 
-    /// The manifest that a resource is, or `nil` if it is none.
+    /// The manifest in a resource, or `nil` if the resource is not a manifest.
     private func manifest(
         of opened: MediaOpener.Opened, for request: RequestHead, _ call: OriginCall, _ priority: Priority,
         hold: Duration?

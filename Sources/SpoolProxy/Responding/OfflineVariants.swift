@@ -5,11 +5,11 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// Finds the variants of a master playlist, and the representations of an MPD, that can be played without their origin.
+/// The variants of a master playlist, and the representations of an MPD, that can be played without their origin.
 ///
-/// These are the ones that are stored to their end. If there are none, they are the ones that are stored in part. A download
-/// has only one of several variants, and a player that is offline must not choose another. While the origin can be reached,
-/// all are listed.
+/// These are the ones that are stored to their end, or, if there are none, those that are stored in part. A download
+/// has only one of several variants, and a player that is offline must not choose another. While the origin can be
+/// reached, all are listed.
 final class OfflineVariants: Sendable {
     private enum Extent { case none, part, whole }
 

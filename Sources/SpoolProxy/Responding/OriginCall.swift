@@ -5,7 +5,7 @@ import HTTPTypes
 import Spool
 import SpoolStreams
 
-/// The request to an origin that one request of a client causes: its URL and its fields.
+/// The request to an origin that results from a client's request: its URL and its fields.
 struct OriginCall: Sendable {
     let url: OriginURL
     let fields: HTTPFields

@@ -5,7 +5,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// Waits for an origin that is unreachable or busy, for clients that do not retry. A server has one.
+/// An object that waits for unreachable or busy origins, for clients that do not retry. A server has one.
 final class OriginPatience: Sendable {
     private let clock: any Clock<Duration>
     private let isOver = Atomic<Bool>(false)
@@ -20,7 +20,7 @@ final class OriginPatience: Sendable {
 
     init(clock: any Clock<Duration>) { self.clock = clock }
 
-    /// Stops all waits, because the server stops.
+    /// Ends all waits, because the server stops.
     func end() { isOver.store(true, ordering: .relaxed) }
 
     /// The number of error responses of an origin to one request.
@@ -58,7 +58,7 @@ final class OriginPatience: Sendable {
         return try await sleep(for: min(max(Self.pause, delay), .seconds(60)))
     }
 
-    /// Waits, and returns whether the server still runs.
+    /// Waits, and returns whether the server is still running.
     private func sleep(for time: Duration) async throws -> Bool {
         guard !isOver.load(ordering: .relaxed) else { return false }
         try await clock.sleep(for: time)

@@ -9,11 +9,11 @@ import SpoolStorage
 import SpoolStreams
 import Synchronization
 
-/// Forwards requests that bypass the cache to their origin, and returns its responses.
+/// The responder for requests that bypass the cache: it forwards them to their origin, and returns its responses.
 struct PassingResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
-    /// Repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
+    /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let patience: OriginPatience?
 
     /// Forwards a request. The cache then does not use the resources that it may have changed (RFC 9111 §4.4).

@@ -6,8 +6,8 @@ import NIOCore
 import Spool
 import SpoolStreams
 
-/// Creates the response to a request: it checks access, finds the route, and uses the cache, an origin or the operator's
-/// pages.
+/// The object that creates the response to a request: it checks access, finds the route, and uses the cache, an origin
+/// or the operator's pages.
 ///
 /// It never throws. Errors become responses as well.
 struct Responder: Sendable {

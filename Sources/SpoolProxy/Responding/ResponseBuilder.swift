@@ -6,7 +6,7 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// Builds the responses for media, for manifests, and for errors of the cache.
+/// The builder of responses for media, for manifests, and for errors of the cache.
 ///
 /// It decides nothing about the cache and waits for nothing. Bodies of media are read when they are sent.
 struct ResponseBuilder: Sendable {

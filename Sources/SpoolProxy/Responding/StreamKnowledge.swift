@@ -3,13 +3,13 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The facts about later requests that playlists and manifests have shown to the server.
+/// The facts about later requests that the server has learned from playlists and manifests.
 ///
 /// It neither reads nor rewrites manifests. When a table is full, it forgets its oldest entries and learns them again from
 /// the next request for their manifest. It is safe to use from any thread.
 final class StreamKnowledge: Sendable {
     private struct Facts {
-        /// The kinds of versions that were examined, or `nil` for those that are no manifests.
+        /// The kinds of versions that were examined, or `nil` for those that are not manifests.
         var kinds = Remembered<String, ManifestKind?>(count: StreamKnowledge.limit)
         /// The variables that a media playlist may import, by its address without delivery directives.
         var variables = Remembered<String, [String: String]>(count: StreamKnowledge.variablesLimit)
@@ -36,9 +36,9 @@ final class StreamKnowledge: Sendable {
         keys = Mutex(Remembered(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }
 
-    // MARK: - Questions of requests
+    // MARK: - Lookups for requests
 
-    /// The kind of a version that was examined: `.some(nil)` if it is no manifest, `nil` if it was not examined.
+    /// The kind of a version that was examined: `.some(nil)` if it is not a manifest, `nil` if it was not examined.
     func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
 
     /// The variables that a media playlist may import. The default is none.
@@ -70,7 +70,7 @@ final class StreamKnowledge: Sendable {
 
     // MARK: - Facts from manifests
 
-    /// Records the kind of a version, or `nil` if it is no manifest.
+    /// Records the kind of a version, or `nil` if it is not a manifest.
     func note(_ kind: ManifestKind?, ofVersion name: String) {
         facts.withLock { $0.kinds.note(kind, for: name, bytes: name.utf8.count) }
     }

@@ -19,10 +19,11 @@ final class StreamMembers: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The maximum number of addresses, enough for about twenty movies in two-second segments and several variants.
+    /// The maximum number of addresses, enough for about twenty feature-length videos in two-second segments and
+    /// several variants.
     ///
-    /// When it is reached, all addresses are forgotten at once. If only some were, the tag of their manifest would prevent
-    /// that they are recorded again.
+    /// When it is reached, all addresses are forgotten at once. If only some were, the tag of their manifest would
+    /// prevent them from being recorded again.
     private static let limit = 500_000
     private static let manifestLimit = 10_000
     /// The maximum size of all templates together, in bytes.
@@ -99,7 +100,8 @@ final class StreamMembers: Sendable {
 extension HLSPlaylist {
     /// The addresses that belong to the playlist: none if it has no end.
     ///
-    /// A master playlist has the other playlists, and a media playlist its segments, keys and initialization sections.
+    /// For a master playlist, these are the other playlists; for a media playlist, its segments, keys and
+    /// initialization sections.
     fileprivate func parts(at url: OriginURL) throws(ManifestError) -> [OriginURL] {
         switch kind {
         case .media: return isEnded && !isDelta ? try downloads(at: url).map(\.url) : []

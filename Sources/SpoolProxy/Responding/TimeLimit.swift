@@ -1,7 +1,7 @@
 #if Proxy
 import Synchronization
 
-/// Runs operations with a time limit.
+/// Functions that run operations with a time limit.
 enum TimeLimit {
     /// The outcome of an operation with a time limit.
     enum Outcome<Value: Sendable>: Sendable {

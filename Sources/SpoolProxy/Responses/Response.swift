@@ -42,11 +42,11 @@ struct Response: Sendable {
     var body: Body
     /// The action of the cache, or `nil` if the response is not from the cache.
     private(set) var cacheOutcome: CacheStatus.Outcome?
-    /// The part of the resource that a response of status 206 has, or `nil` if it has several parts.
+    /// The part of the resource that a response with status 206 contains, or `nil` if it has several parts.
     var contentRange: ContentRange?
     /// The length of the body that the same request with `GET` would receive, in bytes.
     ///
-    /// For responses to `HEAD`. The default, `nil`, stands for the length of ``body``, if it has one.
+    /// For responses to `HEAD`. The default, `nil`, means the length of ``body``, if it has one.
     var lengthForHead: Int64?
     /// Whether the bytes are stored. The head then waits for the first of them.
     var isStored = false
@@ -109,9 +109,9 @@ extension Response {
     /// The head to send, the framing of the body, and whether the connection stays open.
     ///
     /// - Parameters:
-    ///   - request: The request that this is a response to.
+    ///   - request: The request to which this is the response.
     ///   - keepsAlive: Whether the server would keep the connection.
-    ///   - date: The current time, as the `Date` field has it.
+    ///   - date: The current time, in the format of the `Date` field.
     func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
     {
         var head = head

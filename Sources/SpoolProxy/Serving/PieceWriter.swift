@@ -11,7 +11,7 @@ import Musl
 import Glibc
 #endif
 
-/// Writes the pieces of one response, at most two at a time, in chunks if the response is framed by them.
+/// A writer of the pieces of one response, at most two at a time, in chunks if they frame the response.
 ///
 /// Bytes that are fetched for this client are sent at its speed (a *paced* response). Until the client has received one
 /// megabyte, the next piece is requested only after the previous one has left this machine. Then it is requested while the
@@ -113,7 +113,7 @@ struct PieceWriter {
 
 /// A slice of a media file that is being sent.
 ///
-/// The slice owns the descriptor. Therefore the file handle releases it at the end without closing it.
+/// The slice owns the descriptor. Therefore, the file handle releases it at the end without closing it.
 final class SentSlice: Sendable {
     private let slice: MediaSlice
     private let handle: NIOFileHandle
@@ -153,7 +153,7 @@ final class SentSlice: Sendable {
     func release() { _ = try? handle.takeDescriptorOwnership() }  // It fails only if the descriptor was released.
 }
 
-/// Makes a connection send full packets only, until it is released (`TCP_CORK` of Linux's tcp(7)).
+/// A cork, with which a connection sends only full packets until it is released (`TCP_CORK` of Linux's tcp(7)).
 ///
 /// A head is then sent together with the first bytes of its body, and the client wakes once. Use it on the event loop of the
 /// channel and release it in the same call, because bytes that fill no packet wait until then. On other systems it does

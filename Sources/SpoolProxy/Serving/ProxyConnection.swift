@@ -290,7 +290,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: - The end
 
-    /// Responds to bytes that are no request, and ends the connection.
+    /// Responds to bytes that are not a request, and ends the connection.
     private func reject(_ failure: RequestFailure) {
         guard let context else { return }
         var response = Response(failure)

@@ -17,7 +17,7 @@ final class ProxyService: Sendable {
     private let metrics: ProxyMetrics
     /// The running responses of all addresses of the server.
     let exchanges: RunningExchanges
-    /// Waits for an origin that is unavailable, or `nil` if requests fail instead.
+    /// The object that waits for unavailable origins, or `nil` if requests fail instead.
     let patience: OriginPatience?
     private let stopping = Atomic<Bool>(false)
 

@@ -4,14 +4,14 @@ import NIOCore
 import Spool
 import SpoolStorage
 
-/// Sends one response over a connection, at the speed of the client.
+/// A sender of one response over a connection, at the speed of the client.
 ///
 /// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent. If
 /// the client stops reading, the reader stops as well, and with it the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
-    /// Waits for an origin that stops sending a body, or `nil` if the response ends there.
+    /// The object that waits for an origin that stops sending a body, or `nil` if the response ends there.
     var patience: OriginPatience?
 
     /// Sends the head and the body.
@@ -83,7 +83,7 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// Reads the chunks of a reader, and waits if its origin is unavailable.
+    /// An iterator over the chunks of a reader, which waits if its origin is unavailable.
     private struct Waiting {
         private let patience: OriginPatience?
         private let version: GenerationIdentifier?
