@@ -1,7 +1,7 @@
 import ByteRanges
 import XMLTokens
 
-/// Reads the elements of an MPD once, for ``DASHDocument``.
+/// A parser that reads the elements of an MPD once, for ``DASHDocument``.
 struct DASHParser {
     /// The maximum number of representations, and of entries in lists and timelines.
     static let maximumEntries = 20_000

@@ -51,7 +51,7 @@ struct DASHSegments: Sendable {
         Places(segments: self, seconds: seconds, period: period)
     }
 
-    /// Enumerates places one at a time, because an MPD of a few kilobytes may state billions of them.
+    /// Places that are enumerated one at a time, because an MPD of a few kilobytes may state billions of them.
     struct Places {
         private let segments: DASHSegments
         private let seconds: Double?

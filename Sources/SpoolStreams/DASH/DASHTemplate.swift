@@ -6,7 +6,7 @@ package struct DASHTemplate: Hashable, Sendable {
     /// The maximum size of a template with its values, in bytes. Addresses that players request are not longer.
     private static let limit = 2048
 
-    /// Creates a template. It takes at most a time proportional to the limit.
+    /// Creates a template. It takes at most time proportional to the limit.
     ///
     /// The result is `nil` if the addresses cannot be requested through the proxy, or if the text is too long. It is also
     /// `nil` if an identifier is unknown or not closed.

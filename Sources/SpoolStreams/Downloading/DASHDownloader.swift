@@ -1,10 +1,11 @@
 import Foundation
 public import Spool
 
-/// Downloads a DASH stream into a cache, so that it plays without its origin, or its first seconds, so that it starts fast.
+/// A download of a DASH stream into a cache, for playback without its origin, or of its first seconds, for a fast
+/// start.
 ///
-/// It works as ``HLSDownloader``, for an MPD (ISO/IEC 23009-1) that has an end. The segments may be described by templates,
-/// by lists, or as one file.
+/// It works like ``HLSDownloader``, for an MPD (ISO/IEC 23009-1) that has an end. The segments may be described by
+/// templates, by lists, or as one file.
 ///
 /// ```swift
 /// try await DASHDownloader(MediaSource(url: manifest), in: cache).run { progress in bar.progress = progress.fractionCompleted }

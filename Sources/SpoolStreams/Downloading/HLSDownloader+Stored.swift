@@ -4,8 +4,9 @@ public import Spool
 
 /// A variant of an HLS stream of which segments are stored.
 ///
-/// A player measures how fast it receives bytes, and bytes from this machine are fast. Therefore it may switch from a stored
-/// variant to another one. To prevent that, limit the bit rate: `item.preferredPeakBitRate = Double(variant.bitRate)`.
+/// A player measures how fast it receives bytes, and bytes from this machine are fast. Therefore, it may switch from a
+/// stored variant to another one. To prevent that, limit the bit rate:
+/// `item.preferredPeakBitRate = Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {
     /// The media playlist of the variant, or the playlist of a stream without variants.
     public internal(set) var url: URL
@@ -13,7 +14,7 @@ public struct HLSStoredVariant: Sendable, Hashable {
     public internal(set) var bitRate: Int64?
     /// The resolution of the video, or `nil` if the stream does not state it.
     public internal(set) var resolution: HLSResolution?
-    /// The codecs, as RFC 6381 writes them, or `nil` if the stream does not state them.
+    /// The codecs, in the format of RFC 6381, or `nil` if the stream does not state them.
     public internal(set) var codecs: String?
     /// The number of segments.
     public internal(set) var segmentCount: Int

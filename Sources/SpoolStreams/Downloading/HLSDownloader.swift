@@ -1,11 +1,12 @@
 public import Foundation
 public import Spool
 
-/// Downloads an HLS stream into a cache, so that it plays without its origin, or its first seconds, so that it starts fast.
+/// A download of an HLS stream into a cache, for playback without its origin, or of its first seconds, for a fast
+/// start.
 ///
-/// A download has the playlists of one variant and of its audio and subtitles, with all their files. Each byte is requested
-/// once, and stored bytes are not requested again. Therefore a cancelled download resumes at the next run. Playback has
-/// priority over downloads.
+/// A download includes the playlists of one variant and of its audio and subtitles, with all their files. Each byte is
+/// requested once, and stored bytes are not requested again. Therefore, a cancelled download resumes at the next run.
+/// Playback has priority over downloads.
 ///
 /// ```swift
 /// let download = HLSDownloader(MediaSource(url: playlist), in: cache, variant: .resolution(atMost: .init(width: 1280, height: 720)))
@@ -29,7 +30,7 @@ public struct HLSDownloader: Sendable {
     private let download: StreamDownload
     private let selection: HLSVariantSelection
     private let seconds: Double?
-    /// Whether keys of encrypted streams are downloaded, too.
+    /// Whether keys of encrypted streams are also downloaded.
     package var includesKeys = true
 
     /// Creates a download. ``run(_:)`` starts it.

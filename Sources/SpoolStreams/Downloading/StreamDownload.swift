@@ -17,7 +17,7 @@ public struct StreamProgress: Sendable, Hashable {
     }
 }
 
-/// Counts the stored segments and bytes of a download, and reports each change, one call at a time.
+/// The counts of a download's stored segments and bytes. Each change is reported, one call at a time.
 final class DownloadTally: Sendable {
     private let state = Mutex(StreamProgress())
     private let report: @Sendable (StreamProgress) -> Void
@@ -44,7 +44,7 @@ final class DownloadTally: Sendable {
     }
 }
 
-/// Downloads the files of a stream into a cache, some at the same time.
+/// A download of the files of a stream into a cache, some at the same time.
 struct StreamDownload: Sendable {
     private let presentation: PresentationSource
     private let cache: MediaCache
@@ -120,8 +120,8 @@ struct StreamDownload: Sendable {
         return Downloaded(url: media.source.url, range: start..<end)
     }
 
-    /// Checks that all files are stored. A cache that is too small, or whose disk is full, returns bytes without storing
-    /// them. A cache does the same with a resource that is not media.
+    /// Checks that all files are stored. A cache that is too small, or whose disk is full, returns bytes without
+    /// storing them. The same applies to a resource that is not media.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
         // Another process owns the directory, and may not have recorded the bytes yet.
         if cache.isReadOnly { return }

@@ -203,14 +203,14 @@ extension HLSDocument {
     }
 }
 
-/// Rewrites references with the variables that are defined at their place.
+/// A writer of references, with the variables that are defined at their place.
 private struct HLSReferenceWriter {
     let rewriter: ReferenceRewriter
     /// The variables as the origin means them.
     var variables: HLSVariables
     /// The variables as the client sees them. Its own query may differ.
     var clientVariables: HLSVariables
-    /// The number of bytes that values of variables may still have.
+    /// The number of bytes that the values of variables may still add.
     var substitutionsLeft: Int
 
     mutating func define(_ definition: HLSDefinition) {

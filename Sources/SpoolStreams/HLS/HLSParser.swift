@@ -8,8 +8,8 @@ extension HLSPlaylist {
     ///   - url: The address of the playlist, for variables that stand for query parameters.
     ///   - imported: The ``variables`` of the master playlist.
     ///   - maximumSegments: The maximum number of segments, and of variants, renditions and keys together.
-    /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. A malformed playlist has another first line than
-    ///   `#EXTM3U`, tags of both kinds of playlists, or an incomplete segment.
+    /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. A playlist is malformed if its first line is
+    ///   not `#EXTM3U`, or if it has tags of both kinds of playlists or an incomplete segment.
     package init(
         parsing bytes: [UInt8], at url: OriginURL? = nil, importing imported: [String: String] = [:],
         maximumSegments: Int = maximumSegments
@@ -24,7 +24,7 @@ extension HLSPlaylist {
     }
 }
 
-/// Reads the lines of a playlist once, for ``HLSDocument`` and ``HLSPlaylist``.
+/// A parser that reads the lines of a playlist once, for ``HLSDocument`` and ``HLSPlaylist``.
 struct HLSParser {
     private(set) var references: [HLSDocument.Reference] = []
     private(set) var definitions: [HLSDefinition] = []
@@ -79,13 +79,13 @@ struct HLSParser {
         contents.lineNumber += 1
     }
 
-    /// Reads on until the first error.
+    /// Reads contents, unless an error has been found.
     private mutating func readContents(_ read: (inout HLSContentsReader) throws(ManifestError) -> Void) {
         guard fault == nil else { return }
         do throws(ManifestError) { try read(&contents) } catch { fault = error }
     }
 
-    /// Reads the parts of a tag that matter also in a playlist with errors.
+    /// Reads the parts of a tag that matter even in a playlist with errors.
     private mutating func read(
         _ tag: HLSTag, _ attributes: HLSAttributeList, _ line: HLSLine
     ) throws(ManifestError) {
@@ -144,7 +144,7 @@ struct HLSParser {
     }
 }
 
-/// Reads the contents of a playlist by the rules of RFC 8216, until the first error.
+/// A reader of a playlist's contents by the rules of RFC 8216, until the first error.
 private struct HLSContentsReader {
     private var playlist = HLSPlaylist(kind: .media)
     private var variables: HLSVariables

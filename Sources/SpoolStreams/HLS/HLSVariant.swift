@@ -27,7 +27,7 @@ package struct HLSVariant: Hashable, Sendable {
     package var averageBandwidth: Int64?
     /// The resolution of the video, or `nil` if the playlist does not state it or there is no video.
     package var resolution: HLSResolution?
-    /// The codecs, as RFC 6381 writes them.
+    /// The codecs, in the format of RFC 6381.
     package var codecs: String?
     /// The groups of renditions that belong to the variant.
     package var groups: [HLSRendition.Kind: String]
@@ -59,7 +59,7 @@ package struct HLSRendition: Hashable, Sendable {
     package var groupID: String
     /// The name to show to people.
     package var name: String
-    /// The language, as RFC 5646 writes it.
+    /// The language, as a tag of RFC 5646.
     package var language: String?
     /// Whether a player uses the rendition by default.
     package var isDefault: Bool

@@ -1,8 +1,8 @@
-/// Resolves and rewrites the references of a manifest, so that a client of the proxy requests their targets from the proxy.
+/// A rewriter of a manifest's references, so that a client of the proxy requests their targets from the proxy.
 ///
-/// The origin means references relative to the final URL of the manifest. The client resolves them against the proxy's
-/// address of the URL that it requested. A reference stays as it is if both lead to the same target. Each takes a time
-/// proportional to its length and to that of the result, even if the manifest's own path is long.
+/// For the origin, references are relative to the final URL of the manifest. The client resolves them against the
+/// proxy's address of the URL that it requested. A reference stays as it is if both lead to the same target. Each takes
+/// time proportional to its length and to that of the result, even if the manifest's own path is long.
 package struct ReferenceRewriter {
     /// The URL of the manifest, after redirects. Relative references are relative to it.
     let finalURL: OriginURL
@@ -55,7 +55,7 @@ package struct ReferenceRewriter {
 
     /// The maximum size of the path, and of path and query, of a base in a manifest, in bytes.
     ///
-    /// A manifest may have many bases, and creating a rewriter takes a time proportional to their size.
+    /// A manifest may have many bases, and creating a rewriter takes time proportional to their size.
     private static let maximumBase = (path: 2048, target: 8192)
 
     /// Returns a rewriter for references that are relative to another base, as with DASH's `BaseURL`. The client resolves
@@ -83,7 +83,7 @@ package struct ReferenceRewriter {
     /// Returns the text to write instead of a reference, or `nil` if it stays as it is.
     ///
     /// It stays if the client resolves it correctly, or if the proxy cannot request it (`skd:`, `data:`, a user's
-    /// password). A reference that is empty, or only a fragment, means the manifest itself and stays, too.
+    /// password). A reference that is empty, or only a fragment, means the manifest itself and also stays.
     package func rewritten(_ reference: String) -> String? {
         let parts = URIReference(reference)
         if isRight(parts) { return nil }

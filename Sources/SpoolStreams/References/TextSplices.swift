@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// Replaces and removes ranges of a text, from its start to its end. All other bytes stay as they are.
+/// Replacements and removals of ranges of a text, from its start to its end. All other bytes stay as they are.
 struct TextSplices {
     private let source: [UInt8]
     private var output: [UInt8] = []
