@@ -4,8 +4,8 @@ import Synchronization
 
 /// A file system whose calls fail as a test requires: full disk, bad disk, read-only, too many open files.
 ///
-/// Wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked in
-/// the order in which they were set, and the first that applies is used.
+/// It wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked
+/// in the order in which they were set, and the first that applies is used.
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call, of the file system or of an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {

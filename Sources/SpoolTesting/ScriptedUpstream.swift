@@ -117,7 +117,7 @@ public final class ScriptedUpstream: Upstream {
 
     /// Resumes stalled responses: those of `path`, or all for `nil`.
     ///
-    /// A response that has begun and would stall later does not stall any more.
+    /// A response in progress that would stall later no longer stalls.
     public func release(_ path: String? = nil) { originState.release(path) }
 
     /// Makes the origin unreachable, or reachable again. Open bodies continue.

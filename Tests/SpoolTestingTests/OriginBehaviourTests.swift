@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test("A release also concerns a response that has begun and has not come to its stall")
+    @Test("A release also applies to a response in progress that has not reached its stall")
     func earlyRelease() async throws {
         let clock = ManualClock()
         let behaviours: [OriginBehaviour] = [.stall(after: 2000), .drip(1000, every: .seconds(1))]
@@ -212,7 +212,7 @@ import Testing
             try await clock.waitForSleepers(1)
             origin.release("/a")
             #expect(try await clock.flowing { try await first.value }.elementsEqual(media.bytes(0..<3000)))
-            // It does not concern the next request.
+            // It does not apply to the next request.
             let second = Task { try await RawClient.get(origin, "/a").body }
             try await clock.flowing { _ = try await origin.log.first { $0.index == 1 && $0.isStalled } }
             origin.release()

@@ -42,7 +42,7 @@ import Testing
         #expect(upstream.log.exchanges[0].ending == .finished)
     }
 
-    @Test("A release also concerns a response that has begun and has not come to its stall")
+    @Test("A release also applies to a response in progress that has not reached its stall")
     func earlyRelease() async throws {
         let upstream = ScriptedUpstream(["/a": .pattern(3000, .stall(after: 2000))], delivery: .byHand)
         let response = try await upstream.open(request)

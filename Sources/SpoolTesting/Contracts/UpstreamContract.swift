@@ -74,7 +74,7 @@ public enum UpstreamContract {
         }
     }
 
-    /// Creates fixtures.
+    /// A factory of fixtures.
     public struct Maker: Sendable {
         /// Creates one for an origin with these resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture

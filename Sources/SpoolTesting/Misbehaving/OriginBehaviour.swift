@@ -210,7 +210,7 @@ extension OriginResource {
     }
 }
 
-/// Converts bytes to a valid gzip file without compressing them: "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
+/// A valid gzip file of bytes that are not compressed: "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
 enum StoredGzip {
     static func encode(_ bytes: [UInt8]) -> Data {
         var out = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])

@@ -191,7 +191,7 @@ final class MemoryNode: Sendable {
     func copy() -> MemoryNode { MemoryNode(bytes.withLock { $0 }) }
 }
 
-/// Counts the open files.
+/// The number of open files.
 final class OpenHandles: Sendable {
     let count = Mutex(0)
 }

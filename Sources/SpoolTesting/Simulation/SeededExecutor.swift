@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Runs tasks one job at a time on the calling thread, in an order that follows from a seed.
+/// An executor that runs one job at a time on the calling thread, in an order that follows from a seed.
 ///
 /// All work of a simulated run belongs on it: tasks that prefer it as their executor, and the tasks that they create.
 /// If several jobs can run, one is selected at random. Time is that of its ``clock``, which advances slightly with each
