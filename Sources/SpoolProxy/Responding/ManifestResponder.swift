@@ -76,6 +76,10 @@ struct ManifestResponder: Sendable {
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
+    /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. A larger one would
+    /// hold them up.
+    private static let quickBytes = 256 << 10
+
     /// Returns whether the type and the length allow a manifest.
     private static func mayBeManifest(_ response: StoredResponse) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
@@ -122,7 +126,11 @@ struct ManifestResponder: Sendable {
             isFromStore: !isOriginThere)
         let lifetime: ManifestLifetime
         do {
-            (bytes, lifetime) = try await kind == .hls ? playlist(received, call) : mpd(received, call)
+            let rewrite = { @Sendable () async throws in
+                try await kind == .hls ? playlist(received, call) : mpd(received, call)
+            }
+            (bytes, lifetime) =
+                try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
         } catch let error as ManifestError {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }

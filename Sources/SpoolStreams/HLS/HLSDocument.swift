@@ -227,7 +227,7 @@ private struct HLSReferenceWriter {
         }
         substitutionsLeft -= resolved.utf8.count
         if let written = rewriter.rewritten(resolved) { return written.escapingVariables }
-        guard resolved != (try clientVariables.substituted(text, limit: .max)) else { return nil }
+        if clientVariables.areEqual(substituting: text, to: resolved) { return nil }
         return rewriter.written(resolved)?.escapingVariables
     }
 }

@@ -25,7 +25,8 @@ struct HLSVariables {
     /// The value of each variable.
     private(set) var values: [String: String] = [:]
     private let imported: [String: String]
-    private let query: Substring?
+    /// The parameters of the playlist's own query, percent-encoded. The first one of a name counts.
+    private let parameters: [String: Substring]
 
     /// Creates an empty set of variables.
     ///
@@ -33,7 +34,12 @@ struct HLSVariables {
     ///   - query: The playlist's own query, for `QUERYPARAM`.
     ///   - imported: The variables of the master playlist, for `IMPORT`.
     init(query: Substring?, imported: [String: String]) {
-        self.query = query
+        // Parsed once. Otherwise each of many definitions would search a long query.
+        let items = (query ?? "").utf8.split(separator: UInt8(ascii: "&")).compactMap { item -> (String, Substring)? in
+            guard let equals = item.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+            return (String(Substring(item[..<equals])), Substring(item[item.index(after: equals)...]))
+        }
+        parameters = Dictionary(items) { first, _ in first }
         self.imported = imported
     }
 
@@ -50,14 +56,8 @@ struct HLSVariables {
 
     /// Returns the percent-decoded value of a query parameter, or `nil` if it is missing or empty.
     private func parameter(_ name: String) -> String? {
-        for item in query?.utf8.split(separator: UInt8(ascii: "&")) ?? [] {
-            let equals = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
-            guard item[..<equals].elementsEqual(name.utf8), equals < item.endIndex else { continue }
-            let text = Substring(item[item.index(after: equals)...])
-            guard !text.isEmpty else { return nil }
-            return text.replacing("+", with: " ").percentDecoded
-        }
-        return nil
+        guard let text = parameters[name], !text.isEmpty else { return nil }
+        return text.replacing("+", with: " ").percentDecoded
     }
 
     /// Returns whether a text may refer to a variable.
@@ -69,28 +69,67 @@ struct HLSVariables {
     /// - Parameter limit: The maximum size of the result, in bytes.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     func substituted(_ text: String, limit: Int) throws(ManifestError) -> String? {
+        // The result is built only if it can be used.
+        var count = 0
+        let isDefined = forEachPiece(of: text) { piece in
+            count += piece.count
+            return true
+        }
+        guard isDefined else { return nil }
+        guard count <= limit else {
+            throw ManifestError(
+                .tooLarge, "the values of the playlist's variables are too large: \(limit) bytes are left for them")
+        }
         var output = ""
-        var rest = text[...]
-        while let start = rest.firstRange(of: "{$") {
-            output += rest[..<start.lowerBound]
-            let name = rest[start.upperBound...].prefix {
-                $0.isASCII && ($0.isLetter || $0.isNumber || "-_".contains($0))
-            }
-            let after = rest[name.endIndex...]
-            if name.isEmpty || after.first != "}" {
-                output += "{$"
-                rest = rest[start.upperBound...]
+        output.reserveCapacity(count)
+        _ = forEachPiece(of: text) { piece in
+            output += Substring(piece)
+            return true
+        }
+        return output
+    }
+
+    /// Returns whether ``substituted(_:limit:)`` would return `result`. Needs no memory for it.
+    func areEqual(substituting text: String, to result: String) -> Bool {
+        var rest = result.utf8[...]
+        let isPrefix = forEachPiece(of: text) { piece in
+            guard rest.starts(with: piece) else { return false }
+            rest = rest.dropFirst(piece.count)
+            return true
+        }
+        return isPrefix && rest.isEmpty
+    }
+
+    /// Calls `body` with the literal parts of a text and the values of its variables, in order, until it returns `false`.
+    ///
+    /// - Returns: `false` if `body` did, or if a variable is not defined.
+    private func forEachPiece(of text: String, _ body: (Substring.UTF8View) -> Bool) -> Bool {
+        let bytes = text.utf8
+        // The start of the current literal part, and the place from which the next variable is searched.
+        var (literal, place) = (bytes.startIndex, bytes.startIndex)
+        while let brace = bytes[place...].firstIndex(of: UInt8(ascii: "{")) {
+            place = bytes.index(after: brace)
+            guard place < bytes.endIndex, bytes[place] == UInt8(ascii: "$") else { continue }
+            let name = bytes[bytes.index(after: place)...].prefix { Self.isOfName($0) }
+            guard !name.isEmpty, name.endIndex < bytes.endIndex, bytes[name.endIndex] == UInt8(ascii: "}") else {
                 continue
             }
-            guard let value = values[String(name)] else { return nil }
-            guard output.utf8.count + value.utf8.count <= limit else {
-                throw ManifestError(.tooLarge, "the values of a playlist's variables have too many bytes in all")
-            }
-            output += value
-            rest = after.dropFirst()
+            guard let value = values[String(Substring(name))], body(bytes[literal..<brace]), body(value.utf8[...])
+            else { return false }
+            literal = bytes.index(after: name.endIndex)
+            place = literal
         }
-        output += rest
-        return output
+        return body(bytes[literal...])
+    }
+
+    /// Whether a byte may be part of a variable's name: `a` to `z`, `A` to `Z`, `0` to `9`, `-` and `_`.
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
     }
 }
 

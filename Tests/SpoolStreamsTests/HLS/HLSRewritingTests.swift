@@ -132,6 +132,44 @@ import Testing
         #expect(written == text.replacing("/k{$q}", with: "/~TOKEN/https/h/k%0A%22,X=%22%7B$q}%20#%0D%0A"))
     }
 
+    @Test(
+        "E143: a variable whose value is long only for the client is compared without building its text",
+        .timeLimit(.minutes(1)))
+    func longClientValue() throws {
+        let references = String(repeating: "{$v}", count: 40_000)
+        let text = """
+            #EXTM3U
+            #EXT-X-DEFINE:QUERYPARAM="v"
+            #EXT-X-DEFINE:NAME="v",VALUE=""
+            #EXTINF:1,
+            x\(references).ts
+            """
+        let client = "https://h/l.m3u8?v=" + String(repeating: "a", count: 25_000)
+        let written = try rewrite(text, at: "https://h/l.m3u8", requested: client)
+        #expect(written == text.replacing("x\(references).ts", with: "/~TOKEN/https/h/x.ts"))
+        var variables = HLSVariables(query: "v=ab&v=c&w&u=", imported: [:])
+        for name in ["v", "w", "u"] { variables.define(.queryParameter(name)) }
+        #expect(variables.values == ["v": "ab"])
+        #expect(variables.areEqual(substituting: "{${$v}-{$v}", to: "{$ab-ab"))
+        for (text, result) in [("{$v}", "a"), ("{$v}", "abc"), ("{$v}{$w}", "ab"), ("x{$v}", "xax")] {
+            #expect(!variables.areEqual(substituting: text, to: result))
+        }
+        #expect(try variables.substituted("{$v}{$v}", limit: 4) == "abab")
+        #expect(throws: ManifestError.self) { try variables.substituted("{$v}{$v}", limit: 3) }
+        // The text before an undefined variable is not built.
+        #expect(try variables.substituted("{$v}{$w}", limit: 0) == nil)
+    }
+
+    @Test(
+        "E144: many definitions by parameters of a long query take a time that is proportional to both",
+        .timeLimit(.minutes(1)))
+    func manyParameters() throws {
+        let definitions = (0..<50_000).map { "#EXT-X-DEFINE:QUERYPARAM=\"z\($0)\"" }.joined(separator: "\n")
+        let text = "#EXTM3U\n\(definitions)\n#EXTINF:1,\n/{$q}.ts\n"
+        let url = "https://h/l.m3u8?" + String(repeating: "a&", count: 50_000) + "q=1"
+        #expect(try rewrite(text, at: url) == text.replacing("/{$q}.ts", with: "/~TOKEN/https/h/{$q}.ts"))
+    }
+
     @Test func `What is too large, or no playlist, is an error with a sentence`() throws {
         #expect(throws: ManifestError.self) { try rewrite("<html>") }
         #expect(throws: ManifestError.self) { try rewrite("#EXTM3UX\n") }
