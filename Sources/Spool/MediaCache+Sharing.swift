@@ -48,14 +48,14 @@ extension MediaCache {
                 mayAsk: !media.isShared && !demand.noStore, asking: question, turn)
             switch offer {
             case .use(let use):
-                resource.note(source)
+                resource.usage.note(source)
                 return media.copy(using: use)
             case .ask(let question):
-                resource.note(source)
+                resource.usage.note(source)
                 return media.copy(asking: question)
             case .version(let generation, let response):
                 let isMeant = response.isSelected(by: source)
-                if !media.isShared || isMeant && (resource.isAsking || resource.isFetching) {
+                if !media.isShared || isMeant && (resource.turns.isTaken || resource.isFetching) {
                     // Without a validator, the origin can't confirm it.
                     let isConfirmable = isMeant && response.validator.canConfirm
                     return openApart(own, source, beside: isConfirmable ? (media, generation) : nil)
@@ -77,9 +77,9 @@ extension MediaCache {
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource,
         asks: Bool
-    ) -> (MediaResource, OpenResource, OpenResource.Question?)? {
+    ) -> (MediaResource, OpenResource, AskingTurns.Turn?)? {
         let credentials = credentials(of: source)
-        var question: OpenResource.Question?
+        var question: AskingTurns.Turn?
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
             // Before another request can find it.
@@ -108,7 +108,7 @@ extension MediaCache {
                 key: own.key, credentials: credentials, context: context,
                 apart: OpenResource.Apart(beside: beside?.generation))
         }
-        resource?.note(source)
+        resource?.usage.note(source)
         return MediaResource(
             identity: identity, credentials: credentials, resource: resource, registry: resources,
             beside: beside?.media.copy(using: .stale))
@@ -117,7 +117,7 @@ extension MediaCache {
 
 /// A client request's turn to ask the origin. Until it ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
-    private let question = Mutex<(isEnded: Bool, question: OpenResource.Question?)>((false, nil))
+    private let question = Mutex<(isEnded: Bool, question: AskingTurns.Turn?)>((false, nil))
 
     package init() {}
 
@@ -139,7 +139,7 @@ package final class OriginTurn: Sendable {
     }
 
     /// - Throws: `CancellationError` if the turn has ended.
-    fileprivate func take(_ question: OpenResource.Question) throws {
+    fileprivate func take(_ question: AskingTurns.Turn) throws {
         let isEnded = self.question.withLock { state in
             if !state.isEnded { state.question = question }
             return state.isEnded
@@ -157,33 +157,12 @@ extension OpenResource {
         var beside: Generation?
     }
 
-    /// The turn of one request to ask the origin. It ends when the response is received or this object is released.
-    final class Question: Sendable {
-        private let resource: OpenResource
-        private let number: Int
-        /// Whether a transfer of a request that was given up is in progress, whose response this request may receive.
-        let joinsTransfer: Bool
-
-        fileprivate init(_ number: Int, of resource: OpenResource, joinsTransfer: Bool) {
-            self.number = number
-            self.resource = resource
-            self.joinsTransfer = joinsTransfer
-        }
-
-        deinit { end() }
-
-        /// Ends the turn. It has no effect if the turn has already ended.
-        func end(isAnswered: Bool = false) {
-            resource.endTurn(isAnswered: isAnswered) { $0 == number }
-        }
-    }
-
     /// The ways in which a request may use an open resource.
     fileprivate enum Offer {
         /// Use the current version without asking the origin.
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
-        case ask(Question)
+        case ask(AskingTurns.Turn)
         /// Do not use the current version of the stored resource.
         case version(Generation, StoredResponse)
         /// There is no response that other requests may use.
@@ -196,17 +175,17 @@ extension OpenResource {
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     fileprivate func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
-        asking question: Question?, _ turn: OriginTurn?
+        asking question: AskingTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
         while true {
             let current = generation
-            let stored = current.flatMap { $0.isKept ? ($0, describedResponse(of: $0)) : nil }
+            let stored = current.flatMap { $0.isKept ? ($0, headers.response(of: $0)) : nil }
             if mayUse, let response = stored?.1, response.isSelected(by: source) {
                 let use = response.use(at: context.clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            if mayWait, question == nil, let end = endOfTurn() {
+            if mayWait, question == nil, let end = turns.endOfTurn() {
                 for await isAnswered in end where isAnswered { mayWait = false }
                 try Task.checkCancellation()
                 continue
@@ -221,7 +200,7 @@ extension OpenResource {
                 return .ask(question)
             }
             // Another request has taken the turn since the check above.
-            if mayAsk, isFree, mayWait, isAsking { continue }
+            if mayAsk, isFree, mayWait, turns.isTaken { continue }
             return stored.map { .version($0, $1) } ?? .nothing
         }
     }
@@ -231,43 +210,8 @@ extension OpenResource {
         scheduler.look { $0.machine.plan.transfers.liveCount > 0 }
     }
 
-    /// Whether a request is sending a request to the origin, or is about to.
-    fileprivate var isAsking: Bool { state.withLock { $0.asking != nil } }
-
     /// Takes the turn to ask the origin. Returns `nil` if another request has it.
-    fileprivate func takeTurn() -> Question? {
-        let number = state.withLock { state -> Int? in
-            guard state.asking == nil else { return nil }
-            state.turns += 1
-            state.asking = state.turns
-            return state.turns
-        }
-        return number.map { Question($0, of: self, joinsTransfer: generation == nil && isFetching) }
-    }
-
-    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn. Its element states
-    /// whether the origin has answered.
-    private func endOfTurn() -> AsyncStream<Bool>? {
-        state.withLock { state in
-            guard state.asking != nil else { return nil }
-            let (end, ended) = AsyncStream.makeStream(of: Bool.self)
-            state.turnWaits.append(ended)
-            return end
-        }
-    }
-
-    /// Ends the turn, so that the requests that wait for the response check the resource again.
-    ///
-    /// - Parameter isAnswered: Whether the origin has answered the request that had the turn.
-    func endTurn(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {
-        let waits = state.withLock { state -> [AsyncStream<Bool>.Continuation] in
-            guard let asking = state.asking, isMeant(asking) else { return [] }
-            state.asking = nil
-            return exchange(&state.turnWaits, with: [])
-        }
-        for wait in waits {
-            wait.yield(isAnswered)
-            wait.finish()
-        }
+    fileprivate func takeTurn() -> AskingTurns.Turn? {
+        turns.take(joinsTransfer: generation == nil && isFetching)
     }
 }

@@ -166,7 +166,7 @@ public final class MediaCache: Sendable {
         let resource = resources.acquire(identity) {
             OpenResource(key: identity.key, credentials: credentials, context: context)
         }
-        resource?.note(source)
+        resource?.usage.note(source)
         return MediaResource(identity: identity, credentials: credentials, resource: resource, registry: resources)
     }
 

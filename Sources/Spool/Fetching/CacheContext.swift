@@ -12,7 +12,7 @@ final class CacheContext: Sendable {
     let instruments: CacheInstruments
     let clock: CacheClock
     let executor: BlockingExecutor
-    /// See ``OpenResource/beginVariant(_:for:isKept:)``.
+    /// See ``ResourceVariants/begin(_:for:isKept:replacing:)``.
     let variants = KeyTurns<CacheKey>()
     let recentUse = RecentUse()
 

@@ -16,16 +16,6 @@ extension OpenResource {
         }
     }
 
-    /// Whether the origin is to be asked, as it is not being asked yet.
-    func beginRevalidation() -> Bool {
-        state.withLock { state in
-            defer { state.isRevalidating = true }
-            return !state.isRevalidating
-        }
-    }
-
-    func endRevalidation() { state.withLock { $0.isRevalidating = false } }
-
     /// See ``MediaResource/update(byHead:from:requestDate:)``.
     ///
     /// - Parameter credentials: Those of the source, with whose fields it was asked for.
@@ -33,7 +23,7 @@ extension OpenResource {
         byHead head: HTTPResponse, for credentials: SourceCredentials, from url: URL, requestDate: Date
     ) async throws {
         guard context.configuration.freshness == .http else { return }
-        let asked = try await headerFields(of: credentials)
+        let asked = try await variants.headerFields(of: credentials)
         await evaluation.run(key) {
             guard let generation else { return }
             let known = generation.resourceVersion
@@ -69,7 +59,7 @@ extension OpenResource {
     /// See ``MediaResource/limitUse(until:)``.
     func limitUse(until moment: Int64) async {
         // Most calls change nothing, so they need not wait for responses that are being evaluated.
-        if let freshness = state.withLock({ $0.freshness }), freshness.limited(until: moment) == freshness { return }
+        if let current = freshness.current, current.limited(until: moment) == current { return }
         await evaluation.run(key) {
             guard let generation else { return }
             limit(generation) { $0 = $0.limited(until: moment) }
@@ -77,12 +67,9 @@ extension OpenResource {
     }
 
     private func limit(_ generation: Generation, _ change: (inout StoredFreshness) -> Void) {
-        guard var freshness = generation.storedFreshness else { return }
-        change(&freshness)
-        state.withLock { state in
-            state.freshness = freshness
-            state.validated = nil
-        }
-        generation.update(nil, freshness)
+        guard var limited = generation.storedFreshness else { return }
+        change(&limited)
+        freshness.limit(to: limited)
+        generation.update(nil, limited)
     }
 }

@@ -31,14 +31,14 @@ extension OpenResource {
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
-        noteUse()
+        usage.noteUse()
         // First, so that nothing is asked for while a player of another resource waits.
         if priority == .preload { preloadBegins() }
         let position = ReaderPosition(start)
         let now = context.clock.elapsed()
         let (id, use) = scheduler.ask { state in
             // Lock order: the scheduler's lock, then the resource's.
-            let use = fixedUse ?? self.use(opening, demand)
+            let use = fixedUse ?? freshness.use(opening, demand)
             var actions: [Scheduler.StateMachine.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
@@ -61,11 +61,11 @@ extension OpenResource {
     /// The version that has all of `range`, where that has landed and may be used without asking; for a reader that wants
     /// nothing else and takes no place.
     func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
-        guard !scheduler.isClosed, use(opening) == .fresh else { return nil }
+        guard !scheduler.isClosed, freshness.use(opening) == .fresh else { return nil }
         let lease = scheduler.look { state in
             state.machine.needsValidation || !state.machine.landed.contains(range) ? nil : state.lease
         }
-        if lease != nil { noteUse() }
+        if lease != nil { usage.noteUse() }
         return lease
     }
 
@@ -76,20 +76,6 @@ extension OpenResource {
         return generation.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
 
-    private func noteUse() {
-        guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
-        let (presentation, tag) = state.withLock { ($0.presentation, $0.tag) }
-        context.opening.openedStore?.noteUse(of: storageKey, in: presentation, tag: tag)
-    }
-
-    /// Notes where a player has stopped: its next play may go on there.
-    private func noteStop(_ place: ReaderPlace, length: Int64?) {
-        let offset = place.position.offset
-        guard place.priority != .preload, offset > 0, let store = context.opening.openedStore else { return }
-        let isEnd = length.map { offset >= $0 } ?? false
-        store.noteStop(isEnd ? nil : offset, isSpent: isEnd && isPlayedOnce, of: storageKey)
-    }
-
     /// Ends a reader; one that waits is woken and finds its end.
     func closeReader(_ id: ReaderID) {
         var length: Int64?
@@ -98,7 +84,7 @@ extension OpenResource {
             length = state.machine.length
             return (place, state.machine.closeReader(id))
         }
-        if let place { noteStop(place, length: length) }
+        if let place, place.priority != .preload { usage.noteStop(at: place.position.offset, length: length) }
         for waiter in place?.waiters ?? [] { waiter.resume() }
         if place != nil { context.instruments.note(.readerClosed) }
         if place?.priority == .preload { preloadEnds() }
@@ -206,28 +192,6 @@ extension OpenResource {
             })
         else { return }
         context.conductor.endPreloading(self)
-    }
-
-    // MARK: - Freshness
-
-    /// Readers that one opening begins one after another belong to one use: what the origin sent or confirmed for that
-    /// opening a moment ago is not asked for again.
-    private static let useTime = Duration.seconds(10)
-
-    /// How what is stored may be used now.
-    func use(_ opening: Int, _ demand: RequestDirectives = .init()) -> StoredFreshness.Use {
-        if context.configuration.freshness == .immutable { return .fresh }
-        let now = context.clock.elapsed()
-        return state.withLock { state in
-            let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
-            switch context.configuration.freshness {
-            case .immutable: return .fresh
-            case .revalidate: return validatedAt == nil ? .ask : .fresh
-            case .http:
-                if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
-                return state.freshness?.use(at: context.clock.secondsSince1970(), for: demand) ?? .ask
-            }
-        }
     }
 }
 

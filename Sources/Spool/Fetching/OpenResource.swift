@@ -12,43 +12,18 @@ import Synchronization
 /// what to request and when, and each ``Transfer``, which receives the bytes.
 final class OpenResource: Sendable {
     struct State {
-        var isLoaded = false
-        /// Who waits while somebody opens what is stored; nil: nobody does.
-        var loading: [AsyncStream<Void>.Continuation]?
-        /// Whether what is stored could not be opened this time: it must not be replaced, so nothing new is kept.
+        /// Whether the stored version could not be opened. It must not be replaced, so nothing new is cached.
         var isUncached = false
-        /// What the stored response said of its freshness.
-        var freshness: StoredFreshness?
-        /// Elapsed time at which the origin last confirmed, or sent, the version, and the last opening before that.
-        var validated: (at: Duration, opening: Int)?
-        /// How often the resource has been opened.
-        var openings = 0
         var isComplete = false
-        /// What readers were given last; nil once bytes have landed since.
+        /// The last error that readers received. `nil` if bytes have been stored since.
         var lastFailure: CacheError?
-        /// Why the origin is about to be asked once more; nil once bytes have landed since.
+        /// The reason for the last retry. `nil` if bytes have been stored since.
         var lastRetryCause: CacheError?
         var preloadReaders = 0
-        /// How often another version has come since the resource was opened.
+        /// The number of times that another version was received since the resource was opened.
         var versionChanges = 0
         var isWindowLimited = false
-        /// Who waits for what the first response tells, by a number of its own.
-        var describing: [Int: CheckedContinuation<ContentInformation?, Never>] = [:]
-        var lastDescribing = 0
-        /// The number of the turn of the client request that is asking the origin, and for whose response other
-        /// requests wait. `nil` if there is none.
-        var asking: Int?
-        var turns = 0
-        var turnWaits: [AsyncStream<Bool>.Continuation] = []
-        /// Whether the origin is being asked while what is stale is used.
-        var isRevalidating = false
-        /// Where its variant is stored; nil before that is known.
-        var storageKey: CacheKey?
-        /// What it is a part of.
-        var presentation: CacheKey?
-        var isPlayedOnce = false
-        var tag: String?
-        /// The head that was last made from a description, and from which.
+        /// The response that was last made from a description, and that description.
         var response: (description: GenerationDescription, response: StoredResponse)?
     }
 
@@ -56,13 +31,16 @@ final class OpenResource: Sendable {
     /// Scheme, host and path, for messages.
     let address: String
     let context: CacheContext
-    /// Among those of its cache.
-    let number: UInt32
     let scheduler: Scheduler
     let serving: ServingRecord
-    /// Told of whatever changes ``observableState``.
+    /// Signals each change of ``observableState``.
     let changes = ChangeSignal()
     let state: Mutex<State>
+    let freshness: VersionFreshness
+    let usage: ResourceUse
+    let turns = AskingTurns()
+    private let headerWaiters = HeaderWaiters()
+    private let opening: OnceGate
     /// For the source's resolver and the length; they end when the cache closes.
     let waits = EndableWaits()
     /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
@@ -70,14 +48,19 @@ final class OpenResource: Sendable {
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let apart: Apart?
 
+    var headers: ResourceHeaders { ResourceHeaders(resource: self) }
+    var variants: ResourceVariants { ResourceVariants(resource: self) }
+
     init(key: CacheKey, credentials: SourceCredentials, context: CacheContext, apart: Apart? = nil) {
         self.apart = apart
         self.key = key
+        self.state = Mutex(State(isUncached: apart != nil))
         // If there is no version to confirm, nothing stored is used.
-        self.state = Mutex(State(isLoaded: apart.map { $0.beside == nil } ?? false, isUncached: apart != nil))
+        self.opening = OnceGate(isDone: apart.map { $0.beside == nil } ?? false)
         self.address = credentials.source.displayAddress
         self.context = context
-        self.number = context.recentUse.newNumber()
+        self.freshness = VersionFreshness(context.configuration.freshness, context.clock)
+        self.usage = ResourceUse(key, context)
         self.serving = ServingRecord(context.instruments)
         let configuration = context.configuration
         let origin = Conductor.name(of: credentials.source.url)
@@ -116,44 +99,7 @@ final class OpenResource: Sendable {
     /// - Throws: `CancellationError` when the waiting task is cancelled: under ``FreshnessPolicy/http`` the source is asked
     ///   for its credentials first, and may not answer; `CacheError` with code `.closed`.
     func load(_ credentials: SourceCredentials) async throws {
-        while true {
-            switch takeLoading() {
-            case .done: return
-            case .others(let end):
-                for await _ in end {}
-                try Task.checkCancellation()
-            case .mine:
-                defer { endLoading() }
-                return try await open(credentials)
-            }
-        }
-    }
-
-    /// Who opens what is stored.
-    private enum Loading {
-        case done
-        /// Whoever came first, within its own task, which is the shortest way; if that is cancelled, another does.
-        case mine
-        /// Somebody else, who is done, or gives up, when this ends.
-        case others(AsyncStream<Void>)
-    }
-
-    private func takeLoading() -> Loading {
-        state.withLock { state in
-            if state.isLoaded { return .done }
-            guard state.loading != nil else {
-                state.loading = []
-                return .mine
-            }
-            let (end, ended) = AsyncStream.makeStream(of: Void.self)
-            state.loading?.append(ended)
-            return .others(end)
-        }
-    }
-
-    private func endLoading() {
-        let waiting = state.withLock { $0.loading.take() }
-        for ended in waiting ?? [] { ended.finish() }
+        try await opening.pass { try await open(credentials) }
     }
 
     private func open(_ credentials: SourceCredentials) async throws {
@@ -181,26 +127,26 @@ final class OpenResource: Sendable {
             return actions
                 + scheduler.machine.opened(landed: landed, length: description?.length, needsValidation: false)
         }
-        state.withLock { state in
-            state.freshness = description.flatMap { StoredFreshness(encoded: $0.fields) }
-            state.isComplete = description?.length.map { landed.contains(0..<$0) } ?? false
-            state.isLoaded = true
-        }
+        freshness.open(description.flatMap { StoredFreshness(encoded: $0.fields) })
+        state.withLock { $0.isComplete = description?.length.map { landed.contains(0..<$0) } ?? false }
     }
 
     /// A disk that was busy, or had no file to spare, is asked once more.
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
-            return try await leaseVariant(for: credentials)
+            return try await variants.lease(for: credentials)
         } catch let error as CacheError where error.code == .storage {
-            return try await leaseVariant(for: credentials)
+            return try await variants.lease(for: credentials)
         }
     }
 
     // MARK: - Questions
 
+    /// Whether the stored version could not be opened, so that nothing new is cached.
+    var isUncached: Bool { state.withLock { $0.isUncached } }
+
     /// Whether what the store holds of the resource has been opened.
-    var isLoaded: Bool { state.withLock { $0.isLoaded } }
+    var isLoaded: Bool { opening.isDone }
 
     /// The version that is open now.
     var generation: Generation? { scheduler.look { $0.lease?.generation } }
@@ -227,33 +173,16 @@ final class OpenResource: Sendable {
         }
     }
 
-    /// What is known of the content as soon as a response has told it; nil if `pull`, which asks for one, is over
-    /// without that.
+    /// The content information that the first response contains. `nil` if `pull`, which requests it, has returned without
+    /// one.
     func described(by pull: @escaping @Sendable () async -> Void) async -> ContentInformation? {
-        // As it is told, rather than looked up afterwards: another opening may want it to be asked again by then.
-        await withCheckedContinuation { continuation in
-            let number = state.withLock { state in
-                state.lastDescribing += 1
-                state.describing[state.lastDescribing] = continuation
-                return state.lastDescribing
-            }
-            Task(executorPreference: context.executor.executor(for: .playback)) {
-                await pull()
-                self.state.withLock { $0.describing.removeValue(forKey: number) }?
-                    .resume(returning: self.contentInformation)
-            }
-        }
+        await headerWaiters.wait(on: context.executor.executor(for: .playback), for: pull) { self.contentInformation }
     }
 
-    /// A response may have told what there is.
+    /// A response has been evaluated, and may contain the content information.
     func noteDescribed() {
-        wakeWaitingForHead()
-        guard let information = contentInformation else { return }
-        let waiting = state.withLock { state in
-            defer { state.describing = [:] }
-            return state.describing
-        }
-        for (_, continuation) in waiting.sorted(by: { $0.key < $1.key }) { continuation.resume(returning: information) }
+        headers.wakeReaders()
+        if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
     // MARK: - Landing
@@ -298,11 +227,14 @@ final class OpenResource: Sendable {
         if isNews { send(.completed) }
     }
 
-    /// Counts one more opening; its number.
-    func noteOpening() -> Int {
-        state.withLock { state in
-            state.openings += 1
-            return state.openings
+    /// The readers of the resource, and its requests that are in progress.
+    var activity: CacheActivity {
+        scheduler.look { state in
+            let transfers = state.machine.plan.transfers.states.map {
+                CacheActivity.RunningTransfer(
+                    address: address, start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+            }
+            return CacheActivity(readers: state.readers.count, transfers: transfers)
         }
     }
 

@@ -29,24 +29,30 @@ extension Transfer {
         private(set) var position: Int64
         /// Exclusive end of the body as announced; nil: unknown.
         let end: Int64?
-        private let landsFrom: Int64
+        /// Where the first byte lands.
+        let firstLanding: Int64
         /// The end of a piece was left: the next one does not belong at ``position``.
         private var isCut = false
 
-        /// The head's decision was to land from `offset`.
-        ///
-        /// - Parameter asked: Where the request began: a block's start or the landed end of a block. Bytes may land
-        ///   from there or from any block start; a response that begins elsewhere is skipped up to there, or to the
-        ///   next one. Nil when the response begins another generation, of which nothing has landed, or is the whole body.
-        init(offset: Int64, end: Int64?, asked: Int64?) {
+        /// - Parameters:
+        ///   - offset: The offset of the first byte of the body.
+        ///   - end: The exclusive end of the body, or `nil` if it is not known.
+        ///   - firstLanding: The offset of the first byte to store; see ``firstLanding(offset:end:asked:)``.
+        init(offset: Int64, end: Int64?, firstLanding: Int64) {
             self.position = offset
             self.end = end
-            let covered = asked.flatMap { offset <= $0 && $0 < end ?? .max ? $0 : nil }
-            self.landsFrom = covered ?? Block.roundUp(offset)
+            self.firstLanding = firstLanding
         }
 
-        /// Where the first byte lands.
-        var firstLanding: Int64 { landsFrom }
+        /// The offset of the first byte to store of a body from `offset` to `end`.
+        ///
+        /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored bytes.
+        ///   Bytes are stored from there or from the start of a block. `nil` if the response starts another version, of
+        ///   which no byte is stored, or has the whole body.
+        static func firstLanding(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
+            guard let asked, offset <= asked, asked < end ?? .max else { return Block.roundUp(offset) }
+            return asked
+        }
 
         /// A piece of `count` body bytes has come; no byte at or past `limit` is wanted.
         ///
@@ -58,7 +64,7 @@ extension Transfer {
             let stop = start + min(Int64(count), bound - start)
             position = stop
             isCut = stop - start < Int64(count)
-            let from = max(start, landsFrom)
+            let from = max(start, firstLanding)
             guard from < stop else { return .skip }
             return .land(skip: Int(from - start), count: Int(stop - from), at: from)
         }

@@ -35,7 +35,7 @@ struct Transfer {
 
     /// Brings what it can, and tells the scheduler how it ended.
     func run() async {
-        let moment = CacheMoment.TransferName(resource: resource.number, id: start.id)
+        let moment = CacheMoment.TransferName(resource: resource.usage.number, id: start.id)
         context.instruments.note(.transferBegan(moment, address: resource.address))
         defer { context.instruments.note(.transferEnded(moment)) }
         let outcome = await outcome()
@@ -44,7 +44,7 @@ struct Transfer {
         {
             lease.generation.endLanding(at: position)
         }
-        resource.ended(start, outcome)
+        finish(outcome)
     }
 
     private func outcome() async -> Outcome {
@@ -99,27 +99,26 @@ struct Transfer {
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
-        let hasIfRange = request.headerFields[.ifRange] != nil
-        let decision: PartialResponse.Decision?
+        let verdict: ResponseEvaluation.Verdict
         do {
-            decision = try await resource.evaluate(
-                response.head, for: start, askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
-                hasIfRange: hasIfRange, cacheability: cacheability)
+            verdict = try await ResponseEvaluation(
+                resource: resource, head: response.head, start: start,
+                askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
+                hasIfRange: request.headerFields[.ifRange] != nil, cacheability: cacheability
+            ).run()
         } catch let error as CacheError where error.code == .malformedResponse {
             throw error.about(await OriginResponse.reading(response, on: clock))
         }
-        if case .refuse(let refusal) = decision, case .retry = refusal.kind {
+        if case .refuse(let refusal) = verdict, case .retry = refusal.kind {
             origin.lost(.refusing, at: clock.elapsed())
         } else {
             origin.found()
         }
-        switch decision {
-        case .land(let landing), .newGeneration(let landing):
+        switch verdict {
+        case .store(let offset, let body):
             start.credentials.accepted()
-            let isNew = if case .newGeneration = decision { true } else { false }
-            return try await stream(
-                response, landing, isNew: isNew, hasIfRange: hasIfRange, over: connection, to: origin)
-        case .restart, .notModified:
+            return try await stream(response, from: offset, body, over: connection, to: origin)
+        case .restart:
             return .restart
         case .unsatisfiable(let length):
             if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
@@ -130,8 +129,6 @@ struct Transfer {
             // A 416 that can't be true.
             if refusal.kind == .malformed, refusal.status == 416, asksWithoutRange(request) { return .restart }
             return try await handle(refusal, of: response, resolved.number, origin)
-        case nil:
-            return .restart
         }
     }
 
@@ -268,12 +265,11 @@ struct Transfer {
     // MARK: - The body
 
     private func stream(
-        _ response: UpstreamResponse, _ landing: PartialResponse.Landing, isNew: Bool, hasIfRange: Bool,
+        _ response: UpstreamResponse, from offset: Int64, _ claim: ResponseBody,
         over connection: OriginConnection, to origin: OriginState
     ) async throws -> Outcome {
-        var machine = Self.placement(of: landing, isNew: isNew, response.head, for: start)
-        let received = Self.body(landing, isNew: isNew, of: response.head, for: start, hasIfRange: hasIfRange)
-        scheduler.feed { $0.machine.responseStarted(start.id, received) }
+        var machine = StateMachine(offset: offset, end: claim.end, firstLanding: claim.offset)
+        scheduler.feed { $0.machine.responseStarted(start.id, claim) }
         resource.noteDescribed()
         if scheduler.look({ $0.machine.isStream(start.id) }) { connection.noteStream() }
         var body = response.body.makeAsyncIterator()
@@ -284,7 +280,7 @@ struct Transfer {
             do {
                 chunk = try await body.next()
             } catch {
-                guard landing.end == nil || machine.position < landing.end ?? 0 else { return .ended }
+                guard claim.end == nil || machine.position < claim.end ?? 0 else { return .ended }
                 noteLoss(error, of: origin)
                 throw error
             }
@@ -301,7 +297,7 @@ struct Transfer {
                     return .ended
                 }
             }
-            if machine.position == landing.end {
+            if machine.position == claim.end {
                 if let sample = meter.rest() { note(origin.note(bytes: sample.bytes, seconds: sample.seconds)) }
                 // Taking the end of the body gives the connection back.
                 _ = try? await body.next()  // One that fails here has brought everything all the same.
@@ -309,35 +305,6 @@ struct Transfer {
             }
         }
         return .ended
-    }
-
-    /// Returns the bookkeeping for a response whose bytes are stored.
-    ///
-    /// - Parameter isNew: Whether it starts a version, of which no byte is stored.
-    private static func placement(
-        of landing: PartialResponse.Landing, isNew: Bool, _ head: HTTPResponse, for start: Scheduler.TransferStart
-    ) -> StateMachine {
-        let asked: Int64? =
-            if isNew { landing.offset == 0 ? 0 : nil } else { head.status == .partialContent ? start.lower : nil }
-        return StateMachine(offset: landing.offset, end: landing.end, asked: asked)
-    }
-
-    /// Returns what the headers of a response report about its body.
-    ///
-    /// - Parameter hasIfRange: Whether the request had `If-Range`. A whole body in response to that does not show that the
-    ///   origin ignores ranges.
-    static func body(
-        _ landing: PartialResponse.Landing, isNew: Bool, of head: HTTPResponse, for start: Scheduler.TransferStart,
-        hasIfRange: Bool
-    ) -> ResponseBody {
-        let placement = placement(of: landing, isNew: isNew, head, for: start)
-        let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
-        let isWhole = head.status != .partialContent
-        let showsIgnorance = isPart && !(isNew && hasIfRange)
-        let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
-        return ResponseBody(
-            offset: placement.firstLanding, end: landing.end, isWhole: isWhole,
-            support: isWhole ? (ignoresRanges ? .unsupported : nil) : .supported)
     }
 
     /// Waits for permission to take more bytes. Returns the offset before which readers want bytes, or `nil` to stop.
@@ -420,5 +387,66 @@ struct Transfer {
             connection.resume()
         }
         return scheduler.look { $0.machine.mayLandMore(start.id) }
+    }
+
+    // MARK: - The end
+
+    /// Reports the outcome to the scheduler, and to the cache's events.
+    private func finish(_ outcome: Outcome) {
+        let now = context.clock.elapsed()
+        let id = start.id
+        switch outcome {
+        case .ended:
+            let error = CacheError(
+                .malformedResponse,
+                "\(place): the origin's responses bring nothing of what is asked for")
+            finish(error) { $0.transferEnded(id, now: now) }
+        case .restart:
+            let error = CacheError(
+                .malformedResponse, "\(place): the origin's responses contradict each other")
+            finish(error) { $0.transferRestarts(id, now: now) }
+        case .interrupted(let error, let retryAfter):
+            let jitter = context.clock.jitter
+            // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
+            finish(error, usesStale: true) {
+                $0.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
+            }
+        case .refused(let error, let isPersonal):
+            finish(error, usesStale: error.code == .originUnavailable) {
+                $0.transferRefused(id, isPersonal: isPersonal, now: now)
+            }
+        }
+    }
+
+    private func finish(
+        _ error: CacheError, usesStale: Bool = false,
+        _ input: (inout Scheduler.StateMachine) -> (Scheduler.StateMachine.Outcome, [Scheduler.StateMachine.Action])
+    ) {
+        let error = error.about(resource.key, start.range)
+        let usesStale = usesStale && resource.freshness.mayUseStale
+        scheduler.ended(start.id, error: error, telling: { report($0, error) }) { state in
+            var (outcome, actions) = input(&state.machine)
+            // At once, or a reader that is told of the failure may come first.
+            if usesStale { actions += state.useStale() }
+            return (outcome, actions)
+        }
+        if usesStale { resource.headers.wakeReaders() }
+    }
+
+    private func report(_ outcome: Scheduler.StateMachine.Outcome, _ error: CacheError) {
+        switch outcome {
+        case .none: break
+        case .retries(let delay): resource.send(.retrying(after: delay, cause: error))
+        case .failed: resource.send(.failed(error))
+        }
+    }
+}
+
+extension Scheduler.State {
+    /// What is stored may be used although the origin can't be asked (RFC 9111 §4.2.4).
+    fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
+        guard lease != nil, machine.needsValidation else { return [] }
+        noteSource(.stale)
+        return machine.validated()
     }
 }

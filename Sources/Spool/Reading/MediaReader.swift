@@ -186,7 +186,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             found = bounds(from: offset).flatMap { try? place($0.start, $0.end, asked: offset, in: resource) }
         case .finished, .cancelled: found = nil
         }
-        guard let found, case .head(let head) = found.resource.responseNow(found.id),
+        guard let found, case .head(let head) = found.resource.headers.responseNow(found.id),
             stands(found, in: head.response.length)
         else { return nil }
         stays(found)
@@ -197,7 +197,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         do {
             var moves = 0
             while let open = try await open() {
-                switch await open.resource.response(open.id) {
+                switch await open.resource.headers.response(open.id) {
                 case .head(let head):
                     if try leaves(open, of: head.response.length, &moves) { continue }
                     stays(open)
@@ -441,7 +441,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     private func opened(_ turn: UInt64) async throws -> OpenResource {
-        guard let resource = media.resource, resource.waitsForResolver(of: media.credentials) else {
+        guard let resource = media.resource, resource.variants.waitsForResolver(of: media.credentials) else {
             return try await media.opened()
         }
         return try await wait(turn, in: resource) { media in try await media.opened() }

@@ -59,6 +59,6 @@ extension MediaResource {
     private var store: Store { get async throws { try await context.opening.directory() } }
 
     private var variantKey: CacheKey {
-        get async throws { try await openResource.storageKey(for: credentials) }
+        get async throws { try await openResource.variants.key(for: credentials) }
     }
 }

@@ -7,7 +7,7 @@ extension MediaResource {
     /// What is there now is ``states``' first value. The stream keeps the resource open until it is let go of.
     public func events() -> AsyncStream<CacheEvent> {
         guard let resource else { return AsyncStream { nil } }
-        let queue = resource.context.events.listen { $0 == resource.key || $0 == resource.storageKey }
+        let queue = resource.context.events.listen { $0 == resource.key || $0 == resource.usage.storageKey }
         return AsyncStream { [self] in await next(of: queue) }
     }
 
@@ -20,6 +20,6 @@ extension MediaResource {
     ///   resolver throws.
     public func storedHeaderFields() async throws -> HTTPFields? {
         let resource = try await opened()
-        return resource.generation.map { resource.describedResponse(of: $0).fields }
+        return resource.generation.map { resource.headers.response(of: $0).fields }
     }
 }

@@ -14,8 +14,8 @@ extension MediaResource {
     /// - Throws: As ``MediaReader/response()``.
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
-        let use = decidedUse ?? resource.use(opening, demand)
-        if let known = resource.responseNow(use: use) {
+        let use = decidedUse ?? resource.freshness.use(opening, demand)
+        if let known = resource.headers.responseNow(use: use) {
             if use == .staleMeanwhile { revalidate(resource) }
             return known
         }
@@ -26,7 +26,7 @@ extension MediaResource {
 
     /// Whether the origin has to be asked before what is stored may be used.
     package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
-        try await opened().use(opening, demand) == .ask
+        try await opened().freshness.use(opening, demand) == .ask
     }
 
     /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
@@ -87,7 +87,7 @@ extension MediaResource {
         _ demand: FreshnessDemand, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
     ) throws {
         guard demand.onlyIfCached else { return }
-        guard (use ?? resource.use(opening, demand)) == .ask || !resource.holds(range) else { return }
+        guard (use ?? resource.freshness.use(opening, demand)) == .ask || !resource.holds(range) else { return }
         throw CacheError(
             .notStored, "\(source.displayAddress): not to be asked for, and what is stored does not do", status: 504,
             key: key, range: range)
@@ -95,12 +95,12 @@ extension MediaResource {
 
     /// Asks the origin once, in the background, whether what is stored still holds (RFC 5861 §3).
     func revalidate(_ resource: OpenResource) {
-        guard !resource.isUnprovable, resource.beginRevalidation() else { return }
+        guard !resource.isUnprovable, resource.freshness.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {
             let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
             // What is stored stays stale where the origin can't be asked: the next use asks again.
             _ = try? await reader.response()
-            resource.endRevalidation()
+            resource.freshness.endRevalidation()
         }
     }
 

@@ -28,7 +28,7 @@ extension MediaResource {
     /// The mark of the version that is open, if that is the one of this head, and its first byte has landed.
     package func mark(of response: StoredResponse) -> VersionMark? {
         guard let resource, let lease = leaseOfLanded(0..<1, in: resource),
-            resource.describedResponse(of: lease.generation) == response
+            resource.headers.response(of: lease.generation) == response
         else { return nil }
         return VersionMark(lease.generation)
     }

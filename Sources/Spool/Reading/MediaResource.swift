@@ -20,7 +20,7 @@ public final class MediaResource: Sendable {
     let identity: OpenResources.Identity
     private let registry: OpenResources
     /// The turn of the request for which the resource is opened.
-    private let question: OpenResource.Question?
+    private let question: AskingTurns.Turn?
     /// Whether it was opened for a source that sends other fields than this one.
     package let isShared: Bool
     /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
@@ -35,14 +35,14 @@ public final class MediaResource: Sendable {
 
     init(
         identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
-        registry: OpenResources, question: OpenResource.Question? = nil, isShared: Bool = false,
+        registry: OpenResources, question: AskingTurns.Turn? = nil, isShared: Bool = false,
         decidedUse: StoredFreshness.Use? = nil, beside: MediaResource? = nil
     ) {
         self.key = identity.key
         self.source = credentials.source
         self.credentials = credentials
         self.resource = resource
-        self.opening = resource?.noteOpening() ?? 0
+        self.opening = resource?.freshness.noteOpening() ?? 0
         self.identity = identity
         self.registry = registry
         self.question = question
@@ -53,7 +53,7 @@ public final class MediaResource: Sendable {
 
     /// Opens the same resource again. Responses that were received earlier do not count for the new opening.
     func copy(
-        using use: StoredFreshness.Use? = nil, asking question: OpenResource.Question? = nil
+        using use: StoredFreshness.Use? = nil, asking question: AskingTurns.Turn? = nil
     ) -> MediaResource {
         MediaResource(
             identity: identity, credentials: credentials,
@@ -99,7 +99,7 @@ public final class MediaResource: Sendable {
     ) -> OpenedReader {
         var use = use ?? decidedUse
         // The order matters: a version is confirmed before it is visible here, and must not be requested again.
-        if resource.isUnprovable, (use ?? resource.use(opening, demand)) == .ask {
+        if resource.isUnprovable, (use ?? resource.freshness.use(opening, demand)) == .ask {
             // A preload is for the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale

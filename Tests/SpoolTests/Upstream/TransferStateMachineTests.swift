@@ -77,3 +77,10 @@ struct TransferStateMachineTests {
         #expect(actions == [.land(skip: 0, count: 10, at: last), .stop])
     }
 }
+
+extension Transfer.StateMachine {
+    fileprivate init(offset: Int64, end: Int64?, asked: Int64?) {
+        self.init(
+            offset: offset, end: end, firstLanding: Self.firstLanding(offset: offset, end: end, asked: asked))
+    }
+}

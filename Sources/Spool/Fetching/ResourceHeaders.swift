@@ -1,19 +1,25 @@
 import SpoolStorage
 import Synchronization
 
-/// Heads, for readers that want to know of their version before its first byte.
-extension OpenResource {
-    /// What a reader that asks for a head is told.
+/// The response headers of one resource, for readers that need them before the first byte.
+///
+/// It knows which version a reader is in, and why that version is used. It knows no offset of a transfer.
+struct ResourceHeaders {
+    let resource: OpenResource
+
+    private var scheduler: Scheduler { resource.scheduler }
+
+    /// The result for a reader that needs the headers.
     enum HeadResult {
         case head(OpenedResponse)
         case failure(CacheError)
-        /// The reader has left its place.
+        /// The reader is closed.
         case gone
         /// The reader needs its own response; see ``MediaResource/apart()``.
         case apart
     }
 
-    /// The head of the version that the reader is in, as soon as it is known and may be used; it stays in that version.
+    /// Returns the headers of the reader's version when they are known and may be used. The reader stays in that version.
     func response(_ id: ReaderID) async -> HeadResult {
         while true {
             if let result = responseNow(id) { return result }
@@ -21,10 +27,10 @@ extension OpenResource {
         }
     }
 
-    /// The same without waiting; nil: not yet.
+    /// Returns what ``response(_:)`` does if that needs no waiting. Otherwise returns `nil`.
     func responseNow(_ id: ReaderID) -> HeadResult? {
-        if scheduler.isClosed { return .failure(closedError) }
-        let now = context.clock.elapsed()
+        if scheduler.isClosed { return .failure(resource.closedError) }
+        let now = resource.context.clock.elapsed()
         let (found, error) = scheduler.ask { state -> ((Found?, HeadResult?), [Scheduler.StateMachine.Action]) in
             guard let place = state.readers[id] else { return ((nil, .gone), []) }
             if place.needsOwnResponse { return ((nil, .apart), []) }
@@ -46,19 +52,19 @@ extension OpenResource {
             case .failed(let failure):
                 let error =
                     state.failures[failure]
-                    ?? CacheError(.originUnavailable, "\(address): the origin could not be asked")
+                    ?? CacheError(.originUnavailable, "\(resource.address): the origin could not be asked")
                 let lower = place.position.offset
-                return ((nil, .failure(error.about(key, lower..<max(lower, place.end ?? .max)))), actions)
-            case .closed: return ((nil, .failure(closedError)), actions)
+                return ((nil, .failure(error.about(resource.key, lower..<max(lower, place.end ?? .max)))), actions)
+            case .closed: return ((nil, .failure(resource.closedError)), actions)
             case .gone: return ((nil, .gone), actions)
             }
         }
         return found.map { .head(opened($0)) } ?? error
     }
 
-    /// What is known without a reader and without asking; nil if nothing is, or the origin has to be asked.
+    /// The headers that are known without a reader. `nil` if there are none, or if the origin has to confirm them.
     func responseNow(use: StoredFreshness.Use) -> OpenedResponse? {
-        guard isLoaded, !scheduler.isClosed, use != .ask else { return nil }
+        guard resource.isLoaded, !scheduler.isClosed, use != .ask else { return nil }
         let found = scheduler.look { state -> Found? in
             guard let lease = state.lease, use != .fresh || !state.machine.needsValidation else { return nil }
             let source = use == .fresh ? OpenedResponse.Source.hit : .stale
@@ -67,11 +73,11 @@ extension OpenResource {
         return found.map { opened($0) }
     }
 
-    /// Those that wait for a head look again: a response has been evaluated, or what is stored may be used without.
-    func wakeWaitingForHead() {
+    /// Wakes the readers that wait for headers: a response has been evaluated, or the stored version may be used.
+    func wakeReaders() {
         // The turn ends before its reader is woken: that reader ends it as well, and by then another request may have
         // taken it. If there is no version yet, the request whose turn it is asks the origin again, or fails.
-        if generation != nil { endTurn(isAnswered: true) }
+        if resource.generation != nil { resource.turns.end(isAnswered: true) }
         let waiters = scheduler.look { state in
             let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
             return ids.flatMap { id in
@@ -83,32 +89,34 @@ extension OpenResource {
     }
 
     private struct Found: Sendable {
-        /// Nil where the origin has told no more than the length.
+        /// `nil` if only the length is known.
         var lease: Lease?
         var length: Int64?
         var source: OpenedResponse.Source?
     }
 
     private func opened(_ found: Found) -> OpenedResponse {
-        let response = found.lease.map { describedResponse(of: $0.generation) } ?? StoredResponse(length: found.length)
+        let response = found.lease.map { self.response(of: $0.generation) } ?? StoredResponse(length: found.length)
         return OpenedResponse(
             response: response, version: found.lease?.generation.identifier, source: found.source ?? .miss)
     }
 
-    func describedResponse(of generation: Generation) -> StoredResponse {
+    func response(of generation: Generation) -> StoredResponse {
         let (description, isKept) = (generation.description, generation.isKept)
-        let known = state.withLock { $0.response.flatMap { $0.description == description ? $0.response : nil } }
+        let known = resource.state.withLock {
+            $0.response.flatMap { $0.description == description ? $0.response : nil }
+        }
         var response = known ?? StoredResponse(description, isStored: isKept)
         response.isStored = isKept
-        if known == nil { state.withLock { $0.response = (description, response) } }
+        if known == nil { resource.state.withLock { $0.response = (description, response) } }
         return response
     }
 }
 
 extension Scheduler.State {
-    /// A version may be used by those that did not know yet, for this reason.
+    /// Readers that did not know it yet may use the current version, for this reason.
     ///
-    /// - Parameter evenKnown: Also by those that are not in the former version although they might have been.
+    /// - Parameter evenKnown: Whether this also replaces the reason of readers that knew one.
     mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(readers.keys) {
             guard let place = readers[id], place.former == nil, place.source == nil || evenKnown else { continue }

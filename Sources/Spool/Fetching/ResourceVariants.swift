@@ -3,16 +3,23 @@ import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// Under ``FreshnessPolicy/http`` an origin may send different bytes to requests with different fields: by credentials
-/// (RFC 9111 §3.5), and by what `Vary` names (§4.1). The first variant that was stored has the key itself; others have
-/// keys made from it, and name what they were made from: ``StoredFreshness/variantOf``.
-extension OpenResource {
+/// The variants of one resource: the responses of its origin to requests with different header fields.
+///
+/// Under ``FreshnessPolicy/http``, an origin may send different bytes by credentials (RFC 9111 §3.5) and by the fields
+/// that `Vary` names (§4.1). The first variant that was stored has the resource's key. The others have keys made from it,
+/// and name the keys they were made from: ``StoredFreshness/variantOf``.
+struct ResourceVariants {
+    let resource: OpenResource
+
+    private var key: CacheKey { resource.key }
+    private var context: CacheContext { resource.context }
+
     /// The key under which the variant for a request of `credentials` is, or would be, stored.
-    func storageKey(for credentials: SourceCredentials) async throws -> CacheKey {
+    func key(for credentials: SourceCredentials) async throws -> CacheKey {
         try await variant(for: credentials).key
     }
 
-    /// The same, with the keys whose variant it is.
+    /// The key of the variant, and the keys of which it is a variant.
     private func variant(for credentials: SourceCredentials) async throws -> (key: CacheKey, of: [CacheKey]) {
         guard context.configuration.freshness == .http else { return (key, []) }
         let everyone = credentials.source.key(by: context.configuration.keyPolicy)
@@ -20,7 +27,7 @@ extension OpenResource {
         // A source that resolves its credentials could not have them in its key before.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
-        // One that is only beginning has the key, too, and will take the place of what is stored there.
+        // A variant that is being started has the key, too, and will replace the stored one.
         var description = store.openDescription(of: own)
         if description == nil { description = try await store.lease(own, user: nil)?.generation.description }
         guard let description, let freshness = StoredFreshness(encoded: description.fields),
@@ -32,32 +39,32 @@ extension OpenResource {
 
     func headerFields(of credentials: SourceCredentials) async throws -> HTTPFields {
         guard credentials.source.isResolved else { return credentials.source.headerFields }
-        return try await unlessClosed { try await credentials.resolved().request.headerFields }
+        return try await resource.unlessClosed { try await credentials.resolved().request.headerFields }
     }
 
-    /// Whether what is stored can be opened only when the source's resolver has answered.
+    /// Whether the stored version can be opened only when the source's resolver has returned.
     func waitsForResolver(of credentials: SourceCredentials) -> Bool {
-        context.configuration.freshness == .http && credentials.source.isResolved && !isLoaded
+        context.configuration.freshness == .http && credentials.source.isResolved && !resource.isLoaded
     }
 
-    /// A lease on what is stored of the variant; nil if nothing is.
-    func leaseVariant(for credentials: SourceCredentials) async throws -> Lease? {
-        if let apart {
+    /// A lease on the stored variant. `nil` if nothing is stored.
+    func lease(for credentials: SourceCredentials) async throws -> Lease? {
+        if let apart = resource.apart {
             guard let version = apart.beside else { return nil }
-            state.withLock { $0.storageKey = version.key }
-            return try await context.store.leaseOpen(version.key, user: self) { $0 === version }
+            resource.usage.setStorageKey(version.key)
+            return try await context.store.leaseOpen(version.key, user: resource) { $0 === version }
         }
         for _ in 0..<3 {
-            let key = try await storageKey(for: credentials)
-            let lease = try await context.store.lease(key, user: self)
-            state.withLock { $0.storageKey = key }
+            let key = try await key(for: credentials)
+            let lease = try await context.store.lease(key, user: resource)
+            resource.usage.setStorageKey(key)
             guard let lease else { return nil }
             if lease.generation.storedFreshness?.isSuperseded == true {
                 lease.end()
                 return nil
             }
             if try await isVariant(lease.generation, for: credentials) { return lease }
-            // Another variant has taken this place since the look at what it varies by.
+            // Another variant was stored under this key since the check of `Vary`.
             lease.end()
         }
         return nil
@@ -70,8 +77,8 @@ extension OpenResource {
         return freshness.matches(try await headerFields(of: credentials))
     }
 
-    /// Begins a version under the key of its variant.
-    func beginVariant(
+    /// Starts a version under the key of its variant.
+    func begin(
         _ description: GenerationDescription, for credentials: SourceCredentials, isKept: Bool,
         replacing former: Generation?
     ) async throws -> Lease {
@@ -79,8 +86,8 @@ extension OpenResource {
         guard context.configuration.freshness == .http else {
             return try begin(key, description, isKept: isKept, in: store)
         }
-        // Two variants of a resource that begin at once must not take each other for their own.
-        return try await context.variants.run(self.key) {
+        // Two variants of a resource that start at the same time must not be mistaken for each other.
+        return try await context.variants.run(resource.key) {
             var (key, isKept, description) = (key, isKept, description)
             do {
                 let variant = try await variant(for: credentials)
@@ -90,17 +97,17 @@ extension OpenResource {
                     description.fields = freshness.encoded
                 }
             } catch let error as CacheError where error.code == .storage {
-                // Which variant is stored can't be known now, so this one must not take its place.
+                // It is not known which variant is stored, so this one must not replace it.
                 isKept = false
-                send(.notKept(cause: error))
+                resource.send(.notKept(cause: error))
             }
-            state.withLock { $0.storageKey = key }
-            // The same bytes for requests with other fields: both resources fill one version, rather than that one takes
-            // the other's place under its readers.
+            resource.usage.setStorageKey(key)
+            // Requests with other fields receive the same bytes. Both resources fill one version. Otherwise one would
+            // replace the other while it is read.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,
                 let lease = store.leaseOpen(
-                    key, user: self,
+                    key, user: resource,
                     where: {
                         $0 !== former && $0.resourceVersion.validator.stronglyMatches(version.validator)
                             && Self.isPossible(description.length, of: $0)
@@ -114,11 +121,11 @@ extension OpenResource {
             // Nothing proves that this is the version that another resource is fetching for its readers, so it must not
             // replace that version.
             if isKept, let version,
-                store.isFilled(key, besides: self, where: { Self.isUnproven(version, against: $0) })
+                store.isFilled(key, besides: resource, where: { Self.isUnproven(version, against: $0) })
             {
                 isKept = false
             }
-            return try begin(key, description, isKept: isKept && apart == nil, in: store)
+            return try begin(key, description, isKept: isKept && resource.apart == nil, in: store)
         }
     }
 
@@ -129,7 +136,7 @@ extension OpenResource {
         return landing.isUnproven(against: stored, rule: .strong)
     }
 
-    /// Whether a version may be so long; nil: a response that does not say, as one without a total (RFC 9110 §14.4).
+    /// Whether a version may have this length. `nil` if the response has no length, or no total (RFC 9110 §14.4).
     private static func isPossible(_ length: Int64?, of generation: Generation) -> Bool {
         guard let length else { return true }
         if let known = generation.description.length { return known == length }
@@ -140,25 +147,7 @@ extension OpenResource {
         _ key: CacheKey, _ description: GenerationDescription, isKept: Bool, in store: Store
     ) throws -> Lease {
         try store.begin(
-            key, url: address, description: description, in: presentation, isKept: isKept, user: self)
+            key, url: resource.address, description: description, in: resource.usage.presentation, isKept: isKept,
+            user: resource)
     }
-
-    /// What it is a part of, as its last source has said.
-    var presentation: CacheKey? { state.withLock { $0.presentation } }
-
-    /// What the source of a player says of it.
-    func note(_ source: MediaSource) {
-        guard source.presentation != nil || source.isPlayedOnce || source.tag != nil else { return }
-        state.withLock { state in
-            if let presentation = source.presentation { state.presentation = presentation }
-            if source.isPlayedOnce { state.isPlayedOnce = true }
-            if let tag = source.tag { state.tag = tag }
-        }
-    }
-
-    /// Whether nobody plays it again once it was heard to its end, as a source has said.
-    var isPlayedOnce: Bool { state.withLock { $0.isPlayedOnce } }
-
-    /// The key under which the bytes are stored.
-    var storageKey: CacheKey { state.withLock { $0.storageKey } ?? key }
 }

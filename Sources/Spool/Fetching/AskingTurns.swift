@@ -1,0 +1,75 @@
+import Synchronization
+
+/// The turns of client requests to request one resource from the origin. While a request has the turn, other requests
+/// wait for its response.
+final class AskingTurns: Sendable {
+    private struct State {
+        /// The number of the current turn. `nil` if no request has it.
+        var current: Int?
+        var count = 0
+        var waits: [AsyncStream<Bool>.Continuation] = []
+    }
+
+    /// The turn of one request. It ends when the response is received or this object is released.
+    final class Turn: Sendable {
+        private let turns: AskingTurns
+        private let number: Int
+        /// Whether a transfer of a cancelled request is in progress, whose response this request may receive.
+        let joinsTransfer: Bool
+
+        fileprivate init(_ number: Int, of turns: AskingTurns, joinsTransfer: Bool) {
+            self.turns = turns
+            self.number = number
+            self.joinsTransfer = joinsTransfer
+        }
+
+        deinit { end() }
+
+        /// Ends the turn. It has no effect if the turn has already ended.
+        func end(isAnswered: Bool = false) { turns.end(isAnswered: isAnswered) { $0 == number } }
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether a request has the turn.
+    var isTaken: Bool { state.withLock { $0.current != nil } }
+
+    /// Takes the turn. Returns `nil` if another request has it.
+    ///
+    /// - Parameter joinsTransfer: Whether a transfer is in progress. It is evaluated after the turn has been taken.
+    func take(joinsTransfer: @autoclosure () -> Bool) -> Turn? {
+        let number = state.withLock { state -> Int? in
+            guard state.current == nil else { return nil }
+            state.count += 1
+            state.current = state.count
+            return state.count
+        }
+        return number.map { Turn($0, of: self, joinsTransfer: joinsTransfer()) }
+    }
+
+    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn. Its element states
+    /// whether the origin has responded.
+    func endOfTurn() -> AsyncStream<Bool>? {
+        state.withLock { state in
+            guard state.current != nil else { return nil }
+            let (end, ended) = AsyncStream.makeStream(of: Bool.self)
+            state.waits.append(ended)
+            return end
+        }
+    }
+
+    /// Ends the turn, so that the requests that wait for the response check the resource again.
+    ///
+    /// - Parameter isAnswered: Whether the origin has responded to the request that had the turn.
+    func end(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {
+        let waits = state.withLock { state -> [AsyncStream<Bool>.Continuation] in
+            guard let current = state.current, isMeant(current) else { return [] }
+            state.current = nil
+            return exchange(&state.waits, with: [])
+        }
+        for wait in waits {
+            wait.yield(isAnswered)
+            wait.finish()
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import SpoolStorage
+import Synchronization
+
+/// The properties that sources give a resource, and the record of its uses in the store.
+final class ResourceUse: Sendable {
+    private struct State {
+        /// The key of the stored variant. `nil` before it is known.
+        var storageKey: CacheKey?
+        /// The presentation that the resource is a part of.
+        var presentation: CacheKey?
+        var isPlayedOnce = false
+        var tag: String?
+    }
+
+    /// The number of the resource among those of its cache.
+    let number: UInt32
+    private let key: CacheKey
+    private let context: CacheContext
+    private let state = Mutex(State())
+
+    init(_ key: CacheKey, _ context: CacheContext) {
+        self.key = key
+        self.context = context
+        number = context.recentUse.newNumber()
+    }
+
+    /// The key under which the bytes are stored.
+    var storageKey: CacheKey { state.withLock { $0.storageKey } ?? key }
+
+    func setStorageKey(_ key: CacheKey) { state.withLock { $0.storageKey = key } }
+
+    /// The presentation that the resource is a part of, according to its last source.
+    var presentation: CacheKey? { state.withLock { $0.presentation } }
+
+    /// Records the properties that the source of a player gives the resource.
+    func note(_ source: MediaSource) {
+        guard source.presentation != nil || source.isPlayedOnce || source.tag != nil else { return }
+        state.withLock { state in
+            if let presentation = source.presentation { state.presentation = presentation }
+            if source.isPlayedOnce { state.isPlayedOnce = true }
+            if let tag = source.tag { state.tag = tag }
+        }
+    }
+
+    /// Records a use of the resource, unless one was recorded a moment ago.
+    func noteUse() {
+        guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
+        let (presentation, tag) = state.withLock { ($0.presentation, $0.tag) }
+        context.opening.openedStore?.noteUse(of: storageKey, in: presentation, tag: tag)
+    }
+
+    /// Records the offset at which a player has stopped, because its next playback may continue there.
+    func noteStop(at offset: Int64, length: Int64?) {
+        guard offset > 0, let store = context.opening.openedStore else { return }
+        let isEnd = length.map { offset >= $0 } ?? false
+        let isSpent = isEnd && state.withLock { $0.isPlayedOnce }
+        store.noteStop(isEnd ? nil : offset, isSpent: isSpent, of: storageKey)
+    }
+}

@@ -1,0 +1,234 @@
+import ByteRanges
+import Foundation
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+/// Evaluates one response against the stored version, and takes over the version that it contains.
+///
+/// It stores no bytes and knows no reader.
+struct ResponseEvaluation {
+    let resource: OpenResource
+    let head: HTTPResponse
+    let start: Scheduler.TransferStart
+    /// The offset from which bytes were requested. `nil` if the whole was requested.
+    let askedFrom: Int64?
+    /// Whether the request had `If-Range`.
+    let hasIfRange: Bool
+    let cacheability: ResponseCacheability
+
+    /// What a response means for the transfer that requested it.
+    enum Verdict {
+        /// Bytes of the body are stored. The body starts at `offset`.
+        case store(from: Int64, ResponseBody)
+        /// The bytes are of no use, but the same ones may be requested again at once.
+        case restart
+        /// The requested bytes do not exist. Contains the length of the resource, if the origin sent it.
+        case unsatisfiable(length: Int64?)
+        /// The response has no usable body.
+        case refuse(PartialResponse.Refusal)
+    }
+
+    private var scheduler: Scheduler { resource.scheduler }
+    private var context: CacheContext { resource.context }
+    private var address: String { resource.address }
+    private var keepsAnything: Bool { resource.keepsAnything }
+
+    /// Evaluates the response against the stored version, and takes over the version that it contains.
+    ///
+    /// - Returns: ``Verdict/restart`` if the version has to be requested as a whole, if another version has become current,
+    ///   or if nothing proves that the bytes are of the version that readers are receiving.
+    func run() async throws -> Verdict {
+        // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource.
+        try await resource.evaluation.run(resource.key) { try await evaluate() }
+    }
+
+    private func evaluate() async throws -> Verdict {
+        guard !scheduler.look({ $0.machine.isStale(start.id) }) else {
+            // Its bytes are of no use any more, but `Retry-After` still counts.
+            let decision = PartialResponse.evaluate(
+                head, askedFrom: askedFrom, askedEnd: start.upper, stored: nil, rule: .strong)
+            if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
+            return .restart
+        }
+        let current = resource.preconditions(for: start.id)
+        let otherStatus = otherStatus(replacing: current.generation)
+        let decision =
+            otherStatus
+            ?? PartialResponse.evaluate(
+                head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+        let isUnproven = otherStatus == nil && current.stored.map { self.isUnproven(decision, $0) } ?? false
+        if isUnproven, resource.setApart(start.id) { return .restart }
+        let verdict: Verdict
+        switch decision {
+        // Readers that wait for the headers are woken when the body starts.
+        case .land(let landing):
+            return try await accept(landing, isNew: false, isUnproven: isUnproven, current: current.generation)
+        case .newGeneration(let landing):
+            return try await accept(landing, isNew: true, isUnproven: isUnproven, current: current.generation)
+        case .restart(let reason):
+            if let generation = current.generation { abandon(generation, reason) }
+            verdict = .restart
+        case .notModified:
+            if let generation = current.generation { resource.validated(generation, head.headerFields, cacheability) }
+            verdict = .restart
+        case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)
+        case .refuse(let refusal): verdict = .refuse(refusal)
+        }
+        resource.noteDescribed()
+        return verdict
+    }
+
+    /// Takes over the version of a response with bytes.
+    ///
+    /// - Parameter isNew: Whether it is another version than the stored one.
+    private func accept(
+        _ landing: PartialResponse.Landing, isNew: Bool, isUnproven: Bool, current: Generation?
+    ) async throws -> Verdict {
+        try check(landing, replacing: current)
+        let body = body(landing, isNew: isNew)
+        let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
+        if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
+            // After a range request, the whole is requested. If that has been done, the same part would be sent again.
+            guard askedFrom != nil else {
+                let reason = "206: a part without a strong validator, although the whole was requested"
+                return .refuse(.init(kind: .malformed, status: 206, reason: reason))
+            }
+            scheduler.feed { $0.machine.rangesUnsupported() }
+            return .restart
+        }
+        if isNew, current != nil, resource.versionsDisagree() {
+            scheduler.feed { $0.machine.rangesUnsupported() }
+            if head.status.code == 206, !isWhole { return .restart }
+        }
+        if let discrepancy = landing.discrepancy { resource.send(.discrepancy(discrepancy)) }
+        if !isNew, let current, cacheability.mayStore || !current.isKept {
+            update(current, to: landing.version)
+        } else {
+            // A reader may have started to read since the first check.
+            if isUnproven, let current, resource.setApart(start.id, orRemoving: current, body) { return .restart }
+            try await begin(landing.version, body, replacing: current)
+        }
+        return .store(from: landing.offset, body)
+    }
+
+    /// The properties of the body that the headers report.
+    ///
+    /// - Parameter isNew: Whether it starts a version, of which no byte is stored.
+    private func body(_ landing: PartialResponse.Landing, isNew: Bool) -> ResponseBody {
+        let isWhole = head.status != .partialContent
+        let asked: Int64? = if isNew { landing.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
+        let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
+        // With `If-Range`, a whole body of another version does not show that the origin ignores ranges.
+        let showsIgnorance = isPart && !(isNew && hasIfRange)
+        let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
+        return ResponseBody(
+            offset: Transfer.StateMachine.firstLanding(offset: landing.offset, end: landing.end, asked: asked),
+            end: landing.end, isWhole: isWhole, support: isWhole ? (ignoresRanges ? .unsupported : nil) : .supported)
+    }
+
+    /// The stored version can't be continued.
+    private func abandon(_ generation: Generation, _ reason: String) {
+        resource.send(.changed(reason: reason))
+        // The next reader must not receive the same refusal again.
+        if var freshness = generation.storedFreshness {
+            freshness.isSuperseded = true
+            generation.update(nil, freshness)
+        }
+        resource.replace(generation, by: nil, keeping: start.id)
+    }
+
+    private var rule: CombiningRule { context.configuration.freshness == .immutable ? .immutable : .strong }
+
+    /// Whether a response counts as another version only because nothing proves that it is of the stored one.
+    private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
+        switch decision {
+        case .newGeneration(let landing): landing.isUnproven(against: stored, rule: rule)
+        case .restart: head.status == .partialContent
+        default: false
+        }
+    }
+
+    /// The decision on a response whose status is an error for media, if responses of every status are stored.
+    ///
+    /// The response becomes a version of its own if it is a success or may be used again, but it does not replace media.
+    /// A response with media replaces such a version.
+    private func otherStatus(replacing current: Generation?) -> PartialResponse.Decision? {
+        guard keepsAnything else { return nil }
+        let status = head.status.code
+        let stored = current?.storedFreshness?.head?.status ?? 200
+        if status == 200 || status == 206 {
+            guard stored != 200 else { return nil }
+            let decision = PartialResponse.evaluate(head, askedFrom: nil, askedEnd: nil, stored: nil, rule: .strong)
+            if case .land(let landing) = decision { return .newGeneration(landing) }
+            return decision
+        }
+        guard status != 304, status != 416, current == nil || stored != 200,
+            (200...299).contains(status)
+                || cacheability.mayStore && cacheability.freshness.freshUntil > context.clock.secondsSince1970()
+        else { return nil }
+        let hasBody = status != 204 && status != 205
+        let length = hasBody ? head.headerFields.contentLength : 0
+        var version = ResourceVersion(fields: head.headerFields, length: length)
+        version.acceptsRanges = nil
+        let landing = PartialResponse.Landing(offset: 0, end: length, version: version)
+        return current == nil ? .land(landing) : .newGeneration(landing)
+    }
+
+    private func check(_ landing: PartialResponse.Landing, replacing current: Generation?) throws {
+        guard keepsAnything || landing.version.contentEncoding == nil else {
+            throw CacheError(
+                .malformedResponse, "\(address): the origin compresses its response although asked not to")
+        }
+        let former = current?.description.contentType
+        guard keepsAnything || ContentTypes.isPlausible(landing.version.contentType, inPlaceOf: former) else {
+            throw CacheError(
+                .malformedResponse,
+                "\(address): the origin sent \(landing.version.contentType ?? "nothing") instead of \(former ?? "media")"
+            )
+        }
+    }
+
+    private func update(_ current: Generation, to version: ResourceVersion) {
+        var version = version
+        let known = current.resourceVersion
+        version.length = version.length ?? known.length
+        version.contentType = version.contentType ?? known.contentType
+        if version != known { current.update(version, nil) }
+        var cacheability = cacheability
+        cacheability.freshness = cacheability.freshness.updating(current.storedFreshness)
+        resource.confirmed(by: cacheability, of: current)
+        scheduler.feed { state in
+            guard state.lease?.generation === current else { return [] }
+            state.noteSource(.miss)
+            var actions: [Scheduler.StateMachine.Action] = []
+            if let length = version.length { actions += state.machine.lengthLearnt(length).actions }
+            // An origin that sends the stored version although it was asked conditionally has confirmed it, too.
+            return actions + (state.machine.needsValidation ? state.machine.validated() : [])
+        }
+        resource.checkComplete()
+    }
+
+    private func begin(_ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?) async throws {
+        if current != nil { resource.send(.changed(reason: "the origin responded with another version")) }
+        let isPage = !keepsAnything && ContentTypes.isWebPage(version.contentType)
+        if isPage {
+            let text = "\(address) is played without being cached: the origin sent a web page, not media"
+            resource.send(.notKept(cause: CacheError(.malformedResponse, text)))
+        }
+        if cacheability.hasLongFields {
+            let limit = StoredHead.limit
+            let text =
+                "\(address) is played without being cached: its header fields are longer than \(limit.counted("byte"))"
+            resource.send(.notKept(cause: CacheError(.malformedResponse, text)))
+        }
+        let isKept = cacheability.mayStore && start.mayKeep && !isPage && !resource.isUncached
+        let description = GenerationDescription(
+            length: version.length, contentType: version.contentType, version: version.encoded,
+            fields: cacheability.freshness.encoded)
+        let lease = try await resource.variants.begin(
+            description, for: start.credentials, isKept: isKept, replacing: current)
+        resource.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
+        if !lease.generation.isKept { resource.limitWindow() }
+    }
+}

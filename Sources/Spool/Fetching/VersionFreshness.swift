@@ -1,0 +1,109 @@
+import Foundation
+import HTTPRanges
+import SpoolStorage
+import Synchronization
+
+/// How long the current version of a resource may be used, and when the origin last confirmed it.
+///
+/// It knows nothing of the version's bytes.
+final class VersionFreshness: Sendable {
+    private struct State {
+        /// The freshness of the stored response. `nil` if it is not known.
+        var stored: StoredFreshness?
+        /// The elapsed time at which the origin last confirmed or sent the version, and the last opening before that.
+        var validated: (at: Duration, opening: Int)?
+        /// The number of times that the resource has been opened.
+        var openings = 0
+        /// Whether the origin is being asked while a stale version is used.
+        var isRevalidating = false
+    }
+
+    /// Readers of one opening that start shortly after each other belong to one use. A response that was received or
+    /// confirmed for that opening a moment ago is not requested again.
+    private static let useTime = Duration.seconds(10)
+
+    private let policy: FreshnessPolicy
+    private let clock: CacheClock
+    private let state = Mutex(State())
+
+    init(_ policy: FreshnessPolicy, _ clock: CacheClock) {
+        self.policy = policy
+        self.clock = clock
+    }
+
+    // MARK: - Use
+
+    /// Counts one more opening.
+    ///
+    /// - Returns: The number of the opening.
+    func noteOpening() -> Int {
+        state.withLock { state in
+            state.openings += 1
+            return state.openings
+        }
+    }
+
+    /// Decides how the current version may be used now.
+    ///
+    /// - Parameters:
+    ///   - opening: The number of the player's opening.
+    ///   - demand: The request directives of the client.
+    func use(_ opening: Int, _ demand: RequestDirectives = .init()) -> StoredFreshness.Use {
+        if policy == .immutable { return .fresh }
+        let now = clock.elapsed()
+        return state.withLock { state in
+            let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
+            switch policy {
+            case .immutable: return .fresh
+            case .revalidate: return validatedAt == nil ? .ask : .fresh
+            case .http:
+                if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
+                return state.stored?.use(at: clock.secondsSince1970(), for: demand) ?? .ask
+            }
+        }
+    }
+
+    /// The freshness of the stored response. `nil` if it is not known.
+    var current: StoredFreshness? { state.withLock { $0.stored } }
+
+    /// Whether the version may be used although the origin can't be asked (RFC 9111 §4.2.4).
+    var mayUseStale: Bool {
+        state.withLock { $0.stored?.mayBeStaleAfterError(at: clock.secondsSince1970()) ?? true }
+    }
+
+    // MARK: - Changes
+
+    /// The stored version has been opened.
+    func open(_ stored: StoredFreshness?) { state.withLock { $0.stored = stored } }
+
+    /// The origin has sent or confirmed the version.
+    ///
+    /// - Returns: Whether the freshness has changed.
+    @discardableResult
+    func confirm(_ freshness: StoredFreshness) -> Bool {
+        let elapsed = clock.elapsed()
+        return state.withLock { state in
+            state.validated = (elapsed, state.openings)
+            defer { state.stored = freshness }
+            return state.stored != freshness
+        }
+    }
+
+    /// The version may be used for a shorter time, and earlier confirmations no longer count.
+    func limit(to freshness: StoredFreshness) {
+        state.withLock { state in
+            state.stored = freshness
+            state.validated = nil
+        }
+    }
+
+    /// Starts a revalidation in the background. Returns `false` if one is in progress.
+    func beginRevalidation() -> Bool {
+        state.withLock { state in
+            defer { state.isRevalidating = true }
+            return !state.isRevalidating
+        }
+    }
+
+    func endRevalidation() { state.withLock { $0.isRevalidating = false } }
+}
