@@ -11,27 +11,26 @@ extension OpenResource {
     /// - Throws: `CacheError` when the origin does not respond.
     func askLength(_ credentials: SourceCredentials, last count: Int64, _ priority: Priority) async throws -> Int64? {
         let current = generation
-        let patience = OriginState.Patience(priority, context.configuration.retry, context.clock)
-        let response: UpstreamResponse
-        let connection: OriginConnection
-        do {
-            let resolved = try await credentials.resolved().request
-            var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
-            request.followsRedirects = context.configuration.followsRedirects
-            request.headerFields[.acceptEncoding] = "identity"
-            request.headerFields[.range] = "bytes=-\(max(count, 1))"
-            connection = try await context.conductor.origin(of: request.url).connect(priority, patience)
-            serving.asked()
-            response = try await context.upstream.open(request)
-        } catch let error as UpstreamError {
-            if error.code == .cancelled { throw CancellationError() }
-            let text = "\(address): \(error.message(after: address))"
-            throw CacheError(.originUnavailable, text, key: key, underlying: error)
-        } catch let error as OriginState.AllConnectionsBusy {
-            let text = "\(address): all connections to the origin have been busy for \(error.limit)"
-            throw CacheError(.originUnavailable, text, key: key, underlying: error)
+        let exchange = OriginExchange(credentials: credentials, context: context)
+        func ask() async throws -> OriginExchange.Opened {
+            try await exchange.open(as: priority) { request in
+                serving.asked()
+                request.headerFields[.range] = "bytes=-\(max(count, 1))"
+            }
         }
-        defer { connection.end() }
+        var opened: OriginExchange.Opened
+        do {
+            opened = try await ask()
+            if try await exchange.refreshesCredentials(after: opened) {
+                opened.connection.end()
+                opened = try await ask()
+            }
+        } catch {
+            let reported = exchange.reported(error, at: address)
+            throw (reported as? CacheError)?.about(key) ?? reported
+        }
+        defer { opened.connection.end() }
+        let response = opened.response
         guard response.head.status == .partialContent, let current,
             let text = response.head.headerFields[.contentRange], let content = ContentRange(parsing: text),
             let end = content.length ?? content.range?.upperBound, end <= Block.offsetLimit,

@@ -30,7 +30,7 @@ struct Transfer {
 
     private var context: CacheContext { resource.context }
     private var scheduler: Scheduler { resource.scheduler }
-    private var upstream: any Upstream { start.credentials.source.standIn as? any Upstream ?? context.upstream }
+    private var exchange: OriginExchange { OriginExchange(credentials: start.credentials, context: context) }
     private var clock: CacheClock { resource.context.clock }
 
     /// Brings what it can, and tells the scheduler how it ended.
@@ -49,22 +49,16 @@ struct Transfer {
 
     private func outcome() async -> Outcome {
         do {
-            return try await exchange()
-        } catch let error as UpstreamError {
-            let text = "\(place): \(error.message(after: resource.address))"
-            if error.code == .cancelled { return .ended }
-            let code = error.code == .malformed ? CacheError.Code.malformedResponse : .originUnavailable
-            let wrapped = CacheError(code, text, underlying: error)
-            return error.isTransient ? .interrupted(wrapped, retryAfter: nil) : .refused(wrapped)
-        } catch let error as CacheError {
-            return .refused(error)
-        } catch is CancellationError {
-            return .ended
-        } catch let error as OriginState.AllConnectionsBusy {
-            let text = "\(place): all connections to the origin have been busy for \(error.limit)"
-            return .refused(CacheError(.originUnavailable, text, underlying: error))
+            return try await request()
         } catch {
-            return .refused(CacheError(.originUnavailable, "\(place): \(error)", underlying: error))
+            switch exchange.reported(error, at: place) {
+            case is CancellationError: return .ended
+            case let failure as CacheError:
+                let isTransient = (error as? UpstreamError)?.isTransient ?? false
+                return isTransient ? .interrupted(failure, retryAfter: nil) : .refused(failure)
+            case let other:
+                return .refused(CacheError(.originUnavailable, "\(place): \(other)", underlying: other))
+            }
         }
     }
 
@@ -72,14 +66,11 @@ struct Transfer {
         "\(resource.address), \(start.rangeInWords)"
     }
 
-    private func exchange() async throws -> Outcome {
+    private func request() async throws -> Outcome {
         let preconditions = resource.preconditions(for: start.id)
-        let resolved = try await start.credentials.resolved()
-        let request = request(resolved.request, preconditions)
-        let origin = context.conductor.origin(of: request.url)
-        if request.url != start.credentials.source.url {
-            context.conductor.needs([request.url], for: start.credentials.source.url)
-        }
+        let prepared = try await exchange.prepare()
+        let request = completed(prepared.request, preconditions)
+        let origin = prepared.origin
         if let rest = restBeforePreloading(from: origin) { return rest }
         note(origin.link)
         let connection = try await connect(to: origin)
@@ -92,7 +83,7 @@ struct Transfer {
         let isHeld = request.longestHold != nil
         // Others may use the line while nothing comes over this one.
         if isHeld { connection.pause() }
-        let response = try await open(request, at: origin)
+        let response = try await exchange.send(request, to: origin)
         connection.resume()
         if !isHeld { note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         let cacheability = ResponseCacheability(
@@ -128,37 +119,19 @@ struct Transfer {
         case .refuse(let refusal):
             // A 416 that can't be true.
             if refusal.kind == .malformed, refusal.status == 416, asksWithoutRange(request) { return .restart }
-            return try await handle(refusal, of: response, resolved.number, origin)
+            return try await handle(refusal, of: response, prepared.number, origin)
         }
-    }
-
-    private func open(_ request: UpstreamRequest, at origin: OriginState) async throws -> UpstreamResponse {
-        do {
-            return try await upstream.open(request)
-        } catch {
-            noteLoss(error, of: origin)
-            throw error
-        }
-    }
-
-    private func noteLoss(_ error: any Error, of origin: OriginState) {
-        guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
-        origin.lost(.unreachable, at: clock.elapsed())
     }
 
     /// Takes one of the origin's connections: as a player where it is one's, or as soon as one waits for what it brings.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
-        func connect(as priority: Priority) async throws -> OriginConnection {
-            try await origin.connect(
-                priority, OriginState.Patience(priority, context.configuration.retry, clock))
-        }
-        guard start.priority == .preload else { return try await connect(as: .playback) }
+        guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
         if let connection = origin.connectAtOnce(.preload) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
-            group.addTask { try await connect(as: .preload) }
+            group.addTask { try await exchange.connect(to: origin, as: .preload) }
             group.addTask {
                 await scheduler.waitForHurry(start.id)
-                return try await connect(as: .playback)
+                return try await exchange.connect(to: origin, as: .playback)
             }
             let first = await group.nextResult()
             group.cancelAll()
@@ -168,13 +141,11 @@ struct Transfer {
         }
     }
 
-    private func request(
-        _ resolved: ResolvedRequest, _ preconditions: OpenResource.RequestPreconditions
+    private func completed(
+        _ prepared: UpstreamRequest, _ preconditions: OpenResource.RequestPreconditions
     ) -> UpstreamRequest {
-        var request = UpstreamRequest(url: resolved.url, headerFields: resolved.headerFields)
-        request.followsRedirects = context.configuration.followsRedirects
+        var request = prepared
         request.longestHold = start.credentials.source.responseHold
-        request.headerFields[.acceptEncoding] = "identity"
         if let upper = start.upper {
             request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)
         } else if start.lower > 0 {
@@ -281,7 +252,7 @@ struct Transfer {
                 chunk = try await body.next()
             } catch {
                 guard claim.end == nil || machine.position < claim.end ?? 0 else { return .ended }
-                noteLoss(error, of: origin)
+                exchange.noteLoss(error, of: origin)
                 throw error
             }
             guard let chunk else { return try end(of: machine.bodyEnded()) }

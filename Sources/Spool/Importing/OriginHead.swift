@@ -3,36 +3,33 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// What an origin says of a media file without sending it.
+/// The header fields and the length of a resource, without its bytes.
 struct OriginHead: Sendable {
-    /// The whole's header fields.
+    /// The header fields of the whole resource.
     var fields: HTTPFields
-    /// The whole's length in bytes, if the origin tells it.
+    /// The length of the whole resource, in bytes. `nil` if the origin does not send it.
     var length: Int64?
 
-    /// Asks for it by `HEAD`; an origin that does not take that, as for many a signed URL, for the first byte, and once more
-    /// with fresh credentials where it refuses them.
+    /// Requests the fields with `HEAD`, or with the first byte if the origin does not allow that, as for many signed URLs.
+    /// If the origin refuses the credentials, it requests them once more with new ones.
     ///
     /// - Throws: `CacheError`: `.originUnavailable`, `.originRefused`.
     init(of source: MediaSource, in cache: MediaCache) async throws {
-        do {
-            let credentials = cache.credentials(of: source)
-            func ask(_ method: HTTPRequest.Method) async throws -> (head: HTTPResponse, number: Int) {
-                let resolved = try await credentials.resolved()
-                var request = UpstreamRequest(
-                    url: resolved.request.url, headerFields: resolved.request.headerFields)
-                request.headerFields[.acceptEncoding] = "identity"
+        let exchange = OriginExchange(credentials: cache.credentials(of: source), context: cache.context)
+        func ask(_ method: HTTPRequest.Method) async throws -> OriginExchange.Opened {
+            let opened = try await exchange.open(as: .preload) { request in
                 request.method = method
                 if method == .get { request.headerFields[.range] = RangeHeader.text(for: 0..<1) }
-                return (try await cache.upstream.open(request).head, resolved.number)
             }
-            var (head, number) = try await ask(.head)
+            opened.connection.end()
+            return opened
+        }
+        do {
+            var opened = try await ask(.head)
             // Credentials may be for GET alone.
-            if [401, 403, 405, 407, 501].contains(head.status.code) { (head, number) = try await ask(.get) }
-            let status = head.status.code
-            if [401, 403, 407, 410].contains(status), try await credentials.refresh(number, status: status) {
-                head = try await ask(.get).head
-            }
+            if [401, 403, 405, 407, 501].contains(opened.response.head.status.code) { opened = try await ask(.get) }
+            if try await exchange.refreshesCredentials(after: opened) { opened = try await ask(.get) }
+            let head = opened.response.head
             fields = head.headerFields
             switch head.status.code {
             case 200: length = fields.contentLength
@@ -40,12 +37,11 @@ struct OriginHead: Sendable {
             case let status:
                 throw CacheError(
                     .originRefused, "\(source.displayAddress): the origin responded with status \(status)",
-                    status: status, key: cache.key(for: source))
+                    status: status)
             }
-        } catch let error as UpstreamError {
-            if error.code == .cancelled { throw CancellationError() }
-            let text = "\(source.displayAddress): \(error.message(after: source.displayAddress))"
-            throw CacheError(.originUnavailable, text, key: cache.key(for: source), underlying: error)
+        } catch {
+            let reported = exchange.reported(error, at: source.displayAddress)
+            throw (reported as? CacheError)?.about(cache.key(for: source)) ?? reported
         }
     }
 }

@@ -1,0 +1,114 @@
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+/// Sends the requests of one source to its origin: those of transfers, for a length, and before an import.
+///
+/// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
+/// describes errors. It does not decide what is requested, and evaluates no response.
+struct OriginExchange: Sendable {
+    let credentials: SourceCredentials
+    let context: CacheContext
+
+    /// A request with the source's credentials, and the origin to which it is sent.
+    struct Prepared: Sendable {
+        var request: UpstreamRequest
+        /// The number of the credentials.
+        var number: Int
+        let origin: OriginState
+    }
+
+    /// A response, and the connection that carries it.
+    struct Opened: Sendable {
+        let response: UpstreamResponse
+        /// It has to be ended after the body.
+        let connection: OriginConnection
+        fileprivate let number: Int
+    }
+
+    // MARK: - Steps
+
+    /// Resolves the source.
+    ///
+    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
+    func prepare() async throws -> Prepared {
+        let resolved = try await credentials.resolved()
+        var request = UpstreamRequest(url: resolved.request.url, headerFields: resolved.request.headerFields)
+        request.followsRedirects = context.configuration.followsRedirects
+        request.headerFields[.acceptEncoding] = "identity"
+        if request.url != credentials.source.url {
+            context.conductor.needs([request.url], for: credentials.source.url)
+        }
+        return Prepared(
+            request: request, number: resolved.number, origin: context.conductor.origin(of: request.url))
+    }
+
+    /// Takes one of the origin's connections.
+    ///
+    /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
+    func connect(to origin: OriginState, as priority: Priority) async throws -> OriginConnection {
+        try await origin.connect(priority, OriginState.Patience(priority, context.configuration.retry, context.clock))
+    }
+
+    /// Sends a request, and waits for the response headers.
+    ///
+    /// - Throws: `UpstreamError`; `CancellationError`.
+    func send(_ request: UpstreamRequest, to origin: OriginState) async throws -> UpstreamResponse {
+        let upstream = credentials.source.standIn as? any Upstream ?? context.upstream
+        do {
+            return try await upstream.open(request)
+        } catch {
+            noteLoss(error, of: origin)
+            throw error
+        }
+    }
+
+    /// Records that the origin could not be reached, if that is the reason of the error.
+    func noteLoss(_ error: any Error, of origin: OriginState) {
+        guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
+        origin.lost(.unreachable, at: context.clock.elapsed())
+    }
+
+    // MARK: - Single requests
+
+    /// Sends a request that is not part of a transfer.
+    ///
+    /// - Parameter change: Completes the request.
+    /// - Throws: As ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
+    func open(
+        as priority: Priority, _ change: (inout UpstreamRequest) -> Void
+    ) async throws -> Opened {
+        var prepared = try await prepare()
+        change(&prepared.request)
+        let connection = try await connect(to: prepared.origin, as: priority)
+        let response = try await send(prepared.request, to: prepared.origin)
+        return Opened(response: response, connection: connection, number: prepared.number)
+    }
+
+    /// Whether the origin refused the credentials of a request, and the source has returned new ones.
+    func refreshesCredentials(after opened: Opened) async throws -> Bool {
+        let status = opened.response.head.status.code
+        guard [401, 403, 407, 410].contains(status) else { return false }
+        return try await credentials.refresh(opened.number, status: status)
+    }
+
+    // MARK: - Errors
+
+    /// The error to report for a request that failed without a response.
+    ///
+    /// - Parameter place: The address, and the range if there is one.
+    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it is of another kind.
+    func reported(_ error: any Error, at place: String) -> any Error {
+        switch error {
+        case let error as UpstreamError:
+            if error.code == .cancelled { return CancellationError() }
+            let code = error.code == .malformed ? CacheError.Code.malformedResponse : .originUnavailable
+            let text = "\(place): \(error.message(after: credentials.source.displayAddress))"
+            return CacheError(code, text, underlying: error)
+        case let error as OriginState.AllConnectionsBusy:
+            let text = "\(place): all connections to the origin have been busy for \(error.limit)"
+            return CacheError(.originUnavailable, text, underlying: error)
+        default: return error
+        }
+    }
+}
