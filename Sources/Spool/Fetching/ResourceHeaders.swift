@@ -112,15 +112,3 @@ struct ResourceHeaders {
         return response
     }
 }
-
-extension Scheduler.State {
-    /// Readers that did not know it yet may use the current version, for this reason.
-    ///
-    /// - Parameter evenKnown: Whether this also replaces the reason of readers that knew one.
-    mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
-        for id in Array(readers.keys) {
-            guard let place = readers[id], place.former == nil, place.source == nil || evenKnown else { continue }
-            readers[id]?.source = source
-        }
-    }
-}

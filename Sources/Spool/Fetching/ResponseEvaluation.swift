@@ -44,7 +44,7 @@ struct ResponseEvaluation {
     }
 
     private func evaluate() async throws -> Verdict {
-        guard !scheduler.look({ $0.machine.isStale(start.id) }) else {
+        guard !scheduler.isStale(start.id) else {
             // Its bytes are of no use any more, but `Retry-After` still counts.
             let decision = PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: nil, rule: .strong)
@@ -94,11 +94,11 @@ struct ResponseEvaluation {
                 let reason = "206: a part without a strong validator, although the whole was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
-            scheduler.feed { $0.machine.rangesUnsupported() }
+            scheduler.noteRangesUnsupported()
             return .restart
         }
         if isNew, current != nil, resource.versionsDisagree() {
-            scheduler.feed { $0.machine.rangesUnsupported() }
+            scheduler.noteRangesUnsupported()
             if head.status.code == 206, !isWhole { return .restart }
         }
         if let discrepancy = landing.discrepancy { resource.send(.discrepancy(discrepancy)) }

@@ -39,11 +39,7 @@ struct Transfer {
         context.instruments.note(.transferBegan(moment, address: resource.address))
         defer { context.instruments.note(.transferEnded(moment)) }
         let outcome = await outcome()
-        if let position = scheduler.look({ $0.machine.position(of: start.id) }),
-            let lease = scheduler.look({ $0.machine.isStale(start.id) ? nil : $0.lease })
-        {
-            lease.generation.endLanding(at: position)
-        }
+        if let (offset, lease) = scheduler.continuation(of: start.id) { lease.generation.endLanding(at: offset) }
         finish(outcome)
     }
 
@@ -72,10 +68,10 @@ struct Transfer {
         let request = completed(prepared.request, preconditions)
         let origin = prepared.origin
         if let rest = restBeforePreloading(from: origin) { return rest }
-        note(origin.link)
+        scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
-        guard scheduler.ask({ $0.machine.mayAsk(start.id) }) else { return .ended }
+        guard scheduler.mayAsk(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.asked()
         let asked = clock.elapsed()
@@ -85,7 +81,7 @@ struct Transfer {
         if isHeld { connection.pause() }
         let response = try await exchange.send(request, to: origin)
         connection.resume()
-        if !isHeld { note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
+        if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
         let cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now(),
@@ -169,15 +165,10 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    private func note(_ link: LinkEstimate) { scheduler.look { $0.machine.link = link } }
-
     /// An origin that has never sent a part may refuse every range there is: it is asked once for the whole.
     private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
-        return scheduler.ask { state in
-            guard state.machine.rangeSupport == .unknown else { return (false, []) }
-            return (true, state.machine.rangesUnsupported())
-        }
+        return scheduler.asksForWhole()
     }
 
     /// Whether a 416 may be of another version than the one that is open by now: the request could not name that yet.
@@ -192,7 +183,7 @@ struct Transfer {
         }
         // The origin has nothing from here on and does not say how long the resource is: that tells it, if all before
         // has landed or is on its way.
-        if scheduler.look({ $0.machine.reaches(start.lower) }) {
+        if scheduler.reaches(start.lower) {
             try resource.learn(length: start.lower, from: start.id)
             return .restart
         }
@@ -218,9 +209,7 @@ struct Transfer {
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
             let isFirst = resource.generation == nil || resource.preconditions(for: start.id).isValidation
             if context.configuration.handsOnErrors, isFirst { return .refused(await error(.originUnavailable)) }
-            let isTriedAgain = scheduler.look {
-                $0.machine.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
-            }
+            let isTriedAgain = scheduler.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
             guard isTriedAgain else { return .interrupted(await error(.originUnavailable), retryAfter: delay) }
             let error = CacheError(.originUnavailable, text, status: refusal.status).about(OriginResponse(response))
             return .interrupted(error, retryAfter: delay)
@@ -240,9 +229,9 @@ struct Transfer {
         over connection: OriginConnection, to origin: OriginState
     ) async throws -> Outcome {
         var machine = StateMachine(offset: offset, end: claim.end, firstLanding: claim.offset)
-        scheduler.feed { $0.machine.responseStarted(start.id, claim) }
+        scheduler.responseStarted(start.id, claim)
         resource.noteDescribed()
-        if scheduler.look({ $0.machine.isStream(start.id) }) { connection.noteStream() }
+        if scheduler.isStream(start.id) { connection.noteStream() }
         var body = response.body.makeAsyncIterator()
         var meter = RateMeter(now: clock.elapsed())
         while let (limit, piece) = await nextPiece(connection) {
@@ -258,7 +247,7 @@ struct Transfer {
             guard let chunk else { return try end(of: machine.bodyEnded()) }
             resource.serving.received(chunk.count)
             if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
-                note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
+                scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
             }
             switch machine.chunk(count: chunk.count, limit: limit) {
             case .skip: continue
@@ -269,7 +258,9 @@ struct Transfer {
                 }
             }
             if machine.position == claim.end {
-                if let sample = meter.rest() { note(origin.note(bytes: sample.bytes, seconds: sample.seconds)) }
+                if let sample = meter.rest() {
+                    scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
+                }
                 // Taking the end of the body gives the connection back.
                 _ = try? await body.next()  // One that fails here has brought everything all the same.
                 return .ended
@@ -349,7 +340,7 @@ struct Transfer {
 
     /// There is no room; waits until readers have moved on. False: the transfer has been cancelled.
     private func waitForRoom(_ connection: OriginConnection) async -> Bool {
-        switch scheduler.ask({ $0.machine.transferLacksSpace(start.id) }) {
+        switch scheduler.lacksSpace(start.id) {
         case .stop: return false
         case .proceed: return true
         case .hold:
@@ -357,50 +348,34 @@ struct Transfer {
             await scheduler.hold(start.id)
             connection.resume()
         }
-        return scheduler.look { $0.machine.mayLandMore(start.id) }
+        return scheduler.mayLandMore(start.id)
     }
 
     // MARK: - The end
 
     /// Reports the outcome to the scheduler, and to the cache's events.
     private func finish(_ outcome: Outcome) {
-        let now = context.clock.elapsed()
-        let id = start.id
         switch outcome {
         case .ended:
-            let error = CacheError(
-                .malformedResponse,
-                "\(place): the origin's responses bring nothing of what is asked for")
-            finish(error) { $0.transferEnded(id, now: now) }
+            let text = "\(place): the origin's responses contain none of the requested bytes"
+            finish(.ended, CacheError(.malformedResponse, text))
         case .restart:
-            let error = CacheError(
-                .malformedResponse, "\(place): the origin's responses contradict each other")
-            finish(error) { $0.transferRestarts(id, now: now) }
+            let text = "\(place): the origin's responses contradict each other"
+            finish(.restart, CacheError(.malformedResponse, text))
         case .interrupted(let error, let retryAfter):
-            let jitter = context.clock.jitter
-            // What is stored is not held back by an origin that can't be asked; holes wait for the retry.
-            finish(error, usesStale: true) {
-                $0.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
-            }
+            // Stored bytes are used although the origin can't be asked. Missing bytes wait for the retry.
+            finish(.interrupted(retryAfter: retryAfter, jitter: clock.jitter), error, usesStale: true)
         case .refused(let error, let isPersonal):
-            finish(error, usesStale: error.code == .originUnavailable) {
-                $0.transferRefused(id, isPersonal: isPersonal, now: now)
-            }
+            finish(.refused(isPersonal: isPersonal), error, usesStale: error.code == .originUnavailable)
         }
     }
 
-    private func finish(
-        _ error: CacheError, usesStale: Bool = false,
-        _ input: (inout Scheduler.StateMachine) -> (Scheduler.StateMachine.Outcome, [Scheduler.StateMachine.Action])
-    ) {
+    private func finish(_ ending: Scheduler.Ending, _ error: CacheError, usesStale: Bool = false) {
         let error = error.about(resource.key, start.range)
         let usesStale = usesStale && resource.freshness.mayUseStale
-        scheduler.ended(start.id, error: error, telling: { report($0, error) }) { state in
-            var (outcome, actions) = input(&state.machine)
-            // At once, or a reader that is told of the failure may come first.
-            if usesStale { actions += state.useStale() }
-            return (outcome, actions)
-        }
+        scheduler.ended(
+            start.id, ending, error: error, usesStale: usesStale, now: clock.elapsed()
+        ) { report($0, error) }
         if usesStale { resource.headers.wakeReaders() }
     }
 
@@ -410,14 +385,5 @@ struct Transfer {
         case .retries(let delay): resource.send(.retrying(after: delay, cause: error))
         case .failed: resource.send(.failed(error))
         }
-    }
-}
-
-extension Scheduler.State {
-    /// What is stored may be used although the origin can't be asked (RFC 9111 §4.2.4).
-    fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
-        guard lease != nil, machine.needsValidation else { return [] }
-        noteSource(.stale)
-        return machine.validated()
     }
 }

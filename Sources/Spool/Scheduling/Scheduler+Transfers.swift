@@ -1,0 +1,106 @@
+import SpoolStorage
+
+/// The questions and reports of a transfer. Each is one step under the lock of the scheduler.
+extension Scheduler {
+    // MARK: - Questions
+
+    /// The offset at which a transfer would continue, and the version that stores its bytes. `nil` if it has ended, or if
+    /// no more of its bytes may be stored.
+    func continuation(of id: TransferID) -> (offset: Int64, lease: Lease)? {
+        look { state in
+            guard let offset = state.machine.position(of: id), !state.machine.isStale(id), let lease = state.lease
+            else {
+                return nil
+            }
+            return (offset, lease)
+        }
+    }
+
+    /// Whether no more bytes of the transfer may be stored.
+    func isStale(_ id: TransferID) -> Bool { look { $0.machine.isStale(id) } }
+
+    /// Whether the transfer can't be fetched in parts, and is longer than any range request.
+    func isStream(_ id: TransferID) -> Bool { look { $0.machine.isStream(id) } }
+
+    /// Whether the stored bytes, or the bytes that a reader has taken or that the origin is sending, end at `offset`.
+    func reaches(_ offset: Int64) -> Bool { look { $0.machine.reaches(offset) } }
+
+    /// Whether a transfer that is interrupted now would be retried.
+    func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
+        look { $0.machine.mayRetry(id, retryAfter: retryAfter, now: now) }
+    }
+
+    /// Whether the transfer was not cancelled, and no other transfer precedes it.
+    func mayLandMore(_ id: TransferID) -> Bool { look { $0.machine.mayLandMore(id) } }
+
+    // MARK: - Steps
+
+    /// The transfer has a connection. Returns whether it may still send its request.
+    func mayAsk(_ id: TransferID) -> Bool { ask { $0.machine.mayAsk(id) } }
+
+    /// The connection to the origin has been measured.
+    func note(_ link: LinkEstimate) { look { $0.machine.link = link } }
+
+    /// The origin refused a range request. Returns whether the whole is to be requested once, because the origin has never
+    /// sent a part.
+    func asksForWhole() -> Bool {
+        ask { state in
+            guard state.machine.rangeSupport == .unknown else { return (false, []) }
+            return (true, state.machine.rangesUnsupported())
+        }
+    }
+
+    /// Parts of responses can't be combined, or the origin ignores range requests.
+    func noteRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }
+
+    /// The headers of a response have been received, and its bytes follow.
+    func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
+
+    /// There was no space for the transfer's next bytes. Returns what it may do.
+    func lacksSpace(_ id: TransferID) -> StateMachine.Permission { ask { $0.machine.transferLacksSpace(id) } }
+
+    /// How a transfer ended.
+    enum Ending: Sendable {
+        case ended
+        /// Its response was of no use, but the same bytes may be requested again at once.
+        case restart
+        case interrupted(retryAfter: Duration?, jitter: Double)
+        case refused(isPersonal: Bool)
+    }
+
+    /// The transfer's task is over.
+    ///
+    /// - Parameters:
+    ///   - error: The error that readers receive if the transfer is not retried.
+    ///   - usesStale: Whether readers may use the stored version although the origin could not validate it.
+    ///   - report: Receives the consequence before readers do.
+    func ended(
+        _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
+        report: (StateMachine.Outcome) -> Void
+    ) {
+        ended(id, error: error, telling: report) { state in
+            var (outcome, actions): (StateMachine.Outcome, [StateMachine.Action])
+            switch ending {
+            case .ended: (outcome, actions) = state.machine.transferEnded(id, now: now)
+            case .restart: (outcome, actions) = state.machine.transferRestarts(id, now: now)
+            case .interrupted(let retryAfter, let jitter):
+                (outcome, actions) = state.machine.transferInterrupted(
+                    id, retryAfter: retryAfter, jitter: jitter, now: now)
+            case .refused(let isPersonal):
+                (outcome, actions) = state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
+            }
+            // In the same step, so that no reader receives the failure first.
+            if usesStale { actions += state.useStale() }
+            return (outcome, actions)
+        }
+    }
+}
+
+extension Scheduler.State {
+    /// The stored version may be used although the origin can't be asked (RFC 9111 §4.2.4).
+    fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
+        guard lease != nil, machine.needsValidation else { return [] }
+        noteSource(.stale)
+        return machine.validated()
+    }
+}
