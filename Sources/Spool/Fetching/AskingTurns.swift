@@ -3,7 +3,7 @@ import Synchronization
 /// The turns of client requests to request one resource from the origin. While a request has the turn, other requests
 /// wait for its response.
 final class AskingTurns: Sendable {
-    private struct State {
+    struct State {
         /// The number of the current turn. `nil` if no request has it.
         var current: Int?
         var count = 0
@@ -29,7 +29,7 @@ final class AskingTurns: Sendable {
         func end(isAnswered: Bool = false) { turns.end(isAnswered: isAnswered) { $0 == number } }
     }
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// Whether a request has the turn.
     var isTaken: Bool { state.withLock { $0.current != nil } }

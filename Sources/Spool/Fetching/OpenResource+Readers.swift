@@ -69,6 +69,15 @@ extension OpenResource {
         return lease
     }
 
+    /// Whether all of a range, as far as it lies within the resource, can be read without the origin.
+    func holds(_ range: Range<Int64>) -> Bool {
+        scheduler.look { state in
+            guard state.lease != nil else { return false }
+            let end = min(range.upperBound, state.machine.length ?? .max)
+            return range.lowerBound >= end || state.machine.landed.contains(range.lowerBound..<end)
+        }
+    }
+
     /// Whether revalidation would end readers, because nothing can prove that the response is of the version that they
     /// read.
     var isUnprovable: Bool {

@@ -106,7 +106,9 @@ extension MediaResource {
 
     /// From a moment in seconds since 1970 on, the origin is asked before what is stored is used; nothing changes for those
     /// who read it. Only under ``FreshnessPolicy/http``.
-    package func limitUse(until moment: Int64) async throws { await (try await opened()).limitUse(until: moment) }
+    package func limitUse(until moment: Int64) async throws {
+        await FreshnessUpdate(resource: try await opened()).limitUse(until: moment)
+    }
 
     /// Takes over what a response to `HEAD` says of the version that is stored; where it is of another one, what is stored
     /// is asked about before it is used again (RFC 9111 §4.3.5).
@@ -115,6 +117,7 @@ extension MediaResource {
     ///   - url: Where it came from.
     ///   - requestDate: When it was asked for.
     package func update(byHead head: HTTPResponse, from url: URL, requestDate: Date) async throws {
-        try await opened().update(byHead: head, for: credentials, from: url, requestDate: requestDate)
+        try await FreshnessUpdate(resource: try await opened())
+            .update(byHead: head, for: credentials, from: url, requestDate: requestDate)
     }
 }

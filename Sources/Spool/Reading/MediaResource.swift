@@ -193,7 +193,7 @@ public final class MediaResource: Sendable {
         if let length = try await contentInformation(for: priority).length { return length }
         let resource = try openResource
         let asked = try await resource.unlessClosed { [credentials] in
-            try await resource.askLength(credentials, last: count, priority)
+            try await LengthRequest(resource: resource).length(credentials, last: count, priority)
         }
         if let asked { return asked }
         throw CacheError(

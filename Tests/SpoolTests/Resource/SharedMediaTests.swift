@@ -98,7 +98,7 @@ struct SharedMediaTests {
                     if index == 0 { _ = try await stage.origin.log.first { $0.isStalled } }
                 }
                 let first = try #require(cache.resources.open.first)
-                while first.state.withLock({ $0.turnWaits.count }) < number - 1 { await Task.yield() }
+                while first.turns.state.withLock({ $0.waits.count }) < number - 1 { await Task.yield() }
                 // Those that follow are held, too, and come all the same: none waits for another of them.
                 stage.origin.release()
                 for index in 1..<number {
@@ -211,7 +211,7 @@ struct SharedMediaTests {
             let waiting = (0..<3).map { _ in
                 Task { try await cache.sharedMedia(for: source(stage, agent: "one")).data(in: 0..<10) }
             }
-            while first.resource?.state.withLock({ $0.turnWaits.count }) ?? 0 < 3 { await Task.yield() }
+            while first.resource?.turns.state.withLock({ $0.waits.count }) ?? 0 < 3 { await Task.yield() }
             turn.end()
             for client in waiting { #expect(try await client.value.count == 10) }
             #expect(stage.origin.log.exchanges.count == 1)

@@ -1,31 +1,27 @@
-import ByteRanges
 import Foundation
 import HTTPRanges
 import HTTPTypes
 import SpoolStorage
-import Synchronization
 
-/// What changes or asks how long a version may be used, beside the responses that bring it.
-extension OpenResource {
-    /// Whether all of a range can be read without the origin, as far as it lies within the resource.
-    func holds(_ range: Range<Int64>) -> Bool {
-        scheduler.look { state in
-            guard state.lease != nil else { return false }
-            let end = min(range.upperBound, state.machine.length ?? .max)
-            return range.lowerBound >= end || state.machine.landed.contains(range.lowerBound..<end)
-        }
-    }
+/// Changes how long the current version of a resource may be used, without a transfer.
+struct FreshnessUpdate {
+    let resource: OpenResource
 
-    /// See ``MediaResource/update(byHead:from:requestDate:)``.
+    /// Takes over the header fields of a response to `HEAD`. If they are of another version, the stored one has to be
+    /// validated before its next use (RFC 9111 §4.3.5).
     ///
-    /// - Parameter credentials: Those of the source, with whose fields it was asked for.
+    /// - Parameters:
+    ///   - credentials: The credentials of the source, with which the response was requested.
+    ///   - url: The URL of the response.
+    ///   - requestDate: The date of the request.
     func update(
         byHead head: HTTPResponse, for credentials: SourceCredentials, from url: URL, requestDate: Date
     ) async throws {
+        let context = resource.context
         guard context.configuration.freshness == .http else { return }
-        let asked = try await variants.headerFields(of: credentials)
-        await evaluation.run(key) {
-            guard let generation else { return }
+        let asked = try await resource.variants.headerFields(of: credentials)
+        await resource.evaluation.run(resource.key) {
+            guard let generation = resource.generation else { return }
             let known = generation.resourceVersion
             let length = head.headerFields.contentLength
             let validator = Validator(fields: head.headerFields)
@@ -40,28 +36,24 @@ extension OpenResource {
                 let cacheability = ResponseCacheability(
                     policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
                     responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
-                validated(generation, head.headerFields, cacheability)
-                noteDescribed()
+                resource.validated(generation, head.headerFields, cacheability)
+                resource.noteDescribed()
             } else if head.status.kind != .serverError {
-                expire(generation)
+                // The stored version has to be validated before its next use.
+                limit(generation) { freshness in
+                    freshness.freshUntil = 0
+                    freshness.staleWhileRevalidate = nil
+                }
             }
         }
     }
 
-    /// What is stored is asked about before it is used again.
-    private func expire(_ generation: Generation) {
-        limit(generation) { freshness in
-            freshness.freshUntil = 0
-            freshness.staleWhileRevalidate = nil
-        }
-    }
-
-    /// See ``MediaResource/limitUse(until:)``.
+    /// From a moment in seconds since 1970, the stored version has to be validated before it is used.
     func limitUse(until moment: Int64) async {
         // Most calls change nothing, so they need not wait for responses that are being evaluated.
-        if let current = freshness.current, current.limited(until: moment) == current { return }
-        await evaluation.run(key) {
-            guard let generation else { return }
+        if let current = resource.freshness.current, current.limited(until: moment) == current { return }
+        await resource.evaluation.run(resource.key) {
+            guard let generation = resource.generation else { return }
             limit(generation) { $0 = $0.limited(until: moment) }
         }
     }
@@ -69,7 +61,7 @@ extension OpenResource {
     private func limit(_ generation: Generation, _ change: (inout StoredFreshness) -> Void) {
         guard var limited = generation.storedFreshness else { return }
         change(&limited)
-        freshness.limit(to: limited)
+        resource.freshness.limit(to: limited)
         generation.update(nil, limited)
     }
 }

@@ -1,0 +1,51 @@
+import HTTPRanges
+import HTTPTypes
+import SpoolStorage
+
+/// A request for the last bytes of a resource, from which its length follows. It is for origins that do not send the total.
+struct LengthRequest {
+    let resource: OpenResource
+
+    /// Requests the last `count` bytes, and reads only the response headers.
+    ///
+    /// - Returns: The length, which the resource now knows. `nil` if the response does not contain it, or if it is not of
+    ///   the current version.
+    /// - Throws: `CacheError` if the origin does not respond.
+    func length(
+        _ credentials: SourceCredentials, last count: Int64, _ priority: Priority
+    ) async throws -> Int64? {
+        let current = resource.generation
+        let exchange = OriginExchange(credentials: credentials, context: resource.context)
+        func ask() async throws -> OriginExchange.Opened {
+            try await exchange.open(as: priority) { request in
+                resource.serving.asked()
+                request.headerFields[.range] = "bytes=-\(max(count, 1))"
+            }
+        }
+        var opened: OriginExchange.Opened
+        do {
+            opened = try await ask()
+            if try await exchange.refreshesCredentials(after: opened) {
+                opened.connection.end()
+                opened = try await ask()
+            }
+        } catch {
+            let reported = exchange.reported(error, at: resource.address)
+            throw (reported as? CacheError)?.about(resource.key) ?? reported
+        }
+        defer { opened.connection.end() }
+        let fields = opened.response.head.headerFields
+        guard opened.response.head.status == .partialContent, let current, let text = fields[.contentRange],
+            let content = ContentRange(parsing: text), let end = content.length ?? content.range?.upperBound,
+            end <= Block.offsetLimit, !Validator(fields: fields).contradicts(current.resourceVersion.validator)
+        else { return nil }
+        let isPlausible = resource.scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
+            guard state.lease?.generation === current else { return (false, []) }
+            return state.machine.lengthLearnt(end)
+        }
+        guard isPlausible else { return nil }
+        current.learn(length: end)
+        resource.checkComplete()
+        return end
+    }
+}
