@@ -55,7 +55,7 @@ extension MediaCache {
                 return media.copy(asking: question)
             case .version(let generation, let response):
                 let isMeant = response.isSelected(by: source)
-                if !media.isShared || isMeant && (resource.turns.isTaken || resource.isFetching) {
+                if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isFetching) {
                     // Without a validator, the origin can't confirm it.
                     let isConfirmable = isMeant && response.validator.canConfirm
                     return openApart(own, source, beside: isConfirmable ? (media, generation) : nil)
@@ -89,7 +89,7 @@ extension MediaCache {
         guard let (identity, resource) = found else { return nil }
         let isOwn = identity == own
         let media = MediaResource(
-            identity: identity, credentials: isOwn ? credentials : resource.scheduler.look { $0.credentials },
+            identity: identity, credentials: isOwn ? credentials : resource.scheduler.lastCredentials,
             resource: resource, registry: resources, isShared: !isOwn)
         return (media, resource, question)
     }
@@ -194,7 +194,8 @@ extension OpenResource {
             if generation !== current { continue }
             // An unproven response would end the transfers that other requests need. A response that is not stored is
             // for a single request.
-            let isFree = current == nil || stored != nil && (stored?.1.validator.isStrong == true || !isFetching)
+            let isFree =
+                current == nil || stored != nil && (stored?.1.validator.isStrong == true || !scheduler.isFetching)
             if mayAsk, let question = question ?? (isFree ? takeTurn() : nil) {
                 try turn?.take(question)
                 return .ask(question)
@@ -205,13 +206,8 @@ extension OpenResource {
         }
     }
 
-    /// Whether a transfer is under way.
-    fileprivate var isFetching: Bool {
-        scheduler.look { $0.machine.plan.transfers.liveCount > 0 }
-    }
-
     /// Takes the turn to ask the origin. Returns `nil` if another request has it.
     fileprivate func takeTurn() -> AskingTurns.Turn? {
-        turns.take(joinsTransfer: generation == nil && isFetching)
+        turns.take(joinsTransfer: generation == nil && scheduler.isFetching)
     }
 }

@@ -30,6 +30,9 @@ final class CacheContext: Sendable {
         self.executor = executor
     }
 
+    /// Whether responses of every status are stored, and web pages and errors are not told from media.
+    var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
+
     /// The store, opened if it is not.
     ///
     /// - Throws: `CacheError` with code `.closed` once the cache is closed.

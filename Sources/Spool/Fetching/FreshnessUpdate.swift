@@ -36,7 +36,7 @@ struct FreshnessUpdate {
                 let cacheability = ResponseCacheability(
                     policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
                     responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
-                resource.validated(generation, head.headerFields, cacheability)
+                resource.version.validated(generation, head.headerFields, cacheability)
                 resource.noteDescribed()
             } else if head.status.kind != .serverError {
                 // The stored version has to be validated before its next use.

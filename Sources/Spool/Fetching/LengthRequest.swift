@@ -39,11 +39,7 @@ struct LengthRequest {
             let content = ContentRange(parsing: text), let end = content.length ?? content.range?.upperBound,
             end <= Block.offsetLimit, !Validator(fields: fields).contradicts(current.resourceVersion.validator)
         else { return nil }
-        let isPlausible = resource.scheduler.ask { state -> (Bool, [Scheduler.StateMachine.Action]) in
-            guard state.lease?.generation === current else { return (false, []) }
-            return state.machine.lengthLearnt(end)
-        }
-        guard isPlausible else { return nil }
+        guard resource.scheduler.learn(length: end, of: current) else { return nil }
         current.learn(length: end)
         resource.checkComplete()
         return end

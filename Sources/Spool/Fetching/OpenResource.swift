@@ -4,14 +4,13 @@ import HTTPRanges
 import SpoolStorage
 import Synchronization
 
-/// One media file that is open: which version of it, what of that has landed, and what its readers and transfers tell
-/// each other.
+/// One open resource: it connects the readers, the transfers, the stored bytes and the events of one cache key.
 ///
 /// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
-/// response (``MediaResource/apart()``). It connects the store, which holds the bytes, the scheduler, which decides
-/// what to request and when, and each ``Transfer``, which receives the bytes.
+/// response (``MediaResource/apart()``). The store holds the bytes. The scheduler decides what to request and when. Each
+/// ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, do one part each.
 final class OpenResource: Sendable {
-    struct State {
+    private struct State {
         /// Whether the stored version could not be opened. It must not be replaced, so nothing new is cached.
         var isUncached = false
         var isComplete = false
@@ -23,8 +22,6 @@ final class OpenResource: Sendable {
         /// The number of times that another version was received since the resource was opened.
         var versionChanges = 0
         var isWindowLimited = false
-        /// The response that was last made from a description, and that description.
-        var response: (description: GenerationDescription, response: StoredResponse)?
     }
 
     let key: CacheKey
@@ -35,19 +32,22 @@ final class OpenResource: Sendable {
     let serving: ServingRecord
     /// Signals each change of ``observableState``.
     let changes = ChangeSignal()
-    let state: Mutex<State>
+    private let state: Mutex<State>
     let freshness: VersionFreshness
     let usage: ResourceUse
     let turns = AskingTurns()
     private let headerWaiters = HeaderWaiters()
     private let opening: OnceGate
-    /// For the source's resolver and the length; they end when the cache closes.
+    let lastResponse = LastResponse()
+    /// Waits for the source's resolver and for the length. They end when the cache closes.
     let waits = EndableWaits()
-    /// Responses are evaluated one at a time, so that two first transfers do not both begin the resource.
+    /// Responses are evaluated one at a time, so that two first transfers do not both start the resource.
     let evaluation = KeyTurns<CacheKey>()
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let apart: Apart?
 
+    var readers: ResourceReaders { ResourceReaders(resource: self) }
+    var version: CurrentVersion { CurrentVersion(resource: self) }
     var headers: ResourceHeaders { ResourceHeaders(resource: self) }
     var variants: ResourceVariants { ResourceVariants(resource: self) }
 
@@ -80,7 +80,7 @@ final class OpenResource: Sendable {
     }
 
     func send(_ kind: CacheEvent.Kind) {
-        // First what can be looked up: whoever is told of it may look at once.
+        // Before the event is sent, because its receiver may look at once.
         switch kind {
         case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
@@ -92,12 +92,13 @@ final class OpenResource: Sendable {
 
     // MARK: - Opening
 
-    /// Opens what the store holds of the resource, once.
+    /// Opens the stored part of the resource, once.
     ///
-    /// A store that fails is an event, not an error: play goes on as if nothing were stored, and what is stored stays.
+    /// If the store fails, an event is sent and no error is thrown. Playback continues as if nothing were stored, and the
+    /// stored bytes stay.
     ///
-    /// - Throws: `CancellationError` when the waiting task is cancelled: under ``FreshnessPolicy/http`` the source is asked
-    ///   for its credentials first, and may not answer; `CacheError` with code `.closed`.
+    /// - Throws: `CancellationError` if the waiting task is cancelled. Under ``FreshnessPolicy/http``, the credentials of
+    ///   the source are resolved first, and that may never end. `CacheError` with code `.closed`.
     func load(_ credentials: SourceCredentials) async throws {
         try await opening.pass { try await open(credentials) }
     }
@@ -106,7 +107,7 @@ final class OpenResource: Sendable {
         var lease: Lease?
         do {
             if let window = context.window(in: try await context.store) {
-                scheduler.feed { $0.machine.limitWindow(to: window) }
+                scheduler.limitWindow(to: window)
             }
             lease = try await openStored(credentials)
         } catch let error as CancellationError where Task.isCancelled {
@@ -117,21 +118,13 @@ final class OpenResource: Sendable {
             state.withLock { $0.isUncached = true }
             send(.notKept(cause: CacheError(error, reading: address)))
         }
-        let generation = lease?.generation
-        let landed = generation?.landed ?? ByteRangeSet()
-        let description = generation?.description
-        scheduler.feed { scheduler in
-            scheduler.lease = lease
-            var actions: [Scheduler.StateMachine.Action] = []
-            if generation?.resourceVersion.acceptsRanges == true { actions += scheduler.machine.rangesSupported() }
-            return actions
-                + scheduler.machine.opened(landed: landed, length: description?.length, needsValidation: false)
-        }
-        freshness.open(description.flatMap { StoredFreshness(encoded: $0.fields) })
-        state.withLock { $0.isComplete = description?.length.map { landed.contains(0..<$0) } ?? false }
+        scheduler.open(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
+        freshness.open(lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) })
+        let isComplete = scheduler.isComplete
+        state.withLock { $0.isComplete = isComplete }
     }
 
-    /// A disk that was busy, or had no file to spare, is asked once more.
+    /// If the disk was busy, or no file descriptor was free, a second attempt follows.
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
             return try await variants.lease(for: credentials)
@@ -145,33 +138,53 @@ final class OpenResource: Sendable {
     /// Whether the stored version could not be opened, so that nothing new is cached.
     var isUncached: Bool { state.withLock { $0.isUncached } }
 
-    /// Whether what the store holds of the resource has been opened.
+    /// Whether the stored part of the resource has been opened.
     var isLoaded: Bool { opening.isDone }
 
-    /// The version that is open now.
-    var generation: Generation? { scheduler.look { $0.lease?.generation } }
-    /// The length of the version that is open, if that is known.
-    var knownLength: Int64? { scheduler.look { $0.machine.length } }
+    /// The current version.
+    var generation: Generation? { scheduler.generation }
 
-    /// All that can be read now.
-    var landed: ByteRangeSet { scheduler.look { $0.machine.landed } }
+    /// The length of the current version. `nil` if it is not known.
+    var knownLength: Int64? { scheduler.length }
 
-    /// Whether any byte range can be asked for, as far as is known.
-    var supportsByteRanges: Bool { scheduler.look { $0.machine.rangeSupport != .unsupported } }
+    /// Whether byte ranges can be requested, as far as is known.
+    var supportsByteRanges: Bool { scheduler.contents.supportsRanges }
 
-    /// What is known of the content without asking; nil while the length is not known, or the origin has to be asked
-    /// whether it still holds.
+    /// The reason for the last retry. `nil` if bytes have been stored since.
+    var lastRetryCause: CacheError? { state.withLock { $0.lastRetryCause } }
+
+    /// The content information that is known without asking the origin. `nil` if the length is not known, or if the origin
+    /// has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
 
-    /// - Parameter evenStale: For those who have been told what holds: only readers that came later have to ask.
+    /// - Parameter evenStale: Whether a version is used that has to be validated. This is for callers that have waited for
+    ///   the validation, which only later readers need.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
-        scheduler.look { state in
-            guard evenStale || !state.machine.needsValidation, let length = state.machine.length else { return nil }
-            return ContentInformation(
-                length: length, mimeType: state.lease?.generation.description.contentType,
-                supportsByteRanges: state.machine.rangeSupport != .unsupported)
-        }
+        let contents = scheduler.contents
+        guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
+        return ContentInformation(
+            length: length, mimeType: contents.generation?.description.contentType,
+            supportsByteRanges: contents.supportsRanges)
     }
+
+    /// The state that observers of the resource receive.
+    var observableState: ResourceState {
+        let contents = scheduler.contents
+        return ResourceState(
+            storedRanges: contents.landed, length: contents.length, failure: state.withLock { $0.lastFailure })
+    }
+
+    /// The number of readers of the resource, and its requests that are in progress.
+    var activity: CacheActivity {
+        let (readers, transfers) = scheduler.activity
+        return CacheActivity(
+            readers: readers,
+            transfers: transfers.map {
+                CacheActivity.RunningTransfer(address: address, start: $0.start, position: $0.position, end: $0.end)
+            })
+    }
+
+    // MARK: - Responses and bytes
 
     /// The content information that the first response contains. `nil` if `pull`, which requests it, has returned without
     /// one.
@@ -185,21 +198,37 @@ final class OpenResource: Sendable {
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
-    // MARK: - Landing
-
-    /// Bytes have landed and are readable.
-    func landed(_ range: Range<Int64>, by id: TransferID) {
-        let now = context.clock.elapsed()
-        let isNews = scheduler.ask { isNews in
-            if isNews { send(.landed(range)) }
-        } _: { state -> (Bool, [Scheduler.StateMachine.Action]) in
-            guard !state.machine.isStale(id) else { return (false, []) }
-            // Before any reader can take them, or it would count them as stored. Locks nest here: the scheduler's, then
-            // the record's, which calls nobody.
-            serving.landed(ByteRangeSet(state.machine.landed.holes(in: range)))
-            return (true, state.machine.landed(range, by: id, now: now))
+    /// Counts one more version. Returns whether the origin's servers seem to have different ones. Parts of them can't be
+    /// combined, so the whole is taken from one response.
+    func versionsDisagree() -> Bool {
+        state.withLock { state in
+            state.versionChanges += 1
+            return state.versionChanges > 1
         }
-        guard isNews else { return }
+    }
+
+    /// Another version is current, or none.
+    func noteVersionChanged() {
+        state.withLock { $0.isComplete = false }
+        serving.versionChanged()
+        changes.change()
+    }
+
+    /// Bytes are stored in memory, which is scarce, so that less is fetched ahead of readers.
+    func limitWindow() {
+        let isNews = state.withLock { state in
+            defer { state.isWindowLimited = true }
+            return !state.isWindowLimited
+        }
+        if isNews { scheduler.limitWindow(to: max(context.configuration.memoryLimit / 16, 2 * Block.size)) }
+    }
+
+    /// Bytes have been stored, and readers may take them.
+    func landed(_ range: Range<Int64>, by id: TransferID) {
+        let isCurrent = scheduler.landed(
+            range, by: id, now: context.clock.elapsed(), count: { serving.landed($0) },
+            report: { send(.landed(range)) })
+        guard isCurrent else { return }
         state.withLock { state in
             state.lastFailure = nil
             state.lastRetryCause = nil
@@ -207,19 +236,11 @@ final class OpenResource: Sendable {
         checkComplete()
     }
 
-    /// What those are shown who watch the resource.
-    var observableState: ResourceState {
-        let (landed, length) = scheduler.look { ($0.machine.landed, $0.machine.length) }
-        return ResourceState(storedRanges: landed, length: length, failure: state.withLock { $0.lastFailure })
-    }
-
-    /// More has landed, or the length has been told.
+    /// More bytes are stored, or the length is known.
     func checkComplete() {
         defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }
-        let isComplete = scheduler.look { state in
-            state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false
-        }
+        let isComplete = scheduler.isComplete
         let isNews = state.withLock { state in
             defer { state.isComplete = isComplete }
             return isComplete && !state.isComplete
@@ -227,28 +248,54 @@ final class OpenResource: Sendable {
         if isNews { send(.completed) }
     }
 
-    /// The readers of the resource, and its requests that are in progress.
-    var activity: CacheActivity {
-        scheduler.look { state in
-            let transfers = state.machine.plan.transfers.states.map {
-                CacheActivity.RunningTransfer(
-                    address: address, start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
-            }
-            return CacheActivity(readers: state.readers.count, transfers: transfers)
+    /// Bytes that counted as stored could not be read. The store reports those that it has discarded. All others that it
+    /// does not have are missing from now on.
+    func missing(_ range: Range<Int64>, of generation: Generation) {
+        if generation.landed.contains(range) { return }
+        state.withLock { $0.isComplete = false }
+        scheduler.missing(range, of: generation)
+        changes.change()
+    }
+
+    // MARK: - Preloading
+
+    func preloadBegins() {
+        let isFirst = state.withLock { state in
+            state.preloadReaders += 1
+            return state.preloadReaders == 1
+        }
+        if isFirst { context.conductor.beginPreloading(self) { [weak self] in self?.yieldToPlayers() } }
+    }
+
+    func preloadEnds() {
+        let isLast = state.withLock { state in
+            state.preloadReaders -= 1
+            return state.preloadReaders == 0
+        }
+        if isLast { context.conductor.endPreloading(self) }
+    }
+
+    /// Pauses transfers for preloads while a player of another resource waits.
+    private func yieldToPlayers() {
+        while true {
+            let yields = context.conductor.holdsPreloads
+            scheduler.setYielding(yields)
+            // Another thread may have set an older value meanwhile.
+            if context.conductor.holdsPreloads == yields { return }
         }
     }
 
     // MARK: - Closing
 
-    /// Readers end, and whoever waits for one to begin; asked once, when the cache closes.
+    /// Ends all readers and those that wait for their opening. Called once, when the cache closes.
     func endReaders() {
         scheduler.endReaders()
         waits.end()
     }
 
-    /// Runs `body`, which may wait as long as it likes, until the cache is closed.
+    /// Runs `body`, which may wait forever, until the cache is closed.
     ///
-    /// - Throws: What `body` does; `CacheError` with code `.closed`.
+    /// - Throws: The error of `body`; `CacheError` with code `.closed`.
     func unlessClosed<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         do {
             return try await waits.run(0, on: context.executor.executor(for: .playback), body)
@@ -259,22 +306,49 @@ final class OpenResource: Sendable {
 
     var closedError: CacheError { CacheError(.closed, "\(address): the cache is closed", key: key) }
 
-    /// Waits for what is nearly done, cancels the rest, and waits for both.
+    /// Waits for transfers that are nearly done, cancels the rest, and waits for all to end.
     ///
-    /// - Parameter limit: How long what is nearly done may take at most.
+    /// - Parameters:
+    ///   - limit: The time that transfers that are nearly done may take at most.
+    ///   - isWanted: Returns whether the resource has been opened again meanwhile.
     func close(within limit: Duration = .seconds(60), unless isWanted: () -> Bool = { false }) async {
         let drainTime = min(context.configuration.readAhead.drainTime * 2, limit)
         await scheduler.close(drainTime: drainTime, unless: isWanted)
     }
 
-    /// A resource that was closing is wanted again.
-    func reopen() { scheduler.feed { $0.machine.reopen() } }
+    /// A resource that was closing is opened again.
+    func reopen() { scheduler.reopen() }
 
-    /// Nobody has the resource open any more.
+    /// No reader has the resource open any more.
     func end() {
-        // Let go of after unlocking: the store may remove a file then.
-        _ = scheduler.look { state in state.lease.take() }
+        scheduler.releaseVersion()
         changes.finish()
+    }
+}
+
+extension OpenResource: GenerationUser {
+    func isFilling(_ generation: Generation) -> Bool { scheduler.isFilling(generation) }
+
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
+        let ranges = scheduler.offerEvictable(count, within: place, of: generation)
+        if !ranges.isEmpty { state.withLock { $0.isComplete = false } }
+        return ranges
+    }
+
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {
+        scheduler.evicted(ranges, kept: kept, of: generation)
+        changes.change()
+    }
+
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
+        state.withLock { $0.isComplete = false }
+        scheduler.invalidated(ranges, of: generation)
+        changes.change()
+    }
+
+    /// The resource has been removed from the cache. Open readers finish, and new ones fetch it again.
+    func retired(_ generation: Generation) {
+        version.replace(generation, by: nil, keeping: nil)
     }
 }
 

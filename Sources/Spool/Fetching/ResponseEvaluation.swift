@@ -17,7 +17,7 @@ struct ResponseEvaluation {
     let hasIfRange: Bool
     let cacheability: ResponseCacheability
 
-    /// What a response means for the transfer that requested it.
+    /// The consequence of a response for the transfer that requested it.
     enum Verdict {
         /// Bytes of the body are stored. The body starts at `offset`.
         case store(from: Int64, ResponseBody)
@@ -32,12 +32,12 @@ struct ResponseEvaluation {
     private var scheduler: Scheduler { resource.scheduler }
     private var context: CacheContext { resource.context }
     private var address: String { resource.address }
-    private var keepsAnything: Bool { resource.keepsAnything }
+    private var keepsAnything: Bool { context.keepsAnyResponse }
 
     /// Evaluates the response against the stored version, and takes over the version that it contains.
     ///
-    /// - Returns: ``Verdict/restart`` if the version has to be requested as a whole, if another version has become current,
-    ///   or if nothing proves that the bytes are of the version that readers are receiving.
+    /// - Returns: ``Verdict/restart`` if the version has to be requested as a whole, or if another version has become
+    ///   current. Also if nothing proves that the bytes are of the version that readers are receiving.
     func run() async throws -> Verdict {
         // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource.
         try await resource.evaluation.run(resource.key) { try await evaluate() }
@@ -51,14 +51,14 @@ struct ResponseEvaluation {
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
             return .restart
         }
-        let current = resource.preconditions(for: start.id)
+        let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
         let decision =
             otherStatus
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
         let isUnproven = otherStatus == nil && current.stored.map { self.isUnproven(decision, $0) } ?? false
-        if isUnproven, resource.setApart(start.id) { return .restart }
+        if isUnproven, scheduler.setApart(start.id, orRemoving: nil, nil) { return .restart }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.
@@ -70,7 +70,9 @@ struct ResponseEvaluation {
             if let generation = current.generation { abandon(generation, reason) }
             verdict = .restart
         case .notModified:
-            if let generation = current.generation { resource.validated(generation, head.headerFields, cacheability) }
+            if let generation = current.generation {
+                resource.version.validated(generation, head.headerFields, cacheability)
+            }
             verdict = .restart
         case .unsatisfiable(let length): verdict = .unsatisfiable(length: length)
         case .refuse(let refusal): verdict = .refuse(refusal)
@@ -106,7 +108,7 @@ struct ResponseEvaluation {
             update(current, to: landing.version)
         } else {
             // A reader may have started to read since the first check.
-            if isUnproven, let current, resource.setApart(start.id, orRemoving: current, body) { return .restart }
+            if isUnproven, let current, scheduler.setApart(start.id, orRemoving: current, body) { return .restart }
             try await begin(landing.version, body, replacing: current)
         }
         return .store(from: landing.offset, body)
@@ -135,7 +137,7 @@ struct ResponseEvaluation {
             freshness.isSuperseded = true
             generation.update(nil, freshness)
         }
-        resource.replace(generation, by: nil, keeping: start.id)
+        resource.version.replace(generation, by: nil, keeping: start.id)
     }
 
     private var rule: CombiningRule { context.configuration.freshness == .immutable ? .immutable : .strong }
@@ -197,15 +199,8 @@ struct ResponseEvaluation {
         if version != known { current.update(version, nil) }
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness.updating(current.storedFreshness)
-        resource.confirmed(by: cacheability, of: current)
-        scheduler.feed { state in
-            guard state.lease?.generation === current else { return [] }
-            state.noteSource(.miss)
-            var actions: [Scheduler.StateMachine.Action] = []
-            if let length = version.length { actions += state.machine.lengthLearnt(length).actions }
-            // An origin that sends the stored version although it was asked conditionally has confirmed it, too.
-            return actions + (state.machine.needsValidation ? state.machine.validated() : [])
-        }
+        resource.version.confirmed(by: cacheability, of: current)
+        scheduler.continued(current, length: version.length)
         resource.checkComplete()
     }
 
@@ -228,7 +223,7 @@ struct ResponseEvaluation {
             fields: cacheability.freshness.encoded)
         let lease = try await resource.variants.begin(
             description, for: start.credentials, isKept: isKept, replacing: current)
-        resource.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
+        resource.version.replace(current, by: lease, keeping: start.id, body, confirmedBy: cacheability)
         if !lease.generation.isKept { resource.limitWindow() }
     }
 }

@@ -63,7 +63,7 @@ struct Transfer {
     }
 
     private func request() async throws -> Outcome {
-        let preconditions = resource.preconditions(for: start.id)
+        let preconditions = resource.version.preconditions(for: start.id)
         let prepared = try await exchange.prepare()
         let request = completed(prepared.request, preconditions)
         let origin = prepared.origin
@@ -138,7 +138,7 @@ struct Transfer {
     }
 
     private func completed(
-        _ prepared: UpstreamRequest, _ preconditions: OpenResource.RequestPreconditions
+        _ prepared: UpstreamRequest, _ preconditions: CurrentVersion.RequestPreconditions
     ) -> UpstreamRequest {
         var request = prepared
         request.longestHold = start.credentials.source.responseHold
@@ -178,13 +178,13 @@ struct Transfer {
 
     private func unsatisfiable(_ length: Int64?, _ response: UpstreamResponse) async throws -> Outcome {
         if let length {
-            try resource.learn(length: length, from: start.id)
+            try resource.version.learn(length: length, from: start.id)
             return .restart
         }
         // The origin has nothing from here on and does not say how long the resource is: that tells it, if all before
         // has landed or is on its way.
         if scheduler.reaches(start.lower) {
-            try resource.learn(length: start.lower, from: start.id)
+            try resource.version.learn(length: start.lower, from: start.id)
             return .restart
         }
         let text = "\(place): the origin says that the range lies past the end"
@@ -207,7 +207,7 @@ struct Transfer {
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
-            let isFirst = resource.generation == nil || resource.preconditions(for: start.id).isValidation
+            let isFirst = resource.generation == nil || resource.version.preconditions(for: start.id).isValidation
             if context.configuration.handsOnErrors, isFirst { return .refused(await error(.originUnavailable)) }
             let isTriedAgain = scheduler.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
             guard isTriedAgain else { return .interrupted(await error(.originUnavailable), retryAfter: delay) }
@@ -289,7 +289,7 @@ struct Transfer {
         switch action {
         case .complete: return .ended
         case .endOfResource(let length):
-            try resource.learn(length: length, from: start.id)
+            try resource.version.learn(length: length, from: start.id)
             return .ended
         case .interrupted(let offset):
             return .interrupted(

@@ -126,7 +126,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             if case .open(let open) = phase { return open }
             return nil
         }
-        if let former { former.resource.closeReader(former.id) }
+        if let former { former.resource.readers.close(former.id) }
         waits.end()
     }
 
@@ -136,7 +136,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             defer { phase = .cancelled }
             return phase
         }
-        if case .open(let open) = former { open.resource.closeReader(open.id) }
+        if case .open(let open) = former { open.resource.readers.close(open.id) }
         waits.end()
     }
 
@@ -249,7 +249,8 @@ public final class MediaReader: AsyncSequence, Sendable {
             return chunk
         }
         guard resource.isLoaded, let open = firstPlace(in: resource),
-            case .bytes(let lease, _, let freeUntil) = open.resource.pullNow(open.id, from: open.position, limit: limit),
+            case .bytes(let lease, _, let freeUntil) = open.resource.readers.pullNow(
+                open.id, from: open.position, limit: limit),
             stands(open, in: lease.generation.description.length)
         else { return nil }
         mayGoOn(open, until: freeUntil, in: lease)
@@ -322,7 +323,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             phase = .finished
             return true
         }
-        if isHere { place.resource.closeReader(place.id) }
+        if isHere { place.resource.readers.close(place.id) }
         return isHere
     }
 
@@ -348,7 +349,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             phase = .unopened(at: nil)
             return true
         }
-        if isHere { place.resource.closeReader(place.id) }
+        if isHere { place.resource.readers.close(place.id) }
         return true
     }
 
@@ -384,7 +385,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     func pull(_ limit: Int64) async throws -> MediaChunk? {
         var (failures, moves) = (0, 0)
         while let open = try await open() {
-            switch await open.resource.pull(open.id, from: open.place.offset, limit: limit) {
+            switch await open.resource.readers.pull(open.id, from: open.place.offset, limit: limit) {
             case .end:
                 if try leaves(open, of: open.resource.knownLength, &moves) { continue }
                 if finish(open) { return nil }
@@ -493,7 +494,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             phase = .open(open)
             return true
         }
-        if !isOpen { open.resource.closeReader(open.id) }
+        if !isOpen { open.resource.readers.close(open.id) }
         return isOpen ? open : nil
     }
 
@@ -510,7 +511,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             return true
         }
         let left = isHere ? place : open
-        left.resource.closeReader(left.id)
+        left.resource.readers.close(left.id)
     }
 
     /// The media that the reader uses: its own resource if it needs one, otherwise the shared one.

@@ -46,7 +46,7 @@ extension MediaResource {
     }
 
     /// Why the origin, which has sent nothing since, is asked again; nil where it is not.
-    package var retryCause: CacheError? { resource?.state.withLock { $0.lastRetryCause } }
+    package var retryCause: CacheError? { resource?.lastRetryCause }
 
     /// What is asked for where nothing but the head is wanted.
     static let beginning = MediaRange.bytes(0..<1)
@@ -87,7 +87,8 @@ extension MediaResource {
         _ demand: FreshnessDemand, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
     ) throws {
         guard demand.onlyIfCached else { return }
-        guard (use ?? resource.freshness.use(opening, demand)) == .ask || !resource.holds(range) else { return }
+        let isUsable = (use ?? resource.freshness.use(opening, demand)) != .ask
+        guard !isUsable || !resource.scheduler.holds(range) else { return }
         throw CacheError(
             .notStored, "\(source.displayAddress): not to be asked for, and what is stored does not do", status: 504,
             key: key, range: range)
@@ -95,7 +96,7 @@ extension MediaResource {
 
     /// Asks the origin once, in the background, whether what is stored still holds (RFC 5861 §3).
     func revalidate(_ resource: OpenResource) {
-        guard !resource.isUnprovable, resource.freshness.beginRevalidation() else { return }
+        guard !resource.version.isUnprovable, resource.freshness.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {
             let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
             // What is stored stays stale where the origin can't be asked: the next use asks again.

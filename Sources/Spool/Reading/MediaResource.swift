@@ -99,7 +99,7 @@ public final class MediaResource: Sendable {
     ) -> OpenedReader {
         var use = use ?? decidedUse
         // The order matters: a version is confirmed before it is visible here, and must not be requested again.
-        if resource.isUnprovable, (use ?? resource.freshness.use(opening, demand)) == .ask {
+        if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, demand)) == .ask {
             // A preload is for the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale
@@ -107,7 +107,7 @@ public final class MediaResource: Sendable {
                 return reader
             }
         }
-        let (id, position, used) = resource.openReader(
+        let (id, position, used) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: opening, demand: demand,
             use: use, ahead: ahead)
         if used == .staleMeanwhile { revalidate(resource) }
@@ -119,7 +119,7 @@ public final class MediaResource: Sendable {
         at start: Int64, end: Int64?, priority: Priority, ahead: ReadAheadStart
     ) -> OpenedReader? {
         guard let own = apart(), let resource = own.resource else { return nil }
-        let (id, position, _) = resource.openReader(
+        let (id, position, _) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)
         return OpenedReader(id: id, position: position, resource: resource, own: own)
     }
@@ -140,7 +140,7 @@ public final class MediaResource: Sendable {
 
     /// The version that has all of `range`, where that has landed and may be used without asking.
     func leaseOfLanded(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
-        resource.leaseOfLanded(range, opening: opening)
+        resource.readers.leaseOfLanded(range, opening: opening)
     }
 
     /// Length, type and whether byte ranges can be asked for; from the catalog where it knows them.
@@ -251,10 +251,10 @@ public final class MediaResource: Sendable {
     /// Which bytes are stored; the origin is not asked.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
-    public var storedRanges: ByteRangeSet { get async throws { try await opened().landed } }
+    public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.landed } }
 
     /// Which bytes have landed, as far as this process has opened the resource.
-    package var landed: ByteRangeSet { resource?.landed ?? ByteRangeSet() }
+    package var landed: ByteRangeSet { resource?.scheduler.landed ?? ByteRangeSet() }
 
     /// Counts since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }

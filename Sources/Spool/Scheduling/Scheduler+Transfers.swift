@@ -1,3 +1,4 @@
+import ByteRanges
 import SpoolStorage
 
 /// The questions and reports of a transfer. Each is one step under the lock of the scheduler.
@@ -13,6 +14,14 @@ extension Scheduler {
                 return nil
             }
             return (offset, lease)
+        }
+    }
+
+    /// The facts on which a request's preconditions depend: the current version, the end of its stored bytes, and whether the
+    /// transfer validates them.
+    func basis(of id: TransferID) -> (generation: Generation?, storedEnd: Int64, isValidation: Bool) {
+        look { state in
+            (state.lease?.generation, state.machine.landed.bounds?.upperBound ?? 0, state.machine.isValidation(id))
         }
     }
 
@@ -55,6 +64,25 @@ extension Scheduler {
 
     /// The headers of a response have been received, and its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
+
+    /// Bytes of the transfer have been stored.
+    ///
+    /// - Parameters:
+    ///   - count: Counts the bytes that were not stored before. It is called under the lock, before a reader can take
+    ///     them. It may take one other lock.
+    ///   - report: Reports the bytes before readers are woken. It is called after unlocking.
+    /// - Returns: `false` if the bytes are of a version that is no longer current.
+    func landed(
+        _ range: Range<Int64>, by id: TransferID, now: Duration, count: (ByteRangeSet) -> Void, report: () -> Void
+    ) -> Bool {
+        ask { isCurrent in
+            if isCurrent { report() }
+        } _: { state in
+            guard !state.machine.isStale(id) else { return (false, []) }
+            count(ByteRangeSet(state.machine.landed.holes(in: range)))
+            return (true, state.machine.landed(range, by: id, now: now))
+        }
+    }
 
     /// There was no space for the transfer's next bytes. Returns what it may do.
     func lacksSpace(_ id: TransferID) -> StateMachine.Permission { ask { $0.machine.transferLacksSpace(id) } }

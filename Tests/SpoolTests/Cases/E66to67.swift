@@ -207,7 +207,7 @@ struct FailingPlaceCases {
                     await Task.yield()
                 }
             }
-            resource.closeReader(reader.id)
+            resource.readers.close(reader.id)
         }
     }
 

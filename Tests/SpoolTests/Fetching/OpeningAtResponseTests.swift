@@ -28,7 +28,7 @@ import Testing
                     while resource.generation == nil {}
                     let reader = media.openReader(at: 0, end: nil, priority: .playback, in: resource)
                     let mustWait = resource.scheduler.look { $0.machine.needsValidation }
-                    resource.closeReader(reader.id)
+                    resource.readers.close(reader.id)
                     return mustWait
                 }
                 let reader = media.reader()

@@ -1,0 +1,124 @@
+import ByteRanges
+import HTTPRanges
+import SpoolStorage
+
+/// The readers of one resource: how they open, what they may take next, and how they close.
+///
+/// It reads no bytes. ``MediaReader`` reads them from the version that it receives here.
+struct ResourceReaders {
+    let resource: OpenResource
+
+    private var scheduler: Scheduler { resource.scheduler }
+    private var address: String { resource.address }
+
+    // MARK: - Opening and closing
+
+    /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
+    ///
+    /// - Parameters:
+    ///   - opening: The number of the player's opening.
+    ///   - demand: The request directives of the client.
+    ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
+    ///   - ahead: The size of the first read-ahead.
+    /// - Returns: The reader, its position, and how it uses the stored version.
+    func open(
+        at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
+        demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
+    ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
+        resource.usage.noteUse()
+        // First, so that nothing is requested while a player of another resource waits.
+        if priority == .preload { resource.preloadBegins() }
+        let reader = scheduler.openReader(
+            at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore, ahead: ahead,
+            now: resource.context.clock.elapsed()
+        ) { fixedUse ?? resource.freshness.use(opening, demand) }
+        resource.context.instruments.note(.readerOpened)
+        return reader
+    }
+
+    /// Closes a reader. If it waits, it is woken and finds its end.
+    func close(_ id: ReaderID) {
+        guard let reader = scheduler.closeReader(id) else { return }
+        if reader.priority != .preload { resource.usage.noteStop(at: reader.position, length: reader.length) }
+        resource.context.instruments.note(.readerClosed)
+        if reader.priority == .preload { resource.preloadEnds() }
+    }
+
+    /// The version that has all of `range` stored and may be used without asking the origin. Otherwise `nil`.
+    ///
+    /// It serves a reader that wants nothing else, and so need not open.
+    func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
+        guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
+        let lease = scheduler.lease(having: range)
+        if lease != nil { resource.usage.noteUse() }
+        return lease
+    }
+
+    // MARK: - Reading
+
+    /// The bytes that a reader may take next.
+    enum ReadResult {
+        /// These bytes of this version. The reader may take stored bytes up to `freeUntil` without pulling again.
+        case bytes(Lease, Range<Int64>, freeUntil: Int64)
+        case end
+        case failure(CacheError)
+        /// The reader needs its own response; see ``MediaResource/apart()``.
+        case apart
+    }
+
+    /// Returns what a reader that has taken all bytes before `position` may take next, and waits for it if necessary.
+    func pull(_ id: ReaderID, from position: Int64, limit: Int64) async -> ReadResult {
+        while true {
+            if scheduler.isClosed { return .failure(resource.closedError) }
+            if let result = pullNow(id, from: position, limit: limit) {
+                guard case .failure(let error) = result else { return result }
+                if isEnd(error, at: position) { return .end }
+                let end = scheduler.end(of: id) ?? .max
+                return .failure(error.about(resource.key, position..<max(position, end)))
+            }
+            await scheduler.wait(for: id)
+        }
+    }
+
+    /// Returns what ``pull(_:from:limit:)`` does if that needs no waiting. Otherwise returns `nil`.
+    func pullNow(_ id: ReaderID, from position: Int64, limit: Int64) -> ReadResult? {
+        switch scheduler.pull(id, from: position, limit: limit, now: resource.context.clock.elapsed()) {
+        case .bytes(let lease, let range, let freeUntil): return .bytes(lease, range, freeUntil: freeUntil)
+        case .former(let lease, let end): return read(in: lease, end: end, at: position, limit)
+        case .wait: return nil
+        case .end: return .end
+        case .unsatisfiable(let length):
+            let text = "\(address): the range starts at byte \(position.grouped), past the end at \(length.grouped)"
+            return .failure(CacheError(.unsatisfiableRange, text, status: 416))
+        case .failed(let known):
+            let text = "\(address): there was no response for byte \(position.grouped)"
+            return .failure(known ?? CacheError(.originUnavailable, text))
+        case .closed: return .failure(resource.closedError)
+        case .apart: return .apart
+        }
+    }
+
+    /// A reader of a version that is no longer current reads on as far as its bytes are stored.
+    private func read(in former: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
+        let generation = former.generation
+        let end = min(end ?? .max, generation.description.length ?? .max)
+        if position >= end { return .end }
+        if let found = generation.landedPrefix(at: position) {
+            let upper = min(found.upperBound, end)
+            return .bytes(former, position..<position + min(limit, upper - position), freeUntil: upper)
+        }
+        let text = "\(address): the origin's bytes changed while they were being read, at byte \(position.grouped)"
+        return .failure(CacheError(.resourceChanged, text))
+    }
+
+    /// Whether a reader that has taken all bytes before `position` is at the end of the resource.
+    ///
+    /// The bytes from there on may have been requested ahead of the reader. If the origin had none, and did not send the
+    /// length, the length is known now.
+    private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
+        guard error.code == .unsatisfiableRange, let generation = scheduler.learnEnd(at: position) else { return false }
+        generation.learn(length: position)
+        resource.checkComplete()
+        return true
+    }
+}

@@ -1,0 +1,209 @@
+import ByteRanges
+import SpoolStorage
+
+/// The operations for readers. Each is one step under the lock of the scheduler.
+extension Scheduler {
+    // MARK: - Opening and closing
+
+    /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
+    ///
+    /// - Parameters:
+    ///   - credentials: The credentials with which its bytes are requested.
+    ///   - mayKeep: Whether the bytes that are requested for it may be stored.
+    ///   - ahead: The size of the first read-ahead.
+    ///   - decide: Returns how the reader may use the current version. It is called under the lock, so that no version
+    ///     becomes current between the decision and the opening. It may take one other lock.
+    /// - Returns: The reader, its position, and how it uses the current version.
+    func openReader(
+        at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, mayKeep: Bool,
+        ahead: ReadAheadStart, now: Duration, use decide: () -> StoredFreshness.Use
+    ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
+        let position = ReaderPosition(start)
+        let (id, use) = ask { state in
+            let use = decide()
+            let isStale = use == .stale || use == .staleMeanwhile
+            var actions: [StateMachine.Action] = []
+            if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
+            let (id, more) = state.machine.openReader(
+                at: start, end: end, priority: priority, usesStored: isStale, ahead: ahead, now: now)
+            var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
+            place.mayKeep = mayKeep
+            if state.lease != nil {
+                place.source = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
+            }
+            state.readers[id] = place
+            state.credentials = credentials
+            return ((id, use), actions + more)
+        }
+        return (id, position, use)
+    }
+
+    /// A reader that was closed.
+    struct ClosedReader: Sendable {
+        var priority: Priority
+        var position: Int64
+        /// The length of the resource. `nil` if it is not known.
+        var length: Int64?
+    }
+
+    /// Closes a reader. If it waits, it is woken. Returns `nil` if it was closed before.
+    func closeReader(_ id: ReaderID) -> ClosedReader? {
+        let (place, length) = ask { state in
+            let place = state.readers.removeValue(forKey: id)
+            let length = state.machine.length
+            return ((place, length), state.machine.closeReader(id))
+        }
+        guard var place else { return nil }
+        for waiter in place.takeWaiters() { waiter.resume() }
+        return ClosedReader(priority: place.priority, position: place.position.offset, length: length)
+    }
+
+    // MARK: - Reading
+
+    /// The bytes that a reader may take next.
+    enum PullResult: Sendable {
+        /// These bytes of the version. The reader may take stored bytes up to `freeUntil` without asking again.
+        case bytes(Lease, Range<Int64>, freeUntil: Int64)
+        /// The bytes of a version that is no longer current, in which the reader is. Its range has this end.
+        case former(Lease, end: Int64?)
+        /// No bytes yet. The reader is woken later.
+        case wait
+        case end
+        /// The range starts past the end of the resource.
+        case unsatisfiable(length: Int64)
+        /// The bytes cannot be fetched. The error is `nil` if the reason is not known.
+        case failed(CacheError?)
+        case closed
+        /// The reader needs its own response.
+        case apart
+    }
+
+    /// Returns what a reader that has taken all bytes before `position` may take next.
+    func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
+        ask { state in
+            guard let place = state.readers[id] else { return (.end, []) }
+            if place.needsOwnResponse { return (.apart, []) }
+            if let former = place.former { return (.former(former, end: place.end), []) }
+            let (decision, actions) = state.machine.pull(id, from: position, limit: limit, now: now)
+            switch decision {
+            case .landed(let range, let freeUntil):
+                guard let lease = state.lease else { return (.wait, actions) }
+                return (.bytes(lease, range, freeUntil: freeUntil), actions)
+            case .wait: return (.wait, actions)
+            case .end: return (.end, actions)
+            case .unsatisfiable(let length): return (.unsatisfiable(length: length), actions)
+            case .failed(let failure): return (.failed(state.failures[failure]), actions)
+            case .closed: return (.closed, actions)
+            }
+        }
+    }
+
+    /// The end of a reader's range, or of the resource. `nil` if neither is known.
+    func end(of id: ReaderID) -> Int64? { look { $0.readers[id]?.end ?? $0.machine.length } }
+
+    /// A player of another resource waits, or no longer waits. Meanwhile, transfers for preloads pause.
+    func setYielding(_ yields: Bool) { feed { $0.machine.setYielding(yields) } }
+
+    /// There is less space for the bytes ahead of readers.
+    func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }
+
+    // MARK: - Response headers
+
+    /// The version in which a reader is.
+    struct VersionInUse: Sendable {
+        /// `nil` if only the length is known.
+        var lease: Lease?
+        /// `nil` if it is not known, or if the version is no longer current.
+        var length: Int64?
+        var source: OpenedResponse.Source
+    }
+
+    /// The result for a reader that wants the response headers of its version.
+    enum HeadResult: Sendable {
+        case version(VersionInUse)
+        /// Not yet. The reader is woken when a response has been evaluated.
+        case wait
+        /// The headers of this range cannot be fetched. The error is `nil` if the reason is not known.
+        case failed(CacheError?, Range<Int64>)
+        case closed
+        /// The reader is closed.
+        case gone
+        /// The reader needs its own response.
+        case apart
+    }
+
+    /// Returns the version of a reader, in which it stays from then on.
+    func head(for id: ReaderID, now: Duration) -> HeadResult {
+        ask { state in
+            guard let place = state.readers[id] else { return (.gone, []) }
+            if place.needsOwnResponse { return (.apart, []) }
+            if let former = place.former {
+                return (.version(VersionInUse(lease: former, source: place.source ?? .miss)), [])
+            }
+            let (decision, actions) = state.machine.describe(id, isDescribed: state.lease != nil, now: now)
+            state.readers[id]?.awaitsHead = decision == .wait
+            let (lower, end) = (place.position.offset, place.end ?? .max)
+            switch decision {
+            case .described:
+                var source = place.source ?? .miss
+                let wanted = lower..<max(lower, min(end, state.machine.length ?? .max))
+                if source == .hit, !state.machine.landed.contains(wanted) { source = .partial }
+                state.readers[id]?.source = source
+                let version = VersionInUse(lease: state.lease, length: state.machine.length, source: source)
+                return (.version(version), actions)
+            case .wait: return (.wait, actions)
+            case .failed(let failure): return (.failed(state.failures[failure], lower..<max(lower, end)), actions)
+            case .closed: return (.closed, actions)
+            case .gone: return (.gone, actions)
+            }
+        }
+    }
+
+    /// The current version, for a use without a reader. `nil` if there is none.
+    ///
+    /// - Parameter isStale: Whether it may be used although the origin has not validated it.
+    func currentVersion(isStale: Bool) -> VersionInUse? {
+        look { state in
+            guard let lease = state.lease, isStale || !state.machine.needsValidation else { return nil }
+            return VersionInUse(lease: lease, length: state.machine.length, source: isStale ? .stale : .hit)
+        }
+    }
+
+    /// Wakes the readers that wait for response headers.
+    func wakeHeaderWaiters() {
+        let waiters = look { state in
+            let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
+            return ids.flatMap { id in
+                state.readers[id]?.awaitsHead = false
+                return state.readers[id]?.takeWaiters() ?? []
+            }
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    // MARK: - Activity
+
+    /// A transfer that is in progress.
+    struct RunningTransfer: Sendable {
+        var start: Int64
+        var position: Int64
+        /// Exclusive. `nil` if it is not known.
+        var end: Int64?
+    }
+
+    /// The number of readers, and the transfers that are in progress.
+    var activity: (readers: Int, transfers: [RunningTransfer]) {
+        look { state in
+            let transfers = state.machine.plan.transfers.states.map {
+                RunningTransfer(start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+            }
+            return (state.readers.count, transfers)
+        }
+    }
+
+    /// Whether a transfer is in progress that was not cancelled.
+    var isFetching: Bool { look { $0.machine.plan.transfers.liveCount > 0 } }
+
+    /// The credentials of the last reader that was opened.
+    var lastCredentials: SourceCredentials { look { $0.credentials } }
+}

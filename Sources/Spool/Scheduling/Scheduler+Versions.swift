@@ -1,0 +1,242 @@
+import ByteRanges
+import SpoolStorage
+
+/// The operations for the current version and its stored bytes. Each is one step under the lock of the scheduler.
+extension Scheduler {
+    // MARK: - Questions
+
+    /// The current version.
+    var generation: Generation? { look { $0.lease?.generation } }
+
+    /// The length of the resource. `nil` if it is not known.
+    var length: Int64? { look { $0.machine.length } }
+
+    /// All stored bytes.
+    var landed: ByteRangeSet { look { $0.machine.landed } }
+
+    /// Whether all bytes are stored. `false` if the length is not known.
+    var isComplete: Bool {
+        look { state in state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false }
+    }
+
+    /// The facts that are known about the resource at one moment.
+    struct Contents: Sendable {
+        var generation: Generation?
+        var landed: ByteRangeSet
+        /// `nil` if it is not known.
+        var length: Int64?
+        /// Whether readers that open from now on wait for a validation.
+        var needsValidation: Bool
+        /// Whether the origin supports range requests, as far as is known.
+        var supportsRanges: Bool
+    }
+
+    var contents: Contents {
+        look { state in
+            Contents(
+                generation: state.lease?.generation, landed: state.machine.landed, length: state.machine.length,
+                needsValidation: state.machine.needsValidation,
+                supportsRanges: state.machine.rangeSupport != .unsupported)
+        }
+    }
+
+    /// The current version if it needs no validation and all of the range is stored. Otherwise `nil`.
+    func lease(having range: Range<Int64>) -> Lease? {
+        look { $0.machine.needsValidation || !$0.machine.landed.contains(range) ? nil : $0.lease }
+    }
+
+    /// Whether all of the range that lies within the resource is stored.
+    func holds(_ range: Range<Int64>) -> Bool {
+        look { state in
+            guard state.lease != nil else { return false }
+            let end = min(range.upperBound, state.machine.length ?? .max)
+            return range.lowerBound >= end || state.machine.landed.contains(range.lowerBound..<end)
+        }
+    }
+
+    /// The current version, if readers that have received bytes of it need a transfer. Otherwise `nil`.
+    var feedingGeneration: Generation? { look { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
+
+    /// Whether readers need a transfer for bytes of this version.
+    func isFilling(_ generation: Generation) -> Bool {
+        look { $0.lease?.generation === generation && $0.machine.isFilling }
+    }
+
+    // MARK: - The current version
+
+    /// The stored version has been opened. `nil` if nothing is stored.
+    func open(_ lease: Lease?, supportsRanges: Bool) {
+        let landed = lease?.generation.landed ?? ByteRangeSet()
+        let length = lease?.generation.description.length
+        feed { state in
+            state.lease = lease
+            let actions = supportsRanges ? state.machine.rangesSupported() : []
+            return actions + state.machine.opened(landed: landed, length: length, needsValidation: false)
+        }
+    }
+
+    /// No reader has the resource open any more.
+    func releaseVersion() {
+        // It is released after unlocking, because the store may remove a file then.
+        _ = look { $0.lease.take() }
+    }
+
+    /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
+    ///
+    /// - Parameters:
+    ///   - id: The transfer that receives the bytes of the new version.
+    ///   - body: The body of that transfer.
+    ///   - confirm: Records until when the new version may be used. It is called under the lock, so that no reader opens
+    ///     in between and validates a version that has just been received. It may take one other lock.
+    /// - Returns: `false`, without a change, if `former` is not the current version.
+    func replace(
+        _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?, confirm: () -> Void
+    ) -> Bool {
+        ask { state -> (Bool, [StateMachine.Action]) in
+            // An unproven response has removed the previous version already.
+            let isRemoved = state.lease == nil && lease != nil
+            guard isRemoved || state.lease?.generation === former else { return (false, []) }
+            confirm()
+            return (true, state.replaceVersion(by: lease, keeping: id, body))
+        }
+    }
+
+    /// A transfer's response cannot be proved to be of the current version. If readers depend on another transfer, they
+    /// continue, and the response is not used.
+    ///
+    /// - Parameters:
+    ///   - current: A version to remove, in the same step, if the response may be used. `nil` to remove none.
+    ///   - body: The body of the response, if `current` is removed.
+    /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
+    func setApart(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {
+        ask { state in
+            guard let (left, actions) = state.machine.responseUnproven(id) else {
+                guard let current, state.lease?.generation === current else { return (false, []) }
+                return (false, state.replaceVersion(by: nil, keeping: id, body))
+            }
+            for reader in left { state.readers[reader]?.needsOwnResponse = true }
+            return (true, left.map { .wake($0) } + actions)
+        }
+    }
+
+    /// The origin has sent bytes of this version, whose length is known unless it is `nil`.
+    func continued(_ generation: Generation, length: Int64?) {
+        feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            state.noteSource(.miss)
+            let actions = length.map { state.machine.lengthLearnt($0).actions } ?? []
+            // An origin that sends the stored version in response to a conditional request has confirmed it, too.
+            return actions + (state.machine.needsValidation ? state.machine.validated() : [])
+        }
+    }
+
+    /// The origin has confirmed this version.
+    func validated(_ generation: Generation) {
+        feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            state.noteSource(.revalidated)
+            return state.machine.validated()
+        }
+    }
+
+    // MARK: - The length
+
+    /// A transfer's response contains the length, or its body has ended there.
+    ///
+    /// - Returns: The current version, or `nil` if the transfer is stale. `isPlausible` is `false`, without a change, if
+    ///   bytes are stored beyond the length.
+    func learn(length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
+        ask { state in
+            guard !state.machine.isStale(id) else { return ((true, nil), []) }
+            let (isPlausible, actions) = state.machine.lengthLearnt(length)
+            return ((isPlausible, state.lease?.generation), actions)
+        }
+    }
+
+    /// The length of this version is known. Returns `false`, without a change, if it is not the current version, or if
+    /// bytes are stored beyond the length.
+    func learn(length: Int64, of generation: Generation) -> Bool {
+        ask { state in
+            guard state.lease?.generation === generation else { return (false, []) }
+            return state.machine.lengthLearnt(length)
+        }
+    }
+
+    /// The origin has no bytes from `offset` on. If the stored bytes end there, this is the length.
+    ///
+    /// - Returns: The current version, if the length was not known before.
+    func learnEnd(at offset: Int64) -> Generation? {
+        ask { state in
+            guard state.machine.length == nil, state.machine.reaches(offset) else { return (nil, []) }
+            let (isPlausible, actions) = state.machine.lengthLearnt(offset)
+            return (isPlausible ? state.lease?.generation : nil, actions)
+        }
+    }
+
+    // MARK: - Eviction and damage
+
+    /// Chooses stored bytes of this version to evict. They count as missing from now on.
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
+        look { state in
+            guard state.lease?.generation === generation else { return [] }
+            let positions = state.readers.mapValues(\.position.offset)
+            return state.machine.offerEvictable(count, within: place, positions: positions)
+        }
+    }
+
+    /// The store has evicted the offered ranges, except for `kept`.
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {
+        feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            return state.machine.evicted(ranges, kept: kept)
+        }
+    }
+
+    /// Stored bytes of this version were damaged and are gone.
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
+        feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            return state.invalidated(ranges)
+        }
+    }
+
+    /// Bytes of this version could not be read. Those that the store has discarded are gone.
+    func missing(_ range: Range<Int64>, of generation: Generation) {
+        feed { state in
+            guard state.lease?.generation === generation else { return [] }
+            // Read under the lock: bytes that were stored meanwhile would be requested twice.
+            return state.invalidated(Array(generation.landed.holes(in: range)))
+        }
+    }
+
+    // MARK: - Closing
+
+    /// A resource that is closing is opened again.
+    func reopen() { feed { $0.machine.reopen() } }
+}
+
+extension Scheduler.State {
+    /// Replaces the current version, if there is one. Readers that have received bytes of it keep it.
+    fileprivate mutating func replaceVersion(
+        by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
+    ) -> [Scheduler.StateMachine.Action] {
+        let previousLease = self.lease
+        self.lease = lease
+        let length = lease?.generation.description.length
+        guard let previousLease else {
+            noteSource(.miss)
+            return length.map { machine.lengthLearnt($0).actions } ?? []
+        }
+        let (left, actions) = machine.generationChanged(length: length, keeping: id, body: body)
+        for reader in left { readers[reader]?.former = previousLease }
+        noteSource(lease == nil ? nil : .miss, evenKnown: true)
+        return left.map { .wake($0) } + actions
+    }
+
+    fileprivate mutating func invalidated(_ ranges: [Range<Int64>]) -> [Scheduler.StateMachine.Action] {
+        // Adjacent ranges are joined, so that one request is planned for them.
+        var missing = ByteRangeSet()
+        for range in ranges { missing.insert(range) }
+        return missing.flatMap { machine.invalidated($0) }
+    }
+}
