@@ -1,6 +1,7 @@
 #if AsyncHTTPClient && (os(Linux) || os(macOS))
 import AsyncHTTPClient
 public import Foundation
+import HTTPRanges
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
@@ -224,7 +225,7 @@ extension HTTPClient.Body {
     fileprivate static func stream(
         _ body: UpstreamBody, of request: UpstreamRequest, _ exchange: Exchange<ReceivedBytes>
     ) -> HTTPClient.Body {
-        .stream(contentLength: request.headerFields[.contentLength].flatMap { Int64($0) }) { writer in
+        .stream(contentLength: request.headerFields.contentLength) { writer in
             let sent = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: Void.self)
             sent.completeWithTask {
                 for try await chunk in body {

@@ -257,6 +257,8 @@ struct RequestParser {
             return .chunked
         }
         guard let text = lengths.first else { return .none }
+        // Stricter than the length of a response. Two servers that read one length differently could be made to see
+        // different requests in one connection (RFC 9112 §11.2).
         guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             let length = Int64(text)
