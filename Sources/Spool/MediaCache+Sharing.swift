@@ -43,7 +43,7 @@ extension MediaCache {
             }
             let others = media.source.headerFields
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
-            let offer = try await resource.offer(
+            let offer = try await SharedUse(resource: resource).offer(
                 to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
                 mayAsk: !media.isShared && !demand.noStore, asking: question, turn)
             switch offer {
@@ -83,7 +83,7 @@ extension MediaCache {
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
             // Before another request can find it.
-            if asks { question = resource.takeTurn() }
+            if asks { question = SharedUse(resource: resource).takeTurn() }
             return resource
         }
         guard let (identity, resource) = found else { return nil }
@@ -156,9 +156,14 @@ extension OpenResource {
         /// The version that other requests are reading. It may be used after the origin has confirmed it.
         var beside: Generation?
     }
+}
+
+/// The use of an open resource by requests that may use another request's response.
+private struct SharedUse {
+    let resource: OpenResource
 
     /// The ways in which a request may use an open resource.
-    fileprivate enum Offer {
+    enum Offer {
         /// Use the current version without asking the origin.
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
@@ -173,41 +178,41 @@ extension OpenResource {
     ///
     /// - Parameter question: The request's turn to ask the origin, or `nil` if it does not have it yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
-    fileprivate func offer(
+    func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
         asking question: AskingTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
         while true {
-            let current = generation
-            let stored = current.flatMap { $0.isKept ? ($0, headers.response(of: $0)) : nil }
+            let current = resource.generation
+            let stored = current.flatMap { $0.isKept ? ($0, resource.headers.response(of: $0)) : nil }
             if mayUse, let response = stored?.1, response.isSelected(by: source) {
-                let use = response.use(at: context.clock.secondsSince1970(), for: demand)
+                let use = response.use(at: resource.context.clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            if mayWait, question == nil, let end = turns.endOfTurn() {
+            if mayWait, question == nil, let end = resource.turns.endOfTurn() {
                 for await isAnswered in end where isAnswered { mayWait = false }
                 try Task.checkCancellation()
                 continue
             }
             // The response was received meanwhile.
-            if generation !== current { continue }
+            if resource.generation !== current { continue }
             // An unproven response would end the transfers that other requests need. A response that is not stored is
             // for a single request.
-            let isFree =
-                current == nil || stored != nil && (stored?.1.validator.isStrong == true || !scheduler.isFetching)
+            let isShareable = stored?.1.validator.isStrong == true || !resource.scheduler.isFetching
+            let isFree = current == nil || stored != nil && isShareable
             if mayAsk, let question = question ?? (isFree ? takeTurn() : nil) {
                 try turn?.take(question)
                 return .ask(question)
             }
             // Another request has taken the turn since the check above.
-            if mayAsk, isFree, mayWait, turns.isTaken { continue }
+            if mayAsk, isFree, mayWait, resource.turns.isTaken { continue }
             return stored.map { .version($0, $1) } ?? .nothing
         }
     }
 
     /// Takes the turn to ask the origin. Returns `nil` if another request has it.
-    fileprivate func takeTurn() -> AskingTurns.Turn? {
-        turns.take(joinsTransfer: generation == nil && scheduler.isFetching)
+    func takeTurn() -> AskingTurns.Turn? {
+        resource.turns.take(joinsTransfer: resource.generation == nil && resource.scheduler.isFetching)
     }
 }
