@@ -55,3 +55,31 @@ public struct MediaChunk: Sendable {
     /// The byte range, half-open.
     package var range: Range<Int64> { offset..<offset + Int64(count) }
 }
+
+extension MediaChunk {
+    /// The bytes of a range, if they are in memory. Otherwise `nil`.
+    ///
+    /// - Parameter asSlice: Whether the bytes may stay in their file.
+    init?(inMemory range: Range<Int64>, of lease: Lease, asSlice: Bool) {
+        let generation = lease.generation
+        if asSlice, generation.handsOutSlices {
+            guard let slice = generation.sliceNow(range, holding: lease) else { return nil }
+            self.init(slice)
+        } else {
+            guard let data = generation.dataNow(at: range.lowerBound, count: range.count) else { return nil }
+            self.init(offset: range.lowerBound, data: data)
+        }
+    }
+
+    /// Reads the bytes of a range, which blocks.
+    ///
+    /// - Parameter asSlice: Whether the bytes may stay in their file.
+    /// - Throws: `MissingBytes` if they are no longer stored; `CacheError` if the disk fails.
+    init(reading range: Range<Int64>, of generation: Generation, asSlice: Bool) throws {
+        if asSlice, generation.handsOutSlices {
+            self.init(try generation.slice(range))
+        } else {
+            self.init(offset: range.lowerBound, data: try generation.read(range))
+        }
+    }
+}

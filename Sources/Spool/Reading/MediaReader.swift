@@ -4,106 +4,67 @@ import HTTPRanges
 import SpoolStorage
 import Synchronization
 
-/// Reads a byte range of a media file in order: from the cache what has landed, and the rest as it lands.
+/// Reads a range of a media resource in order: stored bytes from the cache, and the rest as it is received.
 ///
 /// ```swift
 /// for try await chunk in media.reader(in: 1_000_000...) { try await out.write(chunk.data) }
 /// ```
 ///
-/// Pull-based: while nobody asks for the next chunk, at most the read-ahead window is fetched beyond it. A reader never
-/// holds bytes of its own, and two readers of the same hole share one transfer. One task, or thread, at a time may pull;
-/// ``cancel()`` and ``seek(to:)`` may be called from anywhere. Releasing the reader ends it; what landed stays.
+/// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last one. A reader
+/// stores no bytes itself, and two readers of the same missing range share one transfer. One task or thread at a time may
+/// pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released, and received
+/// bytes stay in the cache.
 public final class MediaReader: AsyncSequence, Sendable {
-    /// A piece of the file.
+    /// A piece of the resource.
     public typealias Element = MediaChunk
 
-    /// A reader that has a place in its resource.
-    private struct Open {
-        let id: ReaderID
-        let resource: OpenResource
-        let place: ReaderPosition
-        var position: Int64
-        /// Whether it is where the last bytes of a version stand, and the reader does not know its own version yet.
-        var isCountedFromEnd = false
-        /// Keeps the reader's own resource open; `nil` if the reader uses a shared one.
-        var own: MediaResource?
-        /// The version that the last bytes came from, and how far the reader may go on in it by itself.
-        var lease: Lease?
-        var freeUntil: Int64 = 0
-
-        init(_ reader: MediaResource.OpenedReader, position: Int64) {
-            (id, resource, place, own) = (reader.id, reader.resource, reader.position, reader.own)
-            self.position = position
-        }
-    }
-
-    private enum Phase {
-        /// Has no place yet; with the offset that it was sent to. → open, finished, cancelled
-        case unopened(at: Int64?)
-        /// → unopened, finished, cancelled
-        case open(Open)
-        /// Has come to the end of its range, or to an error. → unopened, cancelled
-        case finished
-        case cancelled
-    }
-
-    let media: MediaResource
-    private let range: MediaRange
-    private let priority: Priority
+    private let opening: ReaderOpening
+    private let phase = ReaderPhase()
     private let chunkSize: Int64
-    let handsOutSlices: Bool
-    private let phase = Mutex(Phase.unopened(at: nil))
-    /// For a place in the resource.
+    private let handsOutSlices: Bool
+    /// Waits for the opening. They end with each seek.
     private let waits = EndableWaits()
-    /// How often a read of the disk that fails for the moment is tried again.
-    private static let retries = 2
-
-    private let demand: FreshnessDemand
-    /// How it may use what is stored, whatever that says; nil: as that says.
-    private let use: StoredFreshness.Use?
-    private let ahead: ReadAheadStart
-    /// Whether what it hands over has been served to somebody.
+    /// Whether its bytes count as served to a client.
     private let isCounted: Bool
-    /// For a player's first bytes.
-    let watch: FirstBytesWatch?
+    /// Measures the time to a player's first bytes.
+    private let watch: FirstBytesWatch?
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
         demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full,
         isCounted: Bool = true
     ) {
+        opening = ReaderOpening(
+            media: media, range: range, priority: priority, demand: demand, use: use, ahead: ahead)
         self.isCounted = isCounted
         self.watch = isCounted && priority == .playback ? FirstBytesWatch(media.resource) : nil
-        self.ahead = ahead
-        self.demand = demand
-        self.use = use
-        self.media = media
-        self.range = range
-        self.priority = priority
         self.chunkSize = Int64(Swift.max(chunkSize, 1))
         self.handsOutSlices = handsOutSlices
     }
 
     deinit { cancel() }
 
-    /// The next chunk; nil at the end of the range, and after ``cancel()``.
+    private var media: MediaResource { opening.media }
+
+    /// Returns the next chunk. `nil` at the end of the range, and after ``cancel()``.
     ///
-    /// What has landed and lies in memory is handed over at once, on the calling thread.
+    /// Stored bytes that are in memory are returned immediately, on the calling thread.
     ///
-    /// - Throws: `CacheError`: `.unsatisfiableRange` when the range begins at or past the end, `.resourceChanged` when
-    ///   the origin's bytes changed under the reader, `.originUnavailable` or `.originRefused` when a hole can't be
-    ///   filled, `.closed` when the cache has been closed; `CancellationError` when the task is cancelled.
+    /// - Throws: `CancellationError` if the task is cancelled. `CacheError` with one of these codes:
+    ///   - `.unsatisfiableRange` if the range starts at or past the end
+    ///   - `.resourceChanged` if the origin's bytes changed while they were read
+    ///   - `.originUnavailable` or `.originRefused` if missing bytes can't be fetched
+    ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
-    /// As ``next()``, with a chunk of another size at most.
+    /// Returns the next chunk, of at most `limit` bytes. Otherwise, it is the same as ``next()``.
     package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
-        watch?.begin()
-        if let chunk = readNow(limit) ?? (handsOutSlices ? nil : beginNow(limit)) { return chunk }
-        if isFinished { return nil }
+        if let chunk = first(limit) { return chunk }
+        if phase.isFinished { return nil }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
-            // The scheduler wakes this task where its bytes are read: a chunk costs the way there and the way back.
+            // The scheduler wakes this task on the threads that read its bytes. A chunk changes threads there and back.
             let chunk = try await executor.runAsync { try await self.pull(limit) }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
@@ -112,58 +73,204 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Goes on at another offset of the resource: the next chunk is from there, and the end of the range stays.
+    /// Continues at another offset of the resource. The next chunk starts there, and the end of the range stays.
     ///
-    /// A reader that has come to its end, or to an error, goes on, too; one that was cancelled does not. A pull that waits
-    /// meanwhile waits for the new place. Costs nothing but where it is read: what is being fetched for the old place and
-    /// is wanted by nobody is given up.
+    /// A reader that has reached its end or an error continues, too, but not one that was cancelled. A pull that waits
+    /// meanwhile waits for the new offset. A transfer that only the previous position needed is cancelled.
     ///
-    /// - Parameter offset: Where to go on, in bytes; past the end of the resource, the next pull throws.
+    /// - Parameter offset: The offset in bytes. If it is past the end of the resource, the next pull throws.
     public func seek(to offset: Int64) {
-        let former = phase.withLock { phase -> Open? in
-            if case .cancelled = phase { return nil }
-            defer { phase = .unopened(at: offset) }
-            if case .open(let open) = phase { return open }
-            return nil
-        }
-        if let former { former.resource.readers.close(former.id) }
+        phase.seek(to: offset)
         waits.end()
     }
 
-    /// Ends the reader: a pull that waits returns nil. What landed stays, and other readers' transfers go on.
+    /// Ends the reader. A pull that waits returns `nil`. Stored bytes stay, and the transfers of other readers continue.
     public func cancel() {
-        let former = phase.withLock { phase in
-            defer { phase = .cancelled }
-            return phase
-        }
-        if case .open(let open) = former { open.resource.readers.close(open.id) }
+        phase.cancel()
         waits.end()
     }
 
-    /// Iterates over the chunks that are left.
+    /// Iterates over the remaining chunks.
     public func makeAsyncIterator() -> Iterator { Iterator(reader: self) }
 
     /// Pulls chunks.
     public struct Iterator: AsyncIteratorProtocol {
         let reader: MediaReader
 
-        /// The next chunk, or nil at the end.
+        /// Returns the next chunk, or `nil` at the end.
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }
     }
 
-    // MARK: - The head
+    /// The offset of the next byte. `nil` if it depends on a length that is not known, or if the reader has ended.
+    package var position: Int64? {
+        switch phase.current {
+        case .open(let reader): reader.position
+        case .unopened(let offset): opening.range.bounds(from: offset)?.start
+        case .finished, .cancelled: nil
+        }
+    }
 
-    /// The head of the version that the reader is in: from the cache if that may be used, else as soon as the origin's
-    /// response has come, before its bytes. A head goes with its own bytes: should the version change, the reader stays in
-    /// this one and ends with `.resourceChanged` where its bytes end.
+    /// The media that the reader uses: its own resource if it needs one, otherwise the shared one.
+    package var mediaInUse: MediaResource {
+        if case .open(let reader) = phase.current { reader.own ?? media } else { media }
+    }
+
+    // MARK: - Bytes in memory
+
+    /// Returns the next chunk if its bytes are in memory and may be used without asking the origin. Otherwise `nil`.
     ///
-    /// Where the range begins past the end there is a head all the same. After ``seek(to:)`` it may be that of another
+    /// It does not wait, and does not change threads.
+    private func first(_ limit: Int64) -> MediaChunk? {
+        watch?.begin()
+        if let chunk = storedChunk(limit) { return chunk }
+        // A slice is taken from a file, and opening a file may block.
+        guard !handsOutSlices, let resource = media.resource else { return nil }
+        let reader: OpenReader
+        switch phase.current {
+        case .unopened(let asked):
+            guard let bounds = opening.range.bounds(from: asked) else { return nil }
+            if let chunk = whole(bounds, limit, asked: asked, of: resource) { return chunk }
+            guard let opened = openNow(asked, in: resource) else { return nil }
+            reader = opened
+        case .open(let opened):
+            guard opened.lease == nil else { return nil }
+            reader = opened
+        case .finished, .cancelled: return nil
+        }
+        guard
+            case .bytes(let lease, _, let freeUntil) = reader.resource.readers.pullNow(
+                reader.id, from: reader.position, limit: limit),
+            reader.stands(in: lease.generation.description.length, for: opening.range)
+        else { return nil }
+        phase.setFree(reader, until: freeUntil, in: lease)
+        return storedChunk(limit)
+    }
+
+    /// Opens the reader if the resource is open. If that throws, the slower way throws the same error again.
+    private func openNow(_ asked: Int64?, in resource: OpenResource) -> OpenReader? {
+        guard resource.isLoaded, let bounds = opening.range.bounds(from: asked),
+            let reader = try? opening.open(bounds, asked: asked, in: resource),  // Thrown again by the slower way.
+            phase.open(reader, asked: asked)
+        else { return nil }
+        return reader
+    }
+
+    /// Returns the next chunk up to the offset before which the reader need not ask the scheduler.
+    func storedChunk(_ limit: Int64) -> MediaChunk? {
+        guard case .open(let reader) = phase.current, reader.position < reader.freeUntil, let lease = reader.lease,
+            !reader.resource.scheduler.isClosed
+        else { return nil }
+        let range = reader.position..<reader.position + Swift.min(limit, reader.freeUntil - reader.position)
+        let chunk = MediaChunk(inMemory: range, of: lease, asSlice: handsOutSlices)
+        return chunk.flatMap { take($0, as: reader) ? $0 : nil }
+    }
+
+    /// Returns all bytes that the reader is for, if they are one chunk that is stored.
+    ///
+    /// The reader is not opened, because concurrent readers would wait for each other there.
+    private func whole(
+        _ bounds: (start: Int64, end: Int64?), _ limit: Int64, asked: Int64?, of resource: OpenResource
+    ) -> MediaChunk? {
+        guard let end = bounds.end, bounds.start >= 0, bounds.start < end, end - bounds.start <= limit,
+            let lease = media.leaseOfLanded(bounds.start..<end, in: resource),
+            let data = lease.generation.dataNow(at: bounds.start, count: Int(end - bounds.start)),
+            data.count == end - bounds.start, phase.finish(unopenedAt: asked)
+        else { return nil }
+        noteServed(bounds.start..<end, by: resource)
+        return MediaChunk(offset: bounds.start, data: data)
+    }
+
+    /// Returns `false` if the reader has left its position, so that it does not want the bytes.
+    private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
+        guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
+        noteServed(chunk.range, by: reader.resource)
+        return true
+    }
+
+    private func noteServed(_ range: Range<Int64>, by resource: OpenResource) {
+        guard isCounted else { return }
+        let fresh = resource.serving.served(range)
+        watch?.end(isStored: fresh == 0)
+    }
+
+    // MARK: - Bytes to wait for
+
+    /// Finds, reads and counts the next chunk. Runs on the blocking executor, which it blocks while it reads.
+    private func pull(_ limit: Int64) async throws -> MediaChunk? {
+        var attempts = ReadAttempts()
+        while let reader = try await open() {
+            switch await reader.resource.readers.pull(reader.id, from: reader.position, limit: limit) {
+            case .end:
+                if try leaves(reader, of: reader.resource.knownLength, &attempts) { continue }
+                if phase.finish(reader) { return nil }
+            case .failure(let error):
+                if try leaves(reader, of: reader.resource.knownLength, &attempts) { continue }
+                if phase.finish(reader) { throw error }
+            case .apart: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
+            case .bytes(let lease, let range, let freeUntil):
+                if try leaves(reader, of: lease.generation.description.length, &attempts) { continue }
+                do {
+                    let chunk = try MediaChunk(reading: range, of: lease.generation, asSlice: handsOutSlices)
+                    phase.setFree(reader, until: freeUntil, in: lease)
+                    if take(chunk, as: reader) { return chunk }
+                } catch is MissingBytes {
+                    // They were evicted or found damaged meanwhile. The scheduler knows, and requests them again.
+                    reader.resource.missing(range, of: lease.generation)
+                } catch let error as CacheError where error.code == .storage || error.code == .catalogDamaged {
+                    // The file or its checksums can't be read now. The stored bytes stay.
+                    if attempts.noteDiskFailure() { lease.generation.passOverDisk(error) }
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Returns the open reader. `nil` if it has ended.
+    private func open() async throws -> OpenReader? {
+        while true {
+            let turn = waits.turn
+            let asked: Int64?
+            switch phase.current {
+            case .open(let reader): return reader
+            case .finished, .cancelled: return nil
+            case .unopened(let offset): asked = offset
+            }
+            do {
+                let reader = try await opening.open(at: asked, waits, turn)
+                if phase.open(reader, asked: asked) { return reader }
+            } catch  where waits.turn != turn && !Task.isCancelled {
+                // The error is of a position that the reader has left.
+            }
+        }
+    }
+
+    /// Leaves a position at which the last bytes of another version start. Returns `false` if it is right in this one.
+    ///
+    /// - Throws: `CacheError` with code `.resourceChanged` if each response is of another version.
+    private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
+        if reader.stands(in: length, for: opening.range) { return false }
+        guard attempts.noteMove() else {
+            phase.finish(reader)
+            throw CacheError(
+                .resourceChanged, "\(reader.resource.address): each response is of another length", key: media.key)
+        }
+        phase.reopen(reader)
+        return true
+    }
+
+    // MARK: - Response headers
+
+    /// Returns the response headers of the reader's version. They are the stored ones if those may be used. Otherwise the
+    /// origin sends them, before its bytes.
+    ///
+    /// The reader stays in that version. If the version changes, the reader ends with `.resourceChanged` at the end of its
+    /// stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be of another
     /// version.
     ///
-    /// - Throws: As ``next()``; `CancellationError` where the reader has been cancelled or has ended.
+    /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
         try Task.checkCancellation()
-        if let known = try responseNow() { return known }
+        if let known = responseNow() { return known }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else {
                 _ = try await media.opened()
@@ -175,347 +282,103 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// The head of what is open and need not be asked about, on the calling thread.
-    private func responseNow() throws -> OpenedResponse? {
+    /// Returns the headers if the resource is open and they may be used, without waiting.
+    private func responseNow() -> OpenedResponse? {
         guard let resource = media.resource, resource.isLoaded else { return nil }
-        let found: Open?
-        switch phase.withLock({ $0 }) {
-        case .open(let open): found = open
-        case .unopened(let offset):
-            // Said by the slow way.
-            found = bounds(from: offset).flatMap { try? place($0.start, $0.end, asked: offset, in: resource) }
+        let found: OpenReader?
+        switch phase.current {
+        case .open(let reader): found = reader
+        case .unopened(let asked): found = openNow(asked, in: resource)
         case .finished, .cancelled: found = nil
         }
         guard let found, case .head(let head) = found.resource.headers.responseNow(found.id),
-            stands(found, in: head.response.length)
+            found.stands(in: head.response.length, for: opening.range)
         else { return nil }
-        stays(found)
+        phase.noteVersion(of: found)
         return head
     }
 
     private func awaitResponse() async throws -> OpenedResponse {
         do {
-            var moves = 0
-            while let open = try await open() {
-                switch await open.resource.headers.response(open.id) {
+            var attempts = ReadAttempts()
+            while let reader = try await open() {
+                switch await reader.resource.headers.response(reader.id) {
                 case .head(let head):
-                    if try leaves(open, of: head.response.length, &moves) { continue }
-                    stays(open)
+                    if try leaves(reader, of: head.response.length, &attempts) { continue }
+                    phase.noteVersion(of: reader)
                     return head
                 case .failure(let error):
-                    if try leaves(open, of: open.resource.knownLength, &moves) { continue }
-                    if finish(open) { throw error }
+                    if try leaves(reader, of: reader.resource.knownLength, &attempts) { continue }
+                    if phase.finish(reader) { throw error }
                 case .gone: break
-                case .apart: try goApart(open)
+                case .apart: phase.replace(reader, by: try opening.openOwn(insteadOf: reader))
                 }
             }
-        } catch let error as CacheError where error.code == .unsatisfiableRange && range != MediaResource.beginning {
-            // No byte stands there, and no transfer from there has told of a version.
-            return try await media.response(demand: demand)
+        } catch let error as CacheError where error.code == .unsatisfiableRange && !opening.isForHeaders {
+            // No byte has that offset, and no transfer has requested bytes there.
+            return try await media.response(demand: opening.demand)
         }
         throw CancellationError()
     }
 
-    // MARK: - What has landed
+    // MARK: - Blocking
 
-    /// The next chunk without waiting, asking nobody and changing threads: nil if it can't be had so.
-    func readNow(_ limit: Int64) -> MediaChunk? {
-        let found = phase.withLock { phase -> Open? in
-            if case .open(let open) = phase, open.position < open.freeUntil { open } else { nil }
-        }
-        guard let found, let lease = found.lease, !found.resource.scheduler.isClosed else { return nil }
-        let count = Swift.min(limit, found.freeUntil - found.position)
-        guard let chunk = chunkNow(found.position..<found.position + count, holding: lease),
-            took(chunk.range, as: found)
-        else { return nil }
-        return chunk
-    }
-
-    private func chunkNow(_ range: Range<Int64>, holding lease: Lease) -> MediaChunk? {
-        if handsOutSlices, lease.generation.handsOutSlices {
-            return lease.generation.sliceNow(range, holding: lease).map { MediaChunk($0) }
-        }
-        let data = lease.generation.dataNow(at: range.lowerBound, count: range.count)
-        return data.map { MediaChunk(offset: range.lowerBound, data: $0) }
-    }
-
-    /// The first chunk, in the same way: of a resource that is open, where the bytes at the reader's beginning have landed
-    /// and need not be asked about.
-    func beginNow(_ limit: Int64) -> MediaChunk? {
-        guard let resource = media.resource else { return nil }
-        if case .unopened(let offset) = phase.withLock({ $0 }), let (start, end) = bounds(from: offset),
-            let chunk = readAllNow(start, end, limit, asked: offset, of: resource)
-        {
-            return chunk
-        }
-        guard resource.isLoaded, let open = firstPlace(in: resource),
-            case .bytes(let lease, _, let freeUntil) = open.resource.readers.pullNow(
-                open.id, from: open.position, limit: limit),
-            stands(open, in: lease.generation.description.length)
-        else { return nil }
-        mayGoOn(open, until: freeUntil, in: lease)
-        return readNow(limit)
-    }
-
-    /// The place of a reader that has read nothing there yet.
-    private func firstPlace(in resource: OpenResource) -> Open? {
-        switch phase.withLock({ $0 }) {
-        case .unopened(let offset):
-            guard let (start, end) = bounds(from: offset) else { return nil }
-            return try? place(start, end, asked: offset, in: resource)  // Said by the slow way.
-        case .open(let open): return open.lease == nil ? open : nil
-        case .finished, .cancelled: return nil
-        }
-    }
-
-    /// All that the reader is for, where that is one chunk which has landed: it takes no place in the resource, which
-    /// would make those who take theirs at once wait for one another.
-    private func readAllNow(
-        _ start: Int64, _ end: Int64?, _ limit: Int64, asked: Int64?, of resource: OpenResource
-    ) -> MediaChunk? {
-        guard let end, start >= 0, start < end, end - start <= limit,
-            let lease = media.leaseOfLanded(start..<end, in: resource),
-            let data = lease.generation.dataNow(at: start, count: Int(end - start)), data.count == end - start
-        else { return nil }
-        let isHere = phase.withLock { phase in
-            guard case .unopened(let offset) = phase, offset == asked else { return false }
-            phase = .finished
-            return true
-        }
-        guard isHere else { return nil }
-        if isCounted { noteServed(start..<end, by: resource) }
-        return MediaChunk(offset: start, data: data)
-    }
-
-    /// Up to there the reader asks nobody.
-    private func mayGoOn(_ place: Open, until end: Int64, in lease: Lease) {
-        phase.withLock { phase in
-            guard case .open(var open) = phase, open.id == place.id else { return }
-            open.isCountedFromEnd = false
-            open.lease = lease
-            open.freeUntil = end
-            phase = .open(open)
-        }
-    }
-
-    /// Bytes are about to be handed over; false if the reader has left their place, so that nobody wants them.
-    private func took(_ range: Range<Int64>, as place: Open) -> Bool {
-        let isHere = phase.withLock { phase in
-            guard case .open(var open) = phase, open.id == place.id else { return false }
-            open.position = range.upperBound
-            open.place.offset = range.upperBound
-            phase = .open(open)
-            return true
-        }
-        if isHere, isCounted { noteServed(range, by: place.resource) }
-        return isHere
-    }
-
-    private func noteServed(_ range: Range<Int64>, by resource: OpenResource) {
-        let fresh = resource.serving.served(range)
-        watch?.end(isStored: fresh == 0)
-    }
-
-    /// The reader ends at this place; false if it has left it before.
-    private func finish(_ place: Open) -> Bool {
-        let isHere = phase.withLock { phase in
-            guard case .open(let open) = phase, open.id == place.id else { return false }
-            phase = .finished
-            return true
-        }
-        if isHere { place.resource.readers.close(place.id) }
-        return isHere
-    }
-
-    /// Whether the reader is where it has to be in a version of this length: the last bytes of another may stand elsewhere.
-    private func stands(_ open: Open, in length: Int64?) -> Bool {
-        guard open.isCountedFromEnd, let length, case .suffix(let count) = range else { return true }
-        return open.position == Self.start(ofLast: count, of: length)
-    }
-
-    /// Leaves a place where the last bytes of another version stand; false where it stands in this one.
+    /// Reads bytes into a buffer, and blocks the calling thread until there are some.
     ///
-    /// - Throws: `CacheError` with code `.resourceChanged` where it is another version each time.
-    private func leaves(_ place: Open, of length: Int64?, _ moves: inout Int) throws -> Bool {
-        if stands(place, in: length) { return false }
+    /// It is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`). An offset
+    /// other than the end of the last read is a ``seek(to:)``. Call it on a thread of the decoder or of your own, one at a
+    /// time. Never call it in a Swift task, an actor or on the main thread, which it would block. ``cancel()`` from another
+    /// thread and closing the cache end the wait immediately.
+    ///
+    /// ```swift
+    /// let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size), at: position)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - buffer: Receives the bytes. It is not written to after the call.
+    ///   - offset: The offset of the first byte in the resource.
+    /// - Returns: The number of bytes. 0 for an empty buffer, and at or past the end of the range or of the resource.
+    /// - Throws: `CancellationError` if the reader is cancelled. Also the errors of ``next()``, but none for an offset past
+    ///   the end.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+        if phase.isCancelled { throw CancellationError() }
+        guard !buffer.isEmpty else { return 0 }
+        if position != offset { seek(to: offset) }
+        let limit = Int64(buffer.count)
+        do {
+            let executor = try media.openResource.context.executor.executor(for: .playback)
+            let chunk = try first(limit) ?? BlockedRead.wait(on: executor) { try await self.pull(limit) }
+            guard let chunk else {
+                if phase.isCancelled { throw CancellationError() }
+                return 0
+            }
+            return chunk.withUnsafeBytes { bytes in
+                let count = Swift.min(bytes.count, buffer.count)
+                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                return count
+            }
+        } catch let error as CacheError where error.code == .unsatisfiableRange && offset >= 0 {
+            return 0
+        }
+    }
+}
+
+/// The attempts of one pull, which are limited.
+private struct ReadAttempts {
+    private static let limit = 2
+
+    private var diskFailures = 0
+    private var moves = 0
+
+    /// Returns whether the disk is no longer to be used.
+    mutating func noteDiskFailure() -> Bool {
+        diskFailures += 1
+        return diskFailures > Self.limit
+    }
+
+    /// The reader has to be opened at another offset. Returns `false` if it has been opened too often.
+    mutating func noteMove() -> Bool {
         moves += 1
-        guard moves <= Self.retries else {
-            _ = finish(place)
-            throw CacheError(
-                .resourceChanged, "\(place.resource.address): each response is of another length", key: media.key)
-        }
-        let isHere = phase.withLock { phase in
-            guard case .open(let open) = phase, open.id == place.id else { return false }
-            phase = .unopened(at: nil)
-            return true
-        }
-        if isHere { place.resource.readers.close(place.id) }
-        return true
-    }
-
-    /// The reader knows its version from here on.
-    private func stays(_ place: Open) {
-        guard place.isCountedFromEnd else { return }
-        phase.withLock { phase in
-            guard case .open(var open) = phase, open.id == place.id else { return }
-            open.isCountedFromEnd = false
-            phase = .open(open)
-        }
-    }
-
-    private static func start(ofLast count: Int64, of length: Int64) -> Int64 {
-        Swift.max(0, length - Swift.max(count, 0))
-    }
-
-    /// Where the reader reads next, if that is known without asking.
-    package var position: Int64? {
-        switch phase.withLock({ $0 }) {
-        case .open(let open): open.position
-        case .unopened(let offset): bounds(from: offset)?.start
-        case .finished, .cancelled: nil
-        }
-    }
-
-    private var isFinished: Bool { if case .finished = phase.withLock({ $0 }) { true } else { false } }
-    var isCancelled: Bool { if case .cancelled = phase.withLock({ $0 }) { true } else { false } }
-
-    // MARK: - What has to be waited for, or read from the disk
-
-    /// Finds, reads and counts the next chunk. On the blocking executor, which it blocks while it reads.
-    func pull(_ limit: Int64) async throws -> MediaChunk? {
-        var (failures, moves) = (0, 0)
-        while let open = try await open() {
-            switch await open.resource.readers.pull(open.id, from: open.place.offset, limit: limit) {
-            case .end:
-                if try leaves(open, of: open.resource.knownLength, &moves) { continue }
-                if finish(open) { return nil }
-            case .failure(let error):
-                if try leaves(open, of: open.resource.knownLength, &moves) { continue }
-                if finish(open) { throw error }
-            case .apart: try goApart(open)
-            case .bytes(let lease, let range, let freeUntil):
-                if try leaves(open, of: lease.generation.description.length, &moves) { continue }
-                do {
-                    let chunk = try chunk(range, of: lease.generation)
-                    mayGoOn(open, until: freeUntil, in: lease)
-                    if took(chunk.range, as: open) { return chunk }
-                } catch is MissingBytes {
-                    // Evicted or found bad meanwhile: the scheduler knows, and has them brought again.
-                    open.resource.missing(range, of: lease.generation)
-                } catch let error as CacheError where error.code == .storage || error.code == .catalogDamaged {
-                    // A file that can't be opened now, or seals that can't be read, cost nothing of what is stored: tried again, then left alone.
-                    failures += 1
-                    if failures > Self.retries { lease.generation.passOverDisk(error) }
-                }
-            }
-        }
-        return nil
-    }
-
-    private func chunk(_ range: Range<Int64>, of generation: Generation) throws -> MediaChunk {
-        if handsOutSlices, generation.handsOutSlices { return MediaChunk(try generation.slice(range)) }
-        return MediaChunk(offset: range.lowerBound, data: try generation.read(range))
-    }
-
-    /// Opens the resource and takes a place in it; nil if the reader has ended.
-    private func open() async throws -> Open? {
-        while true {
-            let turn = waits.turn
-            let asked: Int64?
-            switch phase.withLock({ $0 }) {
-            case .open(let open): return open
-            case .finished, .cancelled: return nil
-            case .unopened(let offset): asked = offset
-            }
-            do {
-                let resource = try await opened(turn)
-                var place = bounds(from: asked)
-                if place == nil { place = try await boundsOfSuffix(in: resource, turn) }
-                // Else it was sent elsewhere meanwhile, or cancelled.
-                if let place, let open = try self.place(place.start, place.end, asked: asked, in: resource) {
-                    return open
-                }
-            } catch  where waits.turn != turn && !Task.isCancelled {
-                // It is of a place that the reader has left.
-            }
-        }
-    }
-
-    private func opened(_ turn: UInt64) async throws -> OpenResource {
-        guard let resource = media.resource, resource.variants.waitsForResolver(of: media.credentials) else {
-            return try await media.opened()
-        }
-        return try await wait(turn, in: resource) { media in try await media.opened() }
-    }
-
-    /// Where the last bytes stand, for which the origin may have to be asked.
-    private func boundsOfSuffix(
-        in resource: OpenResource, _ turn: UInt64
-    ) async throws -> (start: Int64, end: Int64?)? {
-        guard case .suffix(let count) = range else { return nil }
-        let length = try await wait(turn, in: resource) { [priority] media in
-            try await media.length(toFindLast: count, for: priority)
-        }
-        return (Self.start(ofLast: count, of: length), nil)
-    }
-
-    private func wait<R: Sendable>(
-        _ turn: UInt64, in resource: OpenResource, _ body: @escaping @Sendable (MediaResource) async throws -> R
-    ) async throws -> R {
-        try await waits.run(turn, on: resource.context.executor.executor(for: .playback)) { [media] in
-            try await body(media)
-        }
-    }
-
-    /// Where the reader begins, and where it ends, if that does not depend on the length.
-    private func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
-        switch range {
-        case .from(let start): (offset ?? start, nil)
-        case .bytes(let range): (offset ?? range.lowerBound, Swift.max(range.upperBound, offset ?? range.upperBound))
-        case .suffix: offset.map { ($0, nil) }
-        }
-    }
-
-    /// Takes a place in the resource; nil if the reader has been cancelled, or sent elsewhere.
-    private func place(_ start: Int64, _ end: Int64?, asked: Int64?, in resource: OpenResource) throws -> Open? {
-        guard start >= 0, start <= Block.offsetLimit - Block.size else {
-            throw CacheError(
-                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
-                key: media.key, range: start..<Swift.max(start, end ?? .max))
-        }
-        try media.check(demand, use, start..<Swift.max(start, end ?? .max), in: resource)
-        var open = Open(
-            media.openReader(
-                at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource),
-            position: start)
-        if case .suffix = range { open.isCountedFromEnd = asked == nil }
-        let isOpen = phase.withLock { phase in
-            guard case .unopened(let offset) = phase, offset == asked else { return false }
-            phase = .open(open)
-            return true
-        }
-        if !isOpen { open.resource.readers.close(open.id) }
-        return isOpen ? open : nil
-    }
-
-    /// Moves the reader from the shared resource to its own, before its first byte.
-    private func goApart(_ place: Open) throws {
-        guard let (start, end) = bounds(from: place.position),
-            let reader = media.openOwnReader(at: start, end: end, priority: priority, ahead: ahead)
-        else { throw place.resource.closedError }
-        var open = Open(reader, position: start)
-        open.isCountedFromEnd = place.isCountedFromEnd
-        let isHere = phase.withLock { phase in
-            guard case .open(let current) = phase, current.place === place.place else { return false }
-            phase = .open(open)
-            return true
-        }
-        let left = isHere ? place : open
-        left.resource.readers.close(left.id)
-    }
-
-    /// The media that the reader uses: its own resource if it needs one, otherwise the shared one.
-    package var mediaInUse: MediaResource {
-        if case .open(let open) = phase.withLock({ $0 }) { open.own ?? media } else { media }
+        return moves <= Self.limit
     }
 }

@@ -47,7 +47,7 @@ struct FirstBytesTests {
             // The first pull of a reader in sequence that goes on by itself shows whether this disk can be read so.
             let former = media.reader(.all, chunkSize: 1000)
             _ = try await former.next()
-            guard former.readNow(1000) != nil else { return }
+            guard former.storedChunk(1000) != nil else { return }
             let plans = try #require(media.resource).scheduler.look { $0.machine.plan.readers.served }
             let readers = (0..<10 as Range<Int64>).map {
                 media.reader(.bytes($0 * 1000..<$0 * 1000 + 1000), chunkSize: 1000)

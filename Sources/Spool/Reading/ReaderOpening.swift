@@ -1,0 +1,96 @@
+import HTTPRanges
+import SpoolStorage
+
+/// The request of a ``MediaReader``: which bytes of which media it reads, and how. Opens the reader in its resource.
+struct ReaderOpening: Sendable {
+    let media: MediaResource
+    let range: MediaRange
+    let priority: Priority
+    /// The request directives of the client.
+    let demand: FreshnessDemand
+    /// How it may use the stored version, or `nil` to decide by freshness.
+    let use: StoredFreshness.Use?
+    /// The size of the first read-ahead.
+    let ahead: ReadAheadStart
+
+    /// Whether the reader is only for the response headers.
+    var isForHeaders: Bool { range == MediaResource.beginning }
+
+    /// Opens the resource, and a reader in it.
+    ///
+    /// - Parameters:
+    ///   - asked: The offset of the last seek, or `nil` before the first one.
+    ///   - waits: Ends the waits for the source's resolver and for the length.
+    ///   - turn: The turn of `waits`.
+    func open(at asked: Int64?, _ waits: EndableWaits, _ turn: UInt64) async throws -> OpenReader {
+        let resource = try await resource(waits, turn)
+        if let bounds = range.bounds(from: asked) { return try open(bounds, asked: asked, in: resource) }
+        // For the last bytes, the length may have to be requested from the origin.
+        guard case .suffix(let count) = range else { throw CancellationError() }
+        let length = try await wait(waits, turn, in: resource) { [priority] media in
+            try await media.length(toFindLast: count, for: priority)
+        }
+        return try open((MediaRange.start(ofLast: count, of: length), nil), asked: asked, in: resource)
+    }
+
+    private func resource(_ waits: EndableWaits, _ turn: UInt64) async throws -> OpenResource {
+        guard let resource = media.resource, resource.variants.waitsForResolver(of: media.credentials) else {
+            return try await media.opened()
+        }
+        return try await wait(waits, turn, in: resource) { media in try await media.opened() }
+    }
+
+    private func wait<R: Sendable>(
+        _ waits: EndableWaits, _ turn: UInt64, in resource: OpenResource,
+        _ body: @escaping @Sendable (MediaResource) async throws -> R
+    ) async throws -> R {
+        try await waits.run(turn, on: resource.context.executor.executor(for: .playback)) { [media] in
+            try await body(media)
+        }
+    }
+
+    /// Opens a reader in a resource that is open.
+    ///
+    /// - Throws: `CacheError` with code `.unsatisfiableRange` if no byte can have the offset, or `.notStored`.
+    func open(
+        _ bounds: (start: Int64, end: Int64?), asked: Int64?, in resource: OpenResource
+    ) throws -> OpenReader {
+        let (start, end) = bounds
+        guard start >= 0, start <= Block.offsetLimit - Block.size else {
+            throw CacheError(
+                .unsatisfiableRange, "\(resource.address): no byte stands at offset \(start.grouped)", status: 416,
+                key: media.key, range: start..<max(start, end ?? .max))
+        }
+        try media.check(demand, use, start..<max(start, end ?? .max), in: resource)
+        let reader = media.openReader(
+            at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
+        let isSuffix = if case .suffix = range { true } else { false }
+        return OpenReader(reader, position: start, isCountedFromEnd: isSuffix && asked == nil)
+    }
+
+    /// Opens a reader in its own resource instead of the shared one, before its first byte.
+    ///
+    /// - Throws: `CacheError` with code `.closed`.
+    func openOwn(insteadOf reader: OpenReader) throws -> OpenReader {
+        guard let (start, end) = range.bounds(from: reader.position),
+            let own = media.openOwnReader(at: start, end: end, priority: priority, ahead: ahead)
+        else { throw reader.resource.closedError }
+        return OpenReader(own, position: start, isCountedFromEnd: reader.isCountedFromEnd)
+    }
+}
+
+extension MediaRange {
+    /// The start of the range, and its end, unless they depend on the length. `nil` if the start depends on it.
+    ///
+    /// - Parameter offset: The offset of the last seek, from which the range is read instead.
+    func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
+        switch self {
+        case .from(let start): (offset ?? start, nil)
+        case .bytes(let range): (offset ?? range.lowerBound, max(range.upperBound, offset ?? range.upperBound))
+        case .suffix: offset.map { ($0, nil) }
+        }
+    }
+
+    /// The offset of the last `count` bytes of a resource of this length.
+    static func start(ofLast count: Int64, of length: Int64) -> Int64 { max(0, length - max(count, 0)) }
+}
