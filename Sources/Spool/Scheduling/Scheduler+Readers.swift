@@ -26,12 +26,10 @@ extension Scheduler {
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }
             let (id, more) = state.machine.openReader(
                 at: start, end: end, priority: priority, usesStored: isStale, ahead: ahead, now: now)
-            var place = ReaderPlace(end: end, priority: priority, credentials: credentials, position: position)
-            place.mayKeep = mayKeep
-            if state.lease != nil {
-                place.source = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
-            }
-            state.readers[id] = place
+            state.readers[id] = ReaderPlace(
+                end: end, priority: priority, credentials: credentials, position: position, mayKeep: mayKeep)
+            let source: OpenedResponse.Source? = isStale ? .stale : (state.machine.needsValidation ? nil : .hit)
+            state.versions.open(id, source: state.lease == nil ? nil : source)
             state.credentials = credentials
             return ((id, use), actions + more)
         }
@@ -50,6 +48,7 @@ extension Scheduler {
     func closeReader(_ id: ReaderID) -> ClosedReader? {
         let (place, length) = ask { state in
             let place = state.readers.removeValue(forKey: id)
+            state.versions.close(id)
             let length = state.machine.length
             return ((place, length), state.machine.closeReader(id))
         }
@@ -82,8 +81,8 @@ extension Scheduler {
     func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
         ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
-            if place.needsOwnResponse { return (.apart, []) }
-            if let former = place.former { return (.former(former, end: place.end), []) }
+            if state.versions.needsOwnResponse(id) { return (.apart, []) }
+            if let former = state.versions.former(of: id) { return (.former(former, end: place.end), []) }
             let (decision, actions) = state.machine.pull(id, from: position, limit: limit, now: now)
             switch decision {
             case .landed(let range, let freeUntil):
@@ -136,19 +135,19 @@ extension Scheduler {
     func head(for id: ReaderID, now: Duration) -> HeadResult {
         ask { state in
             guard let place = state.readers[id] else { return (.gone, []) }
-            if place.needsOwnResponse { return (.apart, []) }
-            if let former = place.former {
-                return (.version(VersionInUse(lease: former, source: place.source ?? .miss)), [])
+            if state.versions.needsOwnResponse(id) { return (.apart, []) }
+            if let former = state.versions.former(of: id) {
+                return (.version(VersionInUse(lease: former, source: state.versions.source(of: id) ?? .miss)), [])
             }
             let (decision, actions) = state.machine.describe(id, isDescribed: state.lease != nil, now: now)
-            state.readers[id]?.awaitsHead = decision == .wait
+            state.versions.setAwaitsHead(id, decision == .wait)
             let (lower, end) = (place.position.offset, place.end ?? .max)
             switch decision {
             case .described:
-                var source = place.source ?? .miss
+                var source = state.versions.source(of: id) ?? .miss
                 let wanted = lower..<max(lower, min(end, state.machine.length ?? .max))
                 if source == .hit, !state.machine.landed.contains(wanted) { source = .partial }
-                state.readers[id]?.source = source
+                state.versions.setSource(source, of: id)
                 let version = VersionInUse(lease: state.lease, length: state.machine.length, source: source)
                 return (.version(version), actions)
             case .wait: return (.wait, actions)
@@ -172,11 +171,7 @@ extension Scheduler {
     /// Wakes the readers that wait for response headers.
     func wakeHeaderWaiters() {
         let waiters = look { state in
-            let ids = state.readers.filter { $0.value.awaitsHead }.keys.sorted()
-            return ids.flatMap { id in
-                state.readers[id]?.awaitsHead = false
-                return state.readers[id]?.takeWaiters() ?? []
-            }
+            state.versions.takeHeaderWaiters().flatMap { state.readers[$0]?.takeWaiters() ?? [] }
         }
         for waiter in waiters { waiter.resume() }
     }

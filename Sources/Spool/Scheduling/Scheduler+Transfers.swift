@@ -128,7 +128,7 @@ extension Scheduler.State {
     /// The stored version may be used although the origin can't be asked (RFC 9111 §4.2.4).
     fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
         guard lease != nil, machine.needsValidation else { return [] }
-        noteSource(.stale)
+        versions.noteSource(.stale)
         return machine.validated()
     }
 }

@@ -114,7 +114,7 @@ extension Scheduler {
                 guard let current, state.lease?.generation === current else { return (false, []) }
                 return (false, state.replaceVersion(by: nil, keeping: id, body))
             }
-            for reader in left { state.readers[reader]?.needsOwnResponse = true }
+            state.versions.setApart(left)
             return (true, left.map { .wake($0) } + actions)
         }
     }
@@ -123,7 +123,7 @@ extension Scheduler {
     func continued(_ generation: Generation, length: Int64?) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            state.noteSource(.miss)
+            state.versions.noteSource(.miss)
             let actions = length.map { state.machine.lengthLearnt($0).actions } ?? []
             // An origin that sends the stored version in response to a conditional request has confirmed it, too.
             return actions + (state.machine.needsValidation ? state.machine.validated() : [])
@@ -134,7 +134,7 @@ extension Scheduler {
     func validated(_ generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            state.noteSource(.revalidated)
+            state.versions.noteSource(.revalidated)
             return state.machine.validated()
         }
     }
@@ -224,12 +224,12 @@ extension Scheduler.State {
         self.lease = lease
         let length = lease?.generation.description.length
         guard let previousLease else {
-            noteSource(.miss)
+            versions.noteSource(.miss)
             return length.map { machine.lengthLearnt($0).actions } ?? []
         }
         let (left, actions) = machine.generationChanged(length: length, keeping: id, body: body)
-        for reader in left { readers[reader]?.former = previousLease }
-        noteSource(lease == nil ? nil : .miss, evenKnown: true)
+        versions.keep(left, in: previousLease)
+        versions.noteSource(lease == nil ? nil : .miss, evenKnown: true)
         return left.map { .wake($0) } + actions
     }
 

@@ -43,6 +43,7 @@ final class Scheduler: Sendable {
         /// The version whose bytes the machine plans.
         var lease: Lease?
         var readers: [ReaderID: ReaderPlace] = [:]
+        var versions = ReaderVersions()
         var failures: [FailureID: CacheError] = [:]
         /// Those of whoever opened a reader last, for what no reader that is still there has caused.
         var credentials: SourceCredentials
@@ -178,10 +179,10 @@ final class Scheduler: Sendable {
     func wait(for id: ReaderID, orHeaders waitsForHeaders: Bool = false) async {
         await withCheckedContinuation { continuation in
             let mustWait = state.withLock { state in
-                guard state.machine.isWaiting(id), let place = state.readers[id],
-                    place.awaitsHead || !waitsForHeaders
+                guard state.machine.isWaiting(id), state.readers[id] != nil,
+                    state.versions.awaitsHead(id) || !waitsForHeaders
                 else { return false }
-                state.readers[id]?.waiters.append(continuation)
+                state.readers[id]?.wait(continuation)
                 return true
             }
             if !mustWait { continuation.resume() }

@@ -1,0 +1,71 @@
+import SpoolStorage
+
+/// The versions in which the readers of one resource are, and why they may use them.
+///
+/// It knows no offset. A reader that has not read yet is in the current version.
+struct ReaderVersions {
+    private struct Entry {
+        /// The version of the reader, if it is no longer the current one.
+        var former: Lease?
+        /// The reason why the version may be used. `nil` if it is not known yet whether it may be used.
+        var source: OpenedResponse.Source?
+        /// Whether the reader needs its own response, because serving it here would end the readers of the current
+        /// version.
+        var needsOwnResponse = false
+        /// Whether it waits for response headers, rather than for bytes.
+        var awaitsHead = false
+    }
+
+    private var entries: [ReaderID: Entry] = [:]
+
+    // MARK: - Questions
+
+    /// The version of the reader, if it is no longer the current one.
+    func former(of id: ReaderID) -> Lease? { entries[id]?.former }
+
+    /// The reason why the reader may use its version. `nil` if it is not known yet whether it may use it.
+    func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
+
+    /// Whether serving the reader here would end the readers of the current version.
+    func needsOwnResponse(_ id: ReaderID) -> Bool { entries[id]?.needsOwnResponse ?? false }
+
+    /// Whether the reader waits for response headers, rather than for bytes.
+    func awaitsHead(_ id: ReaderID) -> Bool { entries[id]?.awaitsHead ?? false }
+
+    // MARK: - Changes
+
+    mutating func open(_ id: ReaderID, source: OpenedResponse.Source?) { entries[id] = Entry(source: source) }
+
+    mutating func close(_ id: ReaderID) { entries[id] = nil }
+
+    mutating func setSource(_ source: OpenedResponse.Source, of id: ReaderID) { entries[id]?.source = source }
+
+    mutating func setAwaitsHead(_ id: ReaderID, _ awaits: Bool) { entries[id]?.awaitsHead = awaits }
+
+    /// The readers stay in a version that is no longer the current one.
+    mutating func keep(_ ids: [ReaderID], in former: Lease) {
+        for id in ids { entries[id]?.former = former }
+    }
+
+    /// The readers need their own responses.
+    mutating func setApart(_ ids: [ReaderID]) {
+        for id in ids { entries[id]?.needsOwnResponse = true }
+    }
+
+    /// Readers of the current version may use it for this reason, if it was not known yet whether they may.
+    ///
+    /// - Parameter evenKnown: Whether this also replaces the reason of readers that knew one.
+    mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
+        for id in Array(entries.keys) {
+            guard let entry = entries[id], entry.former == nil, entry.source == nil || evenKnown else { continue }
+            entries[id]?.source = source
+        }
+    }
+
+    /// Returns the readers that wait for response headers, the oldest first. From now on, they do not.
+    mutating func takeHeaderWaiters() -> [ReaderID] {
+        let ids = entries.filter { $0.value.awaitsHead }.keys.sorted()
+        for id in ids { entries[id]?.awaitsHead = false }
+        return ids
+    }
+}
