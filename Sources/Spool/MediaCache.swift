@@ -35,8 +35,12 @@ public final class MediaCache: Sendable {
     /// The reason why the directory is read-only or unusable; `nil` if it is writable.
     package var readOnlyReason: CacheError? { context.opening.openedStore?.readOnlyReason }
 
-    /// The transport, for requests that bypass the cache.
-    package var upstream: any Upstream { context.upstream }
+    /// Sends a request that bypasses the cache.
+    ///
+    /// - Throws: `UpstreamError`; `CancellationError`.
+    package func relay(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+        try await OriginExchange.relay(request, in: context)
+    }
 
     /// Records in the directory how other processes can contact this one, until the cache is closed.
     package func announce(_ text: String?) async throws { try await store.announce(text) }

@@ -2,7 +2,8 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Sends the requests of one source to its origin: those of transfers, for a length, and before an import.
+/// Sends the requests of one source to its origin: those of transfers, for a length, and before an import. Clients'
+/// requests that bypass the cache are sent here, too.
 ///
 /// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
 /// describes errors. It does not decide what is requested, and evaluates no response.
@@ -54,7 +55,7 @@ struct OriginExchange: Sendable {
     ///
     /// - Throws: `UpstreamError`; `CancellationError`.
     func send(_ request: UpstreamRequest, to origin: OriginState) async throws -> UpstreamResponse {
-        let upstream = credentials.source.standIn as? any Upstream ?? context.upstream
+        let upstream = credentials.source.standIn ?? context.upstream
         do {
             return try await upstream.open(request)
         } catch {
@@ -67,6 +68,11 @@ struct OriginExchange: Sendable {
     func noteLoss(_ error: any Error, of origin: OriginState) {
         guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
         origin.lost(.unreachable, at: context.clock.elapsed())
+    }
+
+    /// Sends a client's request as it is. The caller records a loss of the network.
+    static func relay(_ request: UpstreamRequest, in context: CacheContext) async throws -> UpstreamResponse {
+        try await context.upstream.open(request)
     }
 
     // MARK: - Single requests

@@ -19,7 +19,7 @@ public struct PreloadConditions: Sendable, Hashable {
 extension Preloader {
     /// When preloads are put off for the sake of the person's data plan and battery, from now on; nil, as at first: never.
     public var conditions: PreloadConditions? {
-        get { (work.follower.withLock { $0 } as? SystemFollower)?.conditions }
+        get { work.follower.withLock { $0 }?.conditions }
         set {
             let follower = newValue.map { SystemFollower($0, of: work) }
             work.follower.withLock { $0 = follower }
@@ -29,7 +29,7 @@ extension Preloader {
 }
 
 /// Follows the network and the power mode for the work of a preloader, which keeps it.
-private final class SystemFollower: Sendable {
+final class SystemFollower: Sendable {
     private struct State {
         var isNetworkFine = true
         var isPowerFine = true

@@ -20,8 +20,10 @@ final class PreloadWork: Sendable {
     private let cache: MediaCache
     private let jobs: Int
     private let state = Mutex(State())
+    #if canImport(Network)
     /// The observer of the system's state, if any.
-    let follower = Mutex<(any Sendable)?>(nil)
+    let follower = Mutex<SystemFollower?>(nil)
+    #endif
 
     init(_ cache: MediaCache, jobs: Int) {
         self.cache = cache

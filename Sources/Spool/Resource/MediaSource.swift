@@ -51,8 +51,8 @@ public struct MediaSource: Sendable {
     /// The key of the playlist or manifest that contains it. They are used, pinned and removed together, if both are
     /// stored.
     package var presentation: CacheKey?
-    /// The transport for its bytes instead of the cache's. Not used here.
-    var standIn: (any Sendable)?
+    /// The transport for its bytes instead of the cache's.
+    var standIn: (any Upstream)?
     /// Distinguishes sources with their own resolvers, because their results are not known beforehand.
     let resolver: UUID?
 

@@ -198,7 +198,7 @@ final class OfflineVariants: Sendable {
         request.method = .head
         let isReached = try? await TimeLimit.value(within: Self.patience, on: clock) { [cache, request] in
             do {
-                _ = try await cache.upstream.open(request)
+                _ = try await cache.relay(request)
                 return true
             } catch let error as UpstreamError {
                 return !error.isTransient

@@ -65,7 +65,7 @@ struct PassingResponder: Sendable {
         var count = OriginPatience.Count()
         while true {
             do {
-                let response = try await cache.upstream.open(request)
+                let response = try await cache.relay(request)
                 let isRefusal = StatusRules.isRefusalForNow(response.head.status.code)
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
                 guard isRefusal, try await patience?.waits(after: response.head, &count) == true else {
