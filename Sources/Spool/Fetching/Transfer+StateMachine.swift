@@ -1,37 +1,37 @@
 import HTTPRanges
 
 extension Transfer {
-    /// Keeps count of where a response's bytes belong: asking → streaming → ended.
+    /// Counts the bytes of a response's body, and decides where each piece is stored.
     ///
-    /// Pure. What the origin's header fields claim has been evaluated before; this part holds the body to that claim.
+    /// The header fields have been evaluated before. The body is compared with them here.
     struct StateMachine: ~Copyable {
-        /// What to do with a piece of the body.
+        /// The use of a piece of the body.
         enum ChunkAction: Equatable {
-            /// Of the piece, `count` bytes after the first `skip` land at `offset`.
+            /// Store `count` bytes after the first `skip` bytes of the piece at `offset`.
             case land(skip: Int, count: Int, at: Int64)
-            /// The whole piece lies before the first place where bytes may land.
+            /// The whole piece is before the first byte to store.
             case skip
-            /// The rest is not wanted, or is more than the origin announced.
+            /// The rest is not wanted, or is longer than the header fields state.
             case stop
         }
 
-        /// What the end of a body means.
+        /// The meaning of the end of a body.
         enum EndAction: Equatable {
-            /// All that was announced has come, or all that was wanted.
+            /// All bytes that the header fields state, or all wanted bytes, were received.
             case complete
-            /// The body of unknown length has ended: the resource ends here.
+            /// A body of unknown length has ended, and so the resource ends here.
             case endOfResource(at: Int64)
-            /// Less has come than was announced.
+            /// Fewer bytes were received than the header fields state.
             case interrupted(at: Int64)
         }
 
-        /// Offset of the next body byte.
+        /// The offset of the next byte of the body.
         private(set) var position: Int64
-        /// Exclusive end of the body as announced; nil: unknown.
+        /// The exclusive end of the body, or `nil` if it is not known.
         let end: Int64?
-        /// Where the first byte lands.
+        /// The offset of the first byte to store.
         let firstLanding: Int64
-        /// The end of a piece was left: the next one does not belong at ``position``.
+        /// Whether the end of a piece was skipped, so that the next one does not belong at ``position``.
         private var isCut = false
 
         /// - Parameters:
@@ -54,9 +54,9 @@ extension Transfer {
             return asked
         }
 
-        /// A piece of `count` body bytes has come; no byte at or past `limit` is wanted.
+        /// A piece of `count` bytes was received. No byte at or past `limit` is wanted.
         ///
-        /// What lies past it is lost, so nothing more is taken after that, however far the limit moves.
+        /// Bytes past the limit are lost, so no more bytes are stored after that, even if the limit moves.
         mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
             let start = position
             let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)
@@ -71,7 +71,7 @@ extension Transfer {
 
         /// The body has ended.
         func bodyEnded() -> EndAction {
-            // How long what was left of the last piece is, nobody counted.
+            // The bytes that were skipped at the end of the last piece were not counted.
             if isCut { return .complete }
             guard let end else { return .endOfResource(at: position) }
             return position >= end ? .complete : .interrupted(at: position)

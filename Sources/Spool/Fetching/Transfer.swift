@@ -4,22 +4,22 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// One request to the origin, from its first header field to its last landed byte.
+/// One request to the origin, from its first header field to its last stored byte.
 ///
-/// Runs as one task on the blocking executor: what the network brings is written by the thread that took it. It asks
-/// its scheduler before each piece, and tells it what landed and how it ended; it decides nothing about other bytes.
+/// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
+/// piece, it asks the scheduler for permission. It reports stored bytes and its end, and decides nothing about other bytes.
 struct Transfer {
     let start: Scheduler.TransferStart
     let resource: OpenResource
 
-    /// How a transfer came to its end.
+    /// The end of a transfer.
     enum Outcome {
         case ended
-        /// Nothing came of it, but the same need may be asked for anew at once.
+        /// The response was of no use, but the same bytes may be requested again at once.
         case restart
-        /// It may be tried again.
+        /// The request may be retried.
         case interrupted(CacheError, retryAfter: Duration?)
-        /// No further try would help.
+        /// A retry would fail, too.
         case refused(CacheError, isPersonal: Bool = false)
     }
 
@@ -33,7 +33,7 @@ struct Transfer {
     private var exchange: OriginExchange { OriginExchange(credentials: start.credentials, context: context) }
     private var clock: CacheClock { resource.context.clock }
 
-    /// Brings what it can, and tells the scheduler how it ended.
+    /// Fetches and stores the bytes, and reports the end to the scheduler.
     func run() async {
         let moment = CacheMoment.TransferName(resource: resource.usage.number, id: start.id)
         context.instruments.note(.transferBegan(moment, address: resource.address))
@@ -77,7 +77,7 @@ struct Transfer {
         let asked = clock.elapsed()
         let requestDate = clock.now()
         let isHeld = request.longestHold != nil
-        // Others may use the line while nothing comes over this one.
+        // Other requests may use the connection limit while the origin delays this response.
         if isHeld { connection.pause() }
         let response = try await exchange.send(request, to: origin)
         connection.resume()
@@ -109,7 +109,7 @@ struct Transfer {
             return .restart
         case .unsatisfiable(let length):
             if length == nil, asksWithoutRange(request) || tellsOfAnyVersion(request) { return .restart }
-            // An empty file has no part that could bring its head.
+            // An empty file has no part whose response could have its headers.
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
@@ -119,7 +119,8 @@ struct Transfer {
         }
     }
 
-    /// Takes one of the origin's connections: as a player where it is one's, or as soon as one waits for what it brings.
+    /// Takes one of the origin's connections. The connection of a preload counts as a player's as soon as a player waits
+    /// for its bytes.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
         guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
         if let connection = origin.connectAtOnce(.preload) { return connection }
@@ -131,7 +132,7 @@ struct Transfer {
             }
             let first = await group.nextResult()
             group.cancelAll()
-            // A connection that came at the last moment is given back as it is let go of.
+            // If both succeed, the other connection is returned when it is released.
             guard let first else { throw CancellationError() }
             return try first.get()
         }
@@ -157,7 +158,7 @@ struct Transfer {
         return request
     }
 
-    /// What an overloaded origin asked for, preloads keep to; a player's bytes are tried for by its own place's rules.
+    /// The end of a preload's transfer, if the origin has sent `Retry-After`. For a player, the failed places decide.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.restUntil - clock.elapsed()
         guard start.priority == .preload, rest > .zero else { return nil }
@@ -165,13 +166,13 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    /// An origin that has never sent a part may refuse every range there is: it is asked once for the whole.
+    /// Whether the whole is to be requested once, because an origin that has never sent a part may refuse all ranges.
     private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.asksForWhole()
     }
 
-    /// Whether a 416 may be of another version than the one that is open by now: the request could not name that yet.
+    /// Whether a 416 may be of another version than the current one, which was not known when the request was sent.
     private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
@@ -181,13 +182,13 @@ struct Transfer {
             try resource.version.learn(length: length, from: start.id)
             return .restart
         }
-        // The origin has nothing from here on and does not say how long the resource is: that tells it, if all before
-        // has landed or is on its way.
+        // The origin has no bytes from here on and does not send the length. If all bytes before are stored or are being
+        // received, the resource ends here.
         if scheduler.reaches(start.lower) {
             try resource.version.learn(length: start.lower, from: start.id)
             return .restart
         }
-        let text = "\(place): the origin says that the range lies past the end"
+        let text = "\(place): the origin responded that the range is past the end"
         let error = CacheError(.unsatisfiableRange, text, status: 416)
         return .refused(error.about(await OriginResponse.reading(response, on: clock)))
     }
@@ -261,8 +262,8 @@ struct Transfer {
                 if let sample = meter.rest() {
                     scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
                 }
-                // Taking the end of the body gives the connection back.
-                _ = try? await body.next()  // One that fails here has brought everything all the same.
+                // Reading the end of the body returns the connection.
+                _ = try? await body.next()  // If it fails, all bytes were received nevertheless.
                 return .ended
             }
         }
@@ -328,7 +329,7 @@ struct Transfer {
             case .retired:
                 return false
             case .prefixInvalidated(let range):
-                // Whoever gave it up told of it; if not, the same request would follow for ever.
+                // It was reported when it was discarded. If it was not, the same request would follow forever.
                 resource.missing(range, of: lease.generation)
                 return false
             }
@@ -338,7 +339,7 @@ struct Transfer {
         return true
     }
 
-    /// There is no room; waits until readers have moved on. False: the transfer has been cancelled.
+    /// Waits for space, until readers have moved on. Returns `false` if the transfer was cancelled.
     private func waitForRoom(_ connection: OriginConnection) async -> Bool {
         switch scheduler.lacksSpace(start.id) {
         case .stop: return false

@@ -1,14 +1,14 @@
 public import Foundation
 package import SpoolStorage
 
-/// A piece of a media file, as a reader hands it over: where it stands, and its bytes.
+/// A piece of a resource that a reader returns: its offset and its bytes.
 public struct MediaChunk: Sendable {
     private enum Storage: Sendable {
         case data(Data)
         case slice(MediaSlice)
     }
 
-    /// Where the bytes stand in the resource.
+    /// The offset of the first byte in the resource.
     public let offset: Int64
     private let storage: Storage
 
@@ -28,7 +28,7 @@ public struct MediaChunk: Sendable {
     public var data: Data {
         switch storage {
         case .data(let data): data
-        // Reads them, which blocks.
+        // Reads the file, which blocks.
         case .slice(let slice): slice.data
         }
     }
@@ -38,13 +38,14 @@ public struct MediaChunk: Sendable {
         try data.withUnsafeBytes(body)
     }
 
-    /// The bytes as a part of a file that stays as it is while this chunk, or the slice, lives: to be sent on without
-    /// passing through memory. Nil if they are in memory.
+    /// The bytes as a part of a file, which can be sent without passing through memory. `nil` if they are in memory.
+    ///
+    /// The part does not change while this chunk or the slice exists.
     package var slice: MediaSlice? {
         if case .slice(let slice) = storage { slice } else { nil }
     }
 
-    /// Number of bytes.
+    /// The number of bytes.
     public var count: Int {
         switch storage {
         case .data(let data): data.count

@@ -2,14 +2,13 @@ import Foundation
 import HTTPTypes
 import Synchronization
 
-/// What one source's requests are sent with: its resolved URL and header fields, kept until the origin refuses
-/// them or they expire.
+/// The URL and the header fields with which one source's requests are sent. They are used until the origin refuses them
+/// or they expire.
 ///
-/// Belongs to the source, not to the resource: two sources of one resource each have their own, and a reader's bytes are
-/// asked for with those of its source. Resolving is single-flight: however many transfers are refused at once, the
-/// source is asked once.
+/// They belong to the source, not to the resource. Two sources of one resource each have their own, and a reader's bytes
+/// are requested with those of its source. If several transfers are refused at the same time, the source is resolved once.
 final class SourceCredentials: Sendable {
-    /// A resolved request, and the how-manieth it is.
+    /// A resolved request, and its number.
     struct Resolved: Sendable {
         var request: ResolvedRequest
         var number: Int
@@ -18,7 +17,7 @@ final class SourceCredentials: Sendable {
     private struct State {
         var resolved: Resolved?
         var resolving: Task<Resolved, any Error>?
-        /// Whether a fresh one has been asked for since the origin last accepted one.
+        /// Whether the source was resolved again since the origin last accepted a request.
         var hasRefreshed = false
     }
 
@@ -34,12 +33,13 @@ final class SourceCredentials: Sendable {
         self.executor = executor
     }
 
-    /// What was last resolved; nil if nothing was.
+    /// The last resolved request. `nil` if there is none.
     var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
 
-    /// What to send, resolving it if that has not been done, or has expired. One that comes expired is sent once.
+    /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired. A
+    /// request that has expired when it is resolved is sent once.
     ///
-    /// - Throws: `UpstreamError` where the source's resolver failed for want of a network; else whatever it throws.
+    /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors of the resolver.
     func resolved() async throws -> Resolved {
         try await resolve { state in
             guard let known = state.resolved else { return .resolve(.first) }
@@ -48,16 +48,16 @@ final class SourceCredentials: Sendable {
         }
     }
 
-    /// The origin refused request number `number`: asks the source for a fresh one, once in a row.
+    /// The origin refused request number `number`. Resolves the source again, unless that was done for the last refusal.
     ///
-    /// - Returns: Whether there is something new to try.
-    /// - Throws: As ``resolved()``.
+    /// - Returns: Whether there is a new request to try.
+    /// - Throws: The errors of ``resolved()``.
     func refresh(_ number: Int, status: Int) async throws -> Bool {
         let resolved = try await resolve { state in
             if let known = state.resolved, known.number > number { return .known(known) }
             guard source.isResolved else { return .none }
             if state.hasRefreshed, state.resolving == nil {
-                // That play ends with it; the next one may come after a sign-in.
+                // This playback ends. The next one may start after a sign-in.
                 state.hasRefreshed = false
                 return .none
             }
@@ -67,7 +67,7 @@ final class SourceCredentials: Sendable {
         return resolved.number > number
     }
 
-    /// The origin has accepted what was sent: the next refusal may ask for a fresh one again.
+    /// The origin has accepted a request. After the next refusal, the source may be resolved again.
     func accepted() {
         state.withLock { $0.hasRefreshed = false }
     }
@@ -87,13 +87,13 @@ final class SourceCredentials: Sendable {
                 if let resolving = state.resolving { return (nil, resolving) }
                 let number = (state.resolved?.number ?? -1) + 1
                 let task = Task(executorPreference: executor) { [source] in
-                    // What it came to is noted here, whether or not anyone still waits for it.
+                    // The result is recorded here, even if no caller waits for it any more.
                     do {
                         let resolved = Resolved(request: try await source.resolve(reason), number: number)
                         self.state.withLock { ($0.resolved, $0.resolving) = (resolved, nil) }
                         return resolved
                     } catch {
-                        // Nothing fresh has come of it, so the next refusal may ask again.
+                        // There is no new request, so the source may be resolved again after the next refusal.
                         self.state.withLock { ($0.resolving, $0.hasRefreshed) = (nil, false) }
                         throw UpstreamError(resolving: error, of: source.displayAddress) ?? error
                     }
@@ -104,7 +104,7 @@ final class SourceCredentials: Sendable {
         }
         if let known { return known }
         guard let task else { return Resolved(request: .init(url: source.url), number: -1) }
-        // A resolver may take no notice of cancellation: who is cancelled waits for it no longer.
+        // A resolver may ignore cancellation. A cancelled caller does not wait for it.
         try await task.waitForEnd(on: executor)
         return try await task.value
     }

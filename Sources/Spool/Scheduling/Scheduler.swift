@@ -3,54 +3,56 @@ import Foundation
 import SpoolStorage
 import Synchronization
 
-/// Keeps one open media file moving: feeds its ``StateMachine``, starts and cancels transfers, wakes readers, sets
-/// timers.
+/// Starts and cancels the transfers of one open resource, wakes its readers, and sets timers, as its ``StateMachine``
+/// decides.
 ///
-/// It decides nothing (the machine does), touches no byte (``Generation`` does) and knows no origin. Everything that has
-/// to change together stands in one ``State`` behind one lock, held for a step of the machine; actions are performed
-/// after it is let go.
+/// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change together.
+/// It is locked for one step of the machine, and the actions are performed after unlocking.
+///
+/// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
+/// and tests use ``feed(_:)``, ``ask`` and ``look(_:)``.
 final class Scheduler: Sendable {
-    /// What the machine's actions lead to, beside readers that wake; called without the lock.
+    /// The effects of the machine's actions on other types. They are called without the lock.
     struct Handlers: Sendable {
-        /// Runs a transfer to its end, and tells how it ended.
+        /// Runs a transfer to its end, and reports the end.
         var run: @Sendable (TransferStart) async -> Void
-        /// A transfer was given up where it stood.
+        /// A transfer was cancelled at this offset.
         var cancelled: @Sendable (Int64) -> Void
-        /// Players begin to wait here, or none does any more.
+        /// Whether a player waits here, when this changes.
         var playbackWaits: @Sendable (Bool) -> Void
     }
 
-    /// A request that is to be sent.
+    /// A request to send.
     struct TransferStart: Sendable {
         var id: TransferID
         var lower: Int64
         var upper: Int64?
-        /// Whose reader caused it.
+        /// The credentials of the reader that caused it.
         var credentials: SourceCredentials
         var priority: Priority
-        /// Whether its reader lets what it brings be kept.
+        /// Whether its reader allows its bytes to be stored.
         var mayKeep = true
 
-        /// What is asked for; to `Int64.max` where that is all there is.
+        /// The requested range. It ends at `Int64.max` if the end is not known.
         var range: Range<Int64> { lower..<max(lower, upper ?? .max) }
 
-        /// What is asked for, in words.
+        /// The requested range, in words.
         var rangeInWords: String { range.inWords }
     }
 
     struct State: ~Copyable {
         var machine: StateMachine
-        /// The version whose bytes the machine plans.
+        /// The current version, whose bytes the machine plans.
         var lease: Lease?
         var readers: [ReaderID: ReaderPlace] = [:]
         var versions = ReaderVersions()
         var failures: [FailureID: CacheError] = [:]
-        /// Those of whoever opened a reader last, for what no reader that is still there has caused.
+        /// The credentials of the last reader that was opened, for requests whose reader has been closed.
         var credentials: SourceCredentials
         fileprivate var handlers: Handlers?
         fileprivate var transfers: [TransferID: Task<Void, Never>] = [:]
         fileprivate var holds: [TransferID: CheckedContinuation<Void, Never>] = [:]
-        /// Transfers that somebody preloads with, and who is to be told when a player waits for them.
+        /// The transfers for preloads that wait for a connection. They are resumed when a player waits for their bytes.
         fileprivate var hurries: [TransferID: CheckedContinuation<Void, Never>] = [:]
         fileprivate var idleWaiters: [CheckedContinuation<Void, Never>] = []
         fileprivate var isPlaybackWaiting = false
@@ -69,7 +71,7 @@ final class Scheduler: Sendable {
         self.executor = executor
     }
 
-    /// Says what actions lead to; once, before anything is fed.
+    /// Sets the effects of actions. Called once, before the first input.
     func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
     /// Feeds the machine under the lock and performs its actions afterwards.
@@ -77,9 +79,9 @@ final class Scheduler: Sendable {
         ask { ((), input(&$0)) }
     }
 
-    /// As ``feed(_:)``, for an input that has a result beside what is to be done.
+    /// Feeds the machine as ``feed(_:)`` does, for an input that also has a result.
     ///
-    /// - Parameter tell: Called without the lock, before anybody wakes: who hears of it hears of it in order.
+    /// - Parameter tell: Reports the result. It is called after unlocking, before readers are woken.
     func ask<R: Sendable>(
         telling tell: (R) -> Void = { _ in }, _ input: (inout State) -> (R, [StateMachine.Action])
     ) -> R {
@@ -92,12 +94,12 @@ final class Scheduler: Sendable {
         return result
     }
 
-    /// Looks at the state; what is asked here changes nothing of the plan.
+    /// Reads the state, or changes a part of it that the plan does not depend on.
     func look<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }
 
     // MARK: - Effects
 
-    /// What is left to do after unlocking.
+    /// The actions to perform after unlocking.
     private struct Effects {
         var waiters: [CheckedContinuation<Void, Never>] = []
         var cancelled: [(task: Task<Void, Never>, position: Int64)] = []
@@ -141,11 +143,11 @@ final class Scheduler: Sendable {
 
         func perform(_ scheduler: Scheduler) {
             for (task, position) in cancelled {
-                // First: the last transfer's end may be the cache's.
+                // First, because the cache may end with its last transfer.
                 handlers?.cancelled(position)
                 task.cancel()
             }
-            // Before a player wakes: what it does next must not find that it waits still, and hold a preload for that.
+            // Before a player is woken. Otherwise its next request could pause a preload because it still seems to wait.
             if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }
@@ -165,7 +167,7 @@ final class Scheduler: Sendable {
 
     private func setTimer(_ id: TimerID, _ delay: Duration) {
         Task(executorPreference: executor.executor(for: .landing)) { [weak self, clock] in
-            // Cancelled by nobody: a timer that is not wanted any more finds nothing to do.
+            // It is never cancelled. A timer that is no longer needed has no effect.
             guard (try? await clock.sleep(delay)) != nil, let self else { return }
             feed { $0.machine.timerFired(id, now: clock.elapsed()) }
         }
@@ -173,7 +175,7 @@ final class Scheduler: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until a reader is woken that was told to wait. Returns at once if it has been woken since.
+    /// Waits until a reader that has to wait is woken. Returns immediately if it was woken since.
     ///
     /// - Parameter waitsForHeaders: Whether the reader is also woken when a response has been evaluated.
     func wait(for id: ReaderID, orHeaders waitsForHeaders: Bool = false) async {
@@ -207,7 +209,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Waits until a held transfer may go on, or is cancelled.
+    /// Waits until a paused transfer is resumed or cancelled.
     func hold(_ id: TransferID) async {
         await withCheckedContinuation { continuation in
             let mayGo = state.withLock { state in
@@ -219,7 +221,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Waits until a player waits for what a transfer brings, or the task is cancelled.
+    /// Waits until a player waits for a transfer's bytes, or the task is cancelled.
     func waitForHurry(_ id: TransferID) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -235,8 +237,12 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// The transfer's task is over; `input` tells the machine how it ended. A failure that follows has the error
-    /// `error`; `tell` hears what becomes of it before its readers do.
+    /// The task of a transfer has ended.
+    ///
+    /// - Parameters:
+    ///   - error: The error that readers receive if the transfer is not retried.
+    ///   - tell: Reports the consequence before readers receive it.
+    ///   - input: Feeds the end to the machine.
     func ended(
         _ id: TransferID, error: CacheError?, telling tell: (StateMachine.Outcome) -> Void,
         _ input: (inout State) -> (StateMachine.Outcome, [StateMachine.Action])
@@ -249,7 +255,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Waits until no transfer is in flight.
+    /// Waits until no transfer is in progress.
     func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -261,16 +267,16 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Whether readers are to stop, also in what has landed.
+    /// Whether readers have to stop, also in stored bytes.
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    /// Readers end, also in what has landed; asked once, when the cache closes.
+    /// Ends readers, also in stored bytes. Called once, when the cache closes.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
-    /// Waits for what is nearly done, within `drainTime`, cancels the rest, and waits for both.
+    /// Waits for transfers that are nearly done, for at most `drainTime`, cancels the rest, and waits for all to end.
     ///
-    /// - Parameter isWanted: Whether it has been opened again meanwhile: asked in the same step, so that no reader meets a
-    ///   closing that it has overtaken.
+    /// - Parameter isWanted: Returns whether the resource was opened again meanwhile, so that it must not be closed. It is
+    ///   called in the same step under the lock.
     func close(drainTime: Duration, unless isWanted: () -> Bool = { false }) async {
         let isOvertaken = ask { state in isWanted() ? (true, []) : (false, state.machine.close()) }
         guard !isOvertaken else { return }
