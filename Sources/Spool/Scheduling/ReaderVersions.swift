@@ -4,14 +4,20 @@ import SpoolStorage
 ///
 /// It knows no offset. A reader that has not read yet is in the current version.
 struct ReaderVersions {
+    /// The version of a reader.
+    enum Standing {
+        /// The current version, also if there is none yet.
+        case current
+        /// This version, which is no longer the current one.
+        case former(Lease)
+        /// The reader needs its own response, because serving it here would end the readers of the current version.
+        case apart
+    }
+
     private struct Entry {
-        /// The version of the reader, if it is no longer the current one.
-        var former: Lease?
+        var standing = Standing.current
         /// The reason why the version may be used. `nil` if it is not known yet whether it may be used.
         var source: OpenedResponse.Source?
-        /// Whether the reader needs its own response, because serving it here would end the readers of the current
-        /// version.
-        var needsOwnResponse = false
         /// Whether it waits for response headers, rather than for bytes.
         var awaitsHead = false
     }
@@ -20,14 +26,10 @@ struct ReaderVersions {
 
     // MARK: - Questions
 
-    /// The version of the reader, if it is no longer the current one.
-    func former(of id: ReaderID) -> Lease? { entries[id]?.former }
+    func standing(of id: ReaderID) -> Standing { entries[id]?.standing ?? .current }
 
     /// The reason why the reader may use its version. `nil` if it is not known yet whether it may use it.
     func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
-
-    /// Whether serving the reader here would end the readers of the current version.
-    func needsOwnResponse(_ id: ReaderID) -> Bool { entries[id]?.needsOwnResponse ?? false }
 
     /// Whether the reader waits for response headers, rather than for bytes.
     func awaitsHead(_ id: ReaderID) -> Bool { entries[id]?.awaitsHead ?? false }
@@ -44,12 +46,12 @@ struct ReaderVersions {
 
     /// The readers stay in a version that is no longer the current one.
     mutating func keep(_ ids: [ReaderID], in former: Lease) {
-        for id in ids { entries[id]?.former = former }
+        for id in ids { entries[id]?.standing = .former(former) }
     }
 
     /// The readers need their own responses.
     mutating func setApart(_ ids: [ReaderID]) {
-        for id in ids { entries[id]?.needsOwnResponse = true }
+        for id in ids { entries[id]?.standing = .apart }
     }
 
     /// Readers of the current version may use it for this reason, if it was not known yet whether they may.
@@ -57,7 +59,8 @@ struct ReaderVersions {
     /// - Parameter evenKnown: Whether this also replaces the reason of readers that knew one.
     mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(entries.keys) {
-            guard let entry = entries[id], entry.former == nil, entry.source == nil || evenKnown else { continue }
+            guard let entry = entries[id], case .current = entry.standing, entry.source == nil || evenKnown
+            else { continue }
             entries[id]?.source = source
         }
     }

@@ -81,8 +81,11 @@ extension Scheduler {
     func pull(_ id: ReaderID, from position: Int64, limit: Int64, now: Duration) -> PullResult {
         ask { state in
             guard let place = state.readers[id] else { return (.end, []) }
-            if state.versions.needsOwnResponse(id) { return (.apart, []) }
-            if let former = state.versions.former(of: id) { return (.former(former, end: place.end), []) }
+            switch state.versions.standing(of: id) {
+            case .apart: return (.apart, [])
+            case .former(let former): return (.former(former, end: place.end), [])
+            case .current: break
+            }
             let (decision, actions) = state.machine.pull(id, from: position, limit: limit, now: now)
             switch decision {
             case .landed(let range, let freeUntil):
@@ -135,9 +138,11 @@ extension Scheduler {
     func head(for id: ReaderID, now: Duration) -> HeadResult {
         ask { state in
             guard let place = state.readers[id] else { return (.gone, []) }
-            if state.versions.needsOwnResponse(id) { return (.apart, []) }
-            if let former = state.versions.former(of: id) {
+            switch state.versions.standing(of: id) {
+            case .apart: return (.apart, [])
+            case .former(let former):
                 return (.version(VersionInUse(lease: former, source: state.versions.source(of: id) ?? .miss)), [])
+            case .current: break
             }
             let (decision, actions) = state.machine.describe(id, isDescribed: state.lease != nil, now: now)
             state.versions.setAwaitsHead(id, decision == .wait)
