@@ -1,15 +1,31 @@
-/// Which bytes of a media file a reader wants.
+/// The bytes of a resource that a reader returns.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
 public enum MediaRange: Sendable, Hashable {
     /// From an offset to the end of the resource.
     case from(Int64)
-    /// A half-open range; what lies past the end of the resource is left out.
+    /// A half-open range, as far as it is within the resource.
     case bytes(Range<Int64>)
-    /// The last so many bytes.
+    /// The last bytes, of this number.
     case suffix(Int64)
 
     /// The whole resource.
     public static let all = MediaRange.from(0)
+}
+
+extension MediaRange {
+    /// The start of the range, and its end, unless they depend on the length. `nil` if the start depends on it.
+    ///
+    /// - Parameter offset: The offset of the last seek, from which the range is read instead.
+    func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
+        switch self {
+        case .from(let start): (offset ?? start, nil)
+        case .bytes(let range): (offset ?? range.lowerBound, max(range.upperBound, offset ?? range.upperBound))
+        case .suffix: offset.map { ($0, nil) }
+        }
+    }
+
+    /// The offset of the last `count` bytes of a resource of this length.
+    static func start(ofLast count: Int64, of length: Int64) -> Int64 { max(0, length - max(count, 0)) }
 }

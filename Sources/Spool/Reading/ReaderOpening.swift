@@ -78,19 +78,3 @@ struct ReaderOpening: Sendable {
         return OpenReader(own, position: start, isCountedFromEnd: reader.isCountedFromEnd)
     }
 }
-
-extension MediaRange {
-    /// The start of the range, and its end, unless they depend on the length. `nil` if the start depends on it.
-    ///
-    /// - Parameter offset: The offset of the last seek, from which the range is read instead.
-    func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
-        switch self {
-        case .from(let start): (offset ?? start, nil)
-        case .bytes(let range): (offset ?? range.lowerBound, max(range.upperBound, offset ?? range.upperBound))
-        case .suffix: offset.map { ($0, nil) }
-        }
-    }
-
-    /// The offset of the last `count` bytes of a resource of this length.
-    static func start(ofLast count: Int64, of length: Int64) -> Int64 { max(0, length - max(count, 0)) }
-}
