@@ -1,4 +1,5 @@
 import Foundation
+import HTTPRanges
 import SpoolStorage
 
 /// What every open resource of one cache shares.
@@ -32,6 +33,9 @@ final class CacheContext: Sendable {
 
     /// Whether responses of every status are stored, and web pages and errors are not told from media.
     var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
+
+    /// The rule by which bytes of several responses are combined.
+    var combiningRule: CombiningRule { configuration.freshness == .immutable ? .immutable : .strong }
 
     /// The store, opened if it is not.
     ///

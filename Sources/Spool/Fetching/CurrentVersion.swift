@@ -16,12 +16,25 @@ struct CurrentVersion {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
+        /// Whether it is of use that the origin confirms the stored version. It is not if an incomplete version can't be
+        /// completed: the whole has to be requested.
+        var mayBeConfirmed = true
     }
 
     func preconditions(for id: TransferID) -> RequestPreconditions {
         let (generation, end, isValidation) = scheduler.basis(of: id)
         let stored = generation.map { StoredVersion(version: $0.resourceVersion, storedEnd: end) }
-        return RequestPreconditions(generation: generation, stored: stored, isValidation: isValidation)
+        let isComplete = generation.map { version in
+            version.description.length.map { version.landed.contains(0..<$0) } ?? false
+        }
+        let mayBeConfirmed = generation.map(canBeCompleted) ?? true || isComplete ?? false
+        return RequestPreconditions(
+            generation: generation, stored: stored, isValidation: isValidation, mayBeConfirmed: mayBeConfirmed)
+    }
+
+    /// Whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
+    func canBeCompleted(_ version: Generation) -> Bool {
+        version.resourceVersion.canBeAssembled(under: resource.context.combiningRule)
     }
 
     /// Whether revalidation would end readers, because nothing can prove that the response is of the version that they

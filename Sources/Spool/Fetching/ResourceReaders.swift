@@ -31,7 +31,11 @@ struct ResourceReaders {
         let reader = scheduler.openReader(
             at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore, ahead: ahead,
             now: resource.context.clock.elapsed()
-        ) { fixedUse ?? resource.freshness.use(opening, demand) }
+        ) { version, isProvided in
+            // The missing bytes could not be combined with the stored ones, and the reader would end between them.
+            if let version, !isProvided, !resource.version.canBeCompleted(version) { return .ask }
+            return fixedUse ?? resource.freshness.use(opening, demand)
+        }
         resource.context.instruments.note(.readerOpened)
         return reader
     }

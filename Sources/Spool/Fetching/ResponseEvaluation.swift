@@ -122,11 +122,12 @@ struct ResponseEvaluation {
         let asked: Int64? = if isNew { landing.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < landing.version.length ?? .max } ?? false
         // With `If-Range`, a whole body of another version does not show that the origin ignores ranges.
-        let showsIgnorance = isPart && !(isNew && hasIfRange)
+        let showsIgnorance = askedFrom != nil && isPart && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || landing.version.acceptsRanges == false)
+        let areRangesUseless = ignoresRanges || !landing.version.canBeAssembled(under: rule)
         return ResponseBody(
             offset: Transfer.StateMachine.firstLanding(offset: landing.offset, end: landing.end, asked: asked),
-            end: landing.end, isWhole: isWhole, support: isWhole ? (ignoresRanges ? .unsupported : nil) : .supported)
+            end: landing.end, isWhole: isWhole, support: isWhole ? (areRangesUseless ? .unsupported : nil) : .supported)
     }
 
     /// The stored version can't be continued.
@@ -140,7 +141,7 @@ struct ResponseEvaluation {
         resource.version.replace(generation, by: nil, keeping: start.id)
     }
 
-    private var rule: CombiningRule { context.configuration.freshness == .immutable ? .immutable : .strong }
+    private var rule: CombiningRule { context.combiningRule }
 
     /// Whether a response counts as another version only because nothing proves that it is of the stored one.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {

@@ -11,16 +11,17 @@ extension Scheduler {
     ///   - credentials: The credentials with which its bytes are requested.
     ///   - mayKeep: Whether the bytes that are requested for it may be stored.
     ///   - ahead: The size of the first read-ahead.
-    ///   - decide: Returns how the reader may use the current version. It is called under the lock, so that no version
-    ///     becomes current between the decision and the opening. It may take one other lock.
+    ///   - decide: Returns how the reader may use the current version, from that version and whether all bytes of the
+    ///     range are stored or being received. It is called under the lock, so that no version becomes current between the
+    ///     decision and the opening. It may take one other lock.
     /// - Returns: The reader, its position, and how it uses the current version.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, mayKeep: Bool,
-        ahead: ReadAheadStart, now: Duration, use decide: () -> StoredFreshness.Use
+        ahead: ReadAheadStart, now: Duration, use decide: (Generation?, Bool) -> StoredFreshness.Use
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         let position = ReaderPosition(start)
         let (id, use) = ask { state in
-            let use = decide()
+            let use = decide(state.lease?.generation, state.machine.isProvided(from: start, to: end))
             let isStale = use == .stale || use == .staleMeanwhile
             var actions: [StateMachine.Action] = []
             if use == .ask, state.lease != nil { actions += state.machine.requireValidation() }

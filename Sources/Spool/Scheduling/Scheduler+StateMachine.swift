@@ -156,6 +156,17 @@ extension Scheduler.StateMachine {
         return (decision, actions + more)
     }
 
+    /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being received
+    /// by one transfer.
+    func isProvided(from start: Int64, to end: Int64?) -> Bool {
+        let end = min(end ?? .max, length ?? .max)
+        guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }
+        return plan.transfers.states.contains { transfer in
+            transfer.isLive && !transfer.isValidation && transfer.position <= missing.lowerBound
+                && end <= transfer.end ?? .max
+        }
+    }
+
     /// Whether the reader has to wait and has not been woken yet.
     func isWaiting(_ id: ReaderID) -> Bool { plan.readers[id]?.isWaiting ?? false }
 
