@@ -33,9 +33,10 @@ struct FreshnessUpdate {
                 guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
                     return
                 }
-                let cacheability = ResponseCacheability(
+                var cacheability = ResponseCacheability(
                     policy: .http, request: asked, response: head, from: url, requestDate: requestDate,
                     responseDate: context.clock.now(), isOfSite: context.configuration.storesEveryStatus)
+                cacheability.freshness.asker = resource.freshness.asker
                 resource.version.validated(generation, head.headerFields, cacheability)
                 resource.noteDescribed()
             } else if head.status.kind != .serverError {

@@ -59,7 +59,9 @@ final class OpenResource: Sendable {
         self.opening = OnceGate(isDone: apart.map { $0.beside == nil } ?? false)
         self.address = credentials.source.displayAddress
         self.context = context
-        self.freshness = VersionFreshness(context.configuration.freshness, context.clock)
+        self.freshness = VersionFreshness(
+            context.configuration.freshness, context.clock,
+            sharing: context.keepsAnyResponse ? credentials.source.headerFields : nil)
         self.usage = ResourceUse(key, context)
         self.serving = ServingRecord(context.instruments)
         let configuration = context.configuration

@@ -82,10 +82,11 @@ struct Transfer {
         let response = try await exchange.send(request, to: origin)
         connection.resume()
         if !isHeld { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
-        let cacheability = ResponseCacheability(
+        var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus)
+        cacheability.freshness.asker = resource.freshness.asker
         let verdict: ResponseEvaluation.Verdict
         do {
             verdict = try await ResponseEvaluation(
@@ -143,6 +144,8 @@ struct Transfer {
     ) -> UpstreamRequest {
         var request = prepared
         request.longestHold = start.credentials.source.responseHold
+        // A new version is requested as a whole.
+        if preconditions.isValidation, !preconditions.mayBeConfirmed { return request }
         if let upper = start.upper {
             request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)
         } else if start.lower > 0 {
@@ -364,16 +367,23 @@ struct Transfer {
             let text = "\(place): the origin's responses contradict each other"
             finish(.restart, CacheError(.malformedResponse, text))
         case .interrupted(let error, let retryAfter):
-            // Stored bytes are used although the origin can't be asked. Missing bytes wait for the retry.
-            finish(.interrupted(retryAfter: retryAfter, jitter: clock.jitter), error, usesStale: true)
+            // Stored bytes are used although the origin did not validate them. Missing bytes wait for the retry.
+            finish(
+                .interrupted(retryAfter: retryAfter, jitter: clock.jitter), error,
+                usesStale: resource.freshness.mayBeStale(after: Self.failure(error)))
         case .refused(let error, let isPersonal):
-            finish(.refused(isPersonal: isPersonal), error, usesStale: error.code == .originUnavailable)
+            let usesStale =
+                error.code == .originUnavailable && resource.freshness.mayBeStale(after: Self.failure(error))
+            finish(.refused(isPersonal: isPersonal), error, usesStale: usesStale)
         }
+    }
+
+    private static func failure(_ error: CacheError) -> StoredFreshness.Failure {
+        error.httpStatus.map { .status($0) } ?? .unreachable
     }
 
     private func finish(_ ending: Scheduler.Ending, _ error: CacheError, usesStale: Bool = false) {
         let error = error.about(resource.key, start.range)
-        let usesStale = usesStale && resource.freshness.mayUseStale
         scheduler.ended(
             start.id, ending, error: error, usesStale: usesStale, now: clock.elapsed()
         ) { report($0, error) }

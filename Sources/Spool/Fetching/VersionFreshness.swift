@@ -1,5 +1,6 @@
 import Foundation
 import HTTPRanges
+import HTTPTypes
 import SpoolStorage
 import Synchronization
 
@@ -24,11 +25,15 @@ final class VersionFreshness: Sendable {
 
     private let policy: FreshnessPolicy
     private let clock: CacheClock
+    /// See ``StoredFreshness/asker``, for the requests of this resource.
+    let asker: String?
     private let state = Mutex(State())
 
-    init(_ policy: FreshnessPolicy, _ clock: CacheClock) {
+    /// - Parameter request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
+    init(_ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil) {
         self.policy = policy
         self.clock = clock
+        asker = request.map(StoredFreshness.asker)
     }
 
     // MARK: - Use
@@ -66,9 +71,10 @@ final class VersionFreshness: Sendable {
     /// The freshness of the stored response. `nil` if it is not known.
     var current: StoredFreshness? { state.withLock { $0.stored } }
 
-    /// Whether the version may be used although the origin can't be asked (RFC 9111 §4.2.4).
-    var mayUseStale: Bool {
-        state.withLock { $0.stored?.mayBeStaleAfterError(at: clock.secondsSince1970()) ?? true }
+    /// Whether the version may be used although the origin did not validate it.
+    func mayBeStale(after failure: StoredFreshness.Failure) -> Bool {
+        let now = clock.secondsSince1970()
+        return state.withLock { $0.stored?.mayBeStale(after: failure, at: now, for: asker) ?? true }
     }
 
     // MARK: - Changes

@@ -37,6 +37,10 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
+    /// A hash of the header fields of the request that received or confirmed the response, without those that do not tell
+    /// users apart; `nil` if the cache does not store responses of every status.
+    var asker: String?
+
     /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
     /// has the resource's own key.
     var variantOf: [String]?
@@ -89,12 +93,42 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         return now < freshUntil + staleWhileRevalidate
     }
 
-    /// Whether it may be used although it is stale and the origin can't be asked (RFC 9111 §4.2.4).
-    func mayBeStaleAfterError(at now: Int64) -> Bool {
-        guard !mustRevalidate else { return false }
-        guard let staleIfError else { return true }
-        return now < freshUntil + staleIfError
+    /// The reason why the origin did not validate a stored response.
+    enum Failure: Hashable, Sendable {
+        /// The origin could not be reached, or its response could not be read.
+        case unreachable
+        /// The origin responded with an error for now.
+        case status(Int)
     }
+
+    /// Whether it may be used although it is stale and the origin did not validate it (RFC 9111 §4.2.4, §4.3.3).
+    ///
+    /// - Parameter asker: See ``asker``; `nil` if all requests are those of one user.
+    func mayBeStale(after failure: Failure, at now: Int64, for asker: String?) -> Bool {
+        guard !mustRevalidate else { return false }
+        if let staleIfError, now >= freshUntil + staleIfError { return false }
+        guard let asker else { return true }
+        if case .status(let status) = failure, status < 500 { return false }
+        // The origin has allowed its use for other requests, for a time or after an error.
+        if staleIfError != nil || lifetime ?? 0 > 0 { return true }
+        // Otherwise it may be meant for one user, even if nothing says so.
+        return failure == .unreachable && asker == self.asker
+    }
+
+    /// Returns what ``asker`` is for a request with these fields.
+    static func asker(_ request: HTTPFields) -> String {
+        let fields = request.filter { !unspecific.contains($0.name.canonicalName) }
+        return CacheKey(fields.map { "\($0.name.canonicalName):\($0.value)" }.sorted().joined(separator: "\n")).hash
+    }
+
+    /// Names of request fields that do not tell users apart: conditions, ranges, preferences, and what a player sends anew
+    /// for each playback.
+    private static let unspecific: Set<String> = [
+        "accept", "accept-encoding", "accept-language", "cache-control", "cdn-loop", "dnt", "icy-metadata",
+        "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "origin", "pragma",
+        "priority", "range", "referer", "save-data", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "te",
+        "traceparent", "tracestate", "user-agent", "via", "x-playback-session-id",
+    ]
 
     /// The time `seconds` after `start`, at most 10,000 years after 1970; `start` if `seconds` is negative.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {

@@ -66,6 +66,65 @@ struct UnprovenVersionCases {
         }
     }
 
+    @Test(
+        "E151: if media can't be completed, readers after an abandoned one receive a whole response",
+        arguments: [nil, "W/\"a\""], ["max-age=600", "max-age=0", nil])
+    func abandoned(_ tag: String?, _ control: String?) async throws {
+        for (hasRanges, freshness) in [(false, .http), (true, .http), (false, .revalidate)] as [(Bool, FreshnessPolicy)]
+        {
+            var behaviours: [OriginBehaviour] = [
+                .noValidators, .field("ETag", tag), .field("Cache-Control", control),
+            ]
+            if !hasRanges { behaviours.append(.ignoresRanges(acceptRanges: nil)) }
+            let stage = try stage(behaviours, freshness, stall: 300_000)
+            try await stage.session { cache in
+                let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+                try await first.check(Self.song, upTo: 200_000)
+                first.cancel()
+                // The response is held for a while, for players that return.
+                try await stage.origin.log.until { $0.allSatisfy(\.isOver) }
+                await cache.waitUntilIdle()
+                change(stage, behaviours)
+                let former = stage.origin.log.exchanges.count
+                for _ in 0..<3 {
+                    let reader = cache.media(for: stage.url()).reader()
+                    #expect(try await reader.check(Self.other) == Self.other.length)
+                }
+                // One for each reader that may not use the response to another one.
+                let limit = control == "max-age=600" && freshness == .http ? 1 : 3
+                #expect(stage.origin.log.exchanges.count - former <= limit, "\(hasRanges) \(freshness)")
+            }
+        }
+    }
+
+    @Test(
+        "E150: a response without a lifetime is not used for another user when the origin fails",
+        arguments: [429, 408, 500, 503, nil])
+    func failureForAnotherUser(_ status: Int?) async throws {
+        let token = try #require(HTTPField.Name("X-Token"))
+        let stage = try MemoryStage(["/a": .pattern(Self.song.length)], freshness: .http) {
+            $0.storesEveryStatus = true
+            $0.handsOnErrors = true
+            $0.retry.retries = 0
+        }
+        try await stage.session { cache in
+            func media(_ user: String) -> MediaResource {
+                cache.media(for: MediaSource(url: stage.url(), headerFields: [token: user]))
+            }
+            try await media("alice").check(.all, Self.song, covers: 0..<Self.song.length)
+            stage.pass(1)
+            stage.clock.advance(by: .seconds(60))
+            if let status {
+                stage.origin.update("/a") { $0.rules = [.always(.status(status))] }
+            } else {
+                stage.origin.setReachable(false)
+            }
+            let error = await #expect(throws: CacheError.self) { try await media("bob").bytes() }
+            #expect(error?.httpStatus == status)
+            if status == nil { #expect(try await media("alice").bytes().count == Self.song.length) }
+        }
+    }
+
     @Test("E113: if media has no validators, a second reader gets the header fields of its own response")
     func secondHead() async throws {
         let stage = try stage(Form.ranges.behaviours, .http, stall: 1_000_000)

@@ -24,6 +24,30 @@ struct ResponseCacheabilityTests {
         #expect(freshness.initialAge == age)
     }
 
+    @Test("E150: after an error of the origin, other requests use a stale response only if it allows that")
+    func staleAfterError() {
+        typealias Failure = StoredFreshness.Failure
+        let failures: [Failure] = [.unreachable, .status(503), .status(500), .status(429), .status(408)]
+        func usable(_ control: String?, for asker: String?, at now: Int64 = 2000) -> [Failure] {
+            var freshness = cacheability(control.map { [.cacheControl: $0] } ?? [:]).freshness
+            freshness.asker = "alice"
+            return failures.filter { freshness.mayBeStale(after: $0, at: now, for: asker) }
+        }
+        let down: [Failure] = [.unreachable, .status(503), .status(500)]
+        for control in [nil, "max-age=0"] {
+            #expect(usable(control, for: "bob") == [])
+            #expect(usable(control, for: "alice") == [.unreachable])
+            #expect(usable(control, for: nil) == failures)
+        }
+        #expect(usable("max-age=1", for: "bob") == down)
+        #expect(usable("max-age=0, stale-if-error=5000", for: "bob") == down)
+        #expect(usable("max-age=0, stale-if-error=5", for: "alice") == [])
+        #expect(usable("max-age=1, must-revalidate", for: "alice") == [])
+        let token: HTTPFields = [.range: "bytes=0-", .userAgent: "a", .authorization: "x"]
+        #expect(StoredFreshness.asker(token) == StoredFreshness.asker([.authorization: "x"]))
+        #expect(StoredFreshness.asker(token) != StoredFreshness.asker([.authorization: "y"]))
+    }
+
     @Test("E68: a 304 without Vary and Cache-Control leaves the stored ones in force")
     func merged() throws {
         let language = try #require(HTTPField.Name("Accept-Language"))

@@ -42,7 +42,7 @@ import Testing
             for now in [-NumberLimits.seconds, 0, 1_700_000_000, NumberLimits.seconds] {
                 #expect((0...NumberLimits.seconds).contains(freshness.age(at: now)))
                 for demand in demands { _ = freshness.use(at: now, for: demand) }
-                _ = freshness.mayBeStaleAfterError(at: now)
+                _ = freshness.mayBeStale(after: .unreachable, at: now, for: nil)
             }
         }
     }
