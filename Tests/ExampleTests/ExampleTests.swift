@@ -197,7 +197,6 @@ struct ExampleTests {
                 #expect(
                     try await cache.media(for: origin.url("/song.mp3")).data(in: 0..<Self.song.length) == Self.song.data
                 )
-                try await cache.finishRekeying()
                 await cache.close()
                 #expect(Silence(words: ["song.mp3"], plain: [Self.song.data]).broken(in: directory.path) == [])
             }

@@ -21,10 +21,10 @@ struct StoreCatalogCellTests {
         "resource.contentType", "generation.id", "generation.resource", "generation.identifier", "generation.length",
         "generation.version", "generation.fields", "generation.storedBytes", "generation.tidyEpoch",
         "generation.landed",
-        "generation.format", "generation.secret", "block.generation", "block.idx", "block.length", "block.seal",
+        "generation.format", "block.generation", "block.idx", "block.length", "block.seal",
         "download.id", "download.collection", "download.key", "download.url", "download.source", "handPin.key",
-        "setting.storedBytes", "setting.tidyEpoch", "setting.capacity", "setting.sweepPending", "setting.secretNumber",
-        "setting.scrubPending", "setting.ageStart", "setting.lastSeen",
+        "setting.storedBytes", "setting.tidyEpoch", "setting.capacity", "setting.sweepPending",
+        "setting.ageStart", "setting.lastSeen",
     ]
     private static let limit = NumberLimits.byteOffset
     private static let microseconds = NumberLimits.seconds * 1_000_000

@@ -162,7 +162,7 @@ struct StoreEncryptionTests {
             "UPDATE resource SET contentType = x'00'",
             "UPDATE block SET seal = (SELECT seal FROM block AS b WHERE b.idx <> block.idx LIMIT 1)",
             "UPDATE block SET length = length - 1",
-            "UPDATE generation SET format = 1", "UPDATE generation SET format = 9, secret = 5",
+            "UPDATE generation SET format = 1", "UPDATE generation SET format = 9",
         ] {
             let fixture = try StoreFixture()
             fixture.setKey(1)

@@ -267,7 +267,7 @@ struct StoreOpeningTests {
 
     @Test(
         "A directory of an earlier version is refused with a clear error, and not changed",
-        arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"]])
+        arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"], ["7"]])
     func earlierVersion(versions: [String]) async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

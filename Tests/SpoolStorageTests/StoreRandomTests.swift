@@ -22,7 +22,7 @@ struct StoreRandomTests {
             if seed % 3 == 1, session > 0 { try fixture.noteUncleanEnd() }
             var random = SeededGenerator(seed &* 77 &+ session)
             if seed % 4 == 2 { fixture.setKey(1) }
-            // What is stored is sealed anew while all this goes on.
+            // Another key for each session.
             if seed % 4 == 3, session > 0 { try await Self.rekey(fixture, to: session == 1 ? 1 : 2) }
             if seed % 2 == 1 { try Self.damageAtRest(fixture, &random) }
             let store = try await fixture.open(
@@ -53,7 +53,7 @@ struct StoreRandomTests {
     }
 
     private static func rekey(_ fixture: StoreFixture, to next: Int) async throws {
-        try await Store.beginRekeying(
+        try await Store.rekey(
             path: fixture.path, from: fixture.currentKey, to: StoreFixture.key(number: next),
             byteStore: fixture.byteStore, fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock))
         fixture.setKey(next)

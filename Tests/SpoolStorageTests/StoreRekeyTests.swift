@@ -16,7 +16,7 @@ struct StoreRekeyTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    private func fill() async throws {
+    private func fill(_ fixture: StoreFixture) async throws {
         let store = try await fixture.open()
         for name in names { try await fixture.store(name, length: Self.length, in: store) }
         let half = try fixture.begin("half", length: Self.length, in: store)
@@ -33,14 +33,20 @@ struct StoreRekeyTests {
         try await store.close()
     }
 
-    private func rekey(from former: Int?, to next: Int?) async throws {
-        try await Store.beginRekeying(
-            path: fixture.path, from: StoreFixture.key(number: former), to: StoreFixture.key(number: next),
-            fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock))
+    @discardableResult
+    private func rekey(
+        _ fixture: StoreFixture, from previous: Int?, to next: Int?,
+        willCopy: @Sendable (RekeyingPlan) -> Void = { _ in }
+    ) async throws -> RekeyingPlan {
+        let plan = try await Store.rekey(
+            path: fixture.path, from: StoreFixture.key(number: previous), to: StoreFixture.key(number: next),
+            byteStore: fixture.byteStore, fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock),
+            willCopy: willCopy)
         fixture.setKey(next)
+        return plan
     }
 
-    private func expectAll(_ store: Store) async throws {
+    private func expectAll(_ fixture: StoreFixture, _ store: Store) async throws {
         for name in names {
             let lease = try #require(try await store.lease(StoreFixture.key(name)))
             #expect(lease.generation.landed == [0..<Self.length])
@@ -55,192 +61,229 @@ struct StoreRekeyTests {
         #expect(try await store.resource(StoreFixture.key("b"))?.isPinned == true)
     }
 
-    /// All that is stored gets its key now, nothing is lost by it, and nothing of before is left.
-    private func expectFinished(_ store: Store) async throws {
-        try await store.finishRekeying()
-        #expect(try await store.rekeyingLeft().resources == 0)
-        try await expectAll(store)
+    /// Opens the cache and expects everything that ``fill(_:)`` has stored, and no other files.
+    private func expectAll(_ fixture: StoreFixture) async throws {
+        let store = try await fixture.open()
+        try await expectAll(fixture, store)
+        #expect(try await store.verify(repairing: false).bad == 0)
         try await store.checkLedger()
         try await store.close()
-        expectSilence()
+        if fixture.byteStore == nil { #expect(fixture.mediaFiles.count == names.count + 1) }
     }
 
-    @Test(
-        "A plain cache becomes an encrypted one, gets another key, and becomes plain: nothing is lost, nothing of before is left",
-        arguments: [[nil, 1], [1, 2], [1, nil], [nil, 1, 2, nil]] as [[Int?]])
-    func change(keys: [Int?]) async throws {
-        fixture.setKey(keys[0])
-        try await fill()
-        for (former, next) in zip(keys, keys.dropFirst()) {
-            let order = try await orderOfUse()
-            let files = Set(fixture.mediaFiles)
-            try await rekey(from: former, to: next)
-            let store = try await fixture.open()
-            try await expectAll(store)
-            try await store.finishRekeying()
-            #expect(try await store.rekeyingLeft().resources == 0)
-            try await expectAll(store)
-            #expect(try await store.verify(repairing: false).bad == 0)
-            try await store.checkLedger()
-            try await store.close()
-            #expect(files.isDisjoint(with: fixture.mediaFiles))
-            let after = try await orderOfUse()
-            #expect(after == order)
-            fixture.setKey(former)
-            await #expect(throws: CacheError.self) { _ = try await fixture.open() }
-            fixture.setKey(next)
-            if next != nil { expectSilence() }
-        }
-    }
-
-    private func orderOfUse() async throws -> [String] {
+    private func orderOfUse(_ fixture: StoreFixture) async throws -> [String] {
         let resources = try await Store.inspect(path: fixture.path, encryptionKey: fixture.currentKey)
         return resources.sorted { $0.lastUsedAt < $1.lastUsedAt }.map(\.url)
     }
 
-    private func expectSilence() {
+    private func expectSilence(_ fixture: StoreFixture) {
         let silence = Silence(
             words: ["example.org", "video/mp4", "flight", StoreFixture.key("a").hash],
             plain: names.map { Data(StoreFixture.bytes(0..<Self.length, of: $0)) })
         #expect(silence.broken(in: fixture.path) == [])
     }
 
-    @Test("What is open while it is sealed anew plays on, and has its turn when it is let go of")
-    func inUse() async throws {
-        try await fill()
-        try await rekey(from: nil, to: 1)
-        let store = try await fixture.open()
-        let lease = try #require(try await store.lease(StoreFixture.key("a")))
-        try await store.finishRekeying()
-        let left = try await store.rekeyingLeft().resources
-        #expect(left >= 1)
-        try fixture.expect(0..<Self.length, of: "a", in: lease.generation)
-        lease.end()
-        // Somebody else may have been at it.
-        repeat { await store.waitUntilIdle() } while try await store.rekeyingLeft().resources > 0
-        try await expectAll(store)
-        try await store.checkLedger()
-        try await store.close()
+    private var secondCatalogs: [String] {
+        FolderTree.paths(under: fixture.path).filter { $0.hasPrefix("catalog-rekeyed") }
     }
 
-    @Test("Broken off at any write, it goes on at the next opening, and nothing is lost", arguments: 0..<12)
-    func interrupted(after calls: Int) async throws {
-        try await fill()
-        try await rekey(from: nil, to: 1)
-        fixture.files.fail([.write], with: .error(.EIO), after: calls * 3)
-        do {
-            let store = try await fixture.open()
-            try? await store.finishRekeying()
-            try? await store.close()
-        } catch {}
-        fixture.files.heal()
-        try fixture.noteUncleanEnd()
-        let store = try await fixture.open()
-        try await expectAll(store)
-        try await expectFinished(store)
-    }
-
-    @Test("After a kill another key is given at once: what was not finished is finished first")
-    func killedAndGivenAnother() async throws {
-        try await fill()
-        for (former, next) in [(nil, 1), (1, 2), (2, nil), (nil, 3)] as [(Int?, Int?)] {
-            try await rekey(from: former, to: next)
-            // Nothing has been sealed anew.
-            try fixture.noteUncleanEnd()
+    @Test(
+        "A cache that is encrypted, given another key or decrypted keeps all media, pins and dates; only the new key opens it",
+        arguments: [[nil, 1], [1, 2], [1, nil], [nil, 1, 2, nil]] as [[Int?]])
+    func change(keys: [Int?]) async throws {
+        fixture.setKey(keys[0])
+        try await fill(fixture)
+        for (previous, next) in zip(keys, keys.dropFirst()) {
+            let order = try await orderOfUse(fixture)
+            let files = Set(fixture.mediaFiles)
+            let plan = try await rekey(fixture, from: previous, to: next)
+            #expect(plan.resources == names.count + 1 && plan.bytes == 3 * Self.length + block + 60)
+            #expect(files.isDisjoint(with: fixture.mediaFiles) && secondCatalogs == [])
+            if next != nil { expectSilence(fixture) }
+            try await expectAll(fixture)
+            let after = try await orderOfUse(fixture)
+            #expect(after == order)
+            fixture.setKey(previous)
+            await #expect(throws: CacheError.self) { _ = try await fixture.open() }
+            fixture.setKey(next)
+            if next != nil { expectSilence(fixture) }
         }
-        try await expectFinished(try await fixture.open())
     }
 
-    @Test("What is not possible is refused, and the cache stays as it is")
+    @Test("A rekeying that is killed at any call of the file system leaves the cache with one key and all of its media")
+    func killed() async throws {
+        try await fill(fixture)
+        var step = 0
+        while fixture.currentKey == nil {
+            fixture.files.fail(with: .error(.EIO), after: step)
+            let rekeying = await Result { try await rekey(fixture, from: nil, to: 1) }
+            fixture.files.heal()
+            try fixture.noteUncleanEnd()
+            if case .failure = rekeying {
+                // The call may have failed after the exchange.
+                let isPlain = (try? await Store.inspect(path: fixture.path)) != nil
+                if !isPlain { fixture.setKey(1) }
+            }
+            try await expectAll(fixture)
+            step += 1
+        }
+        #expect(step > 20)
+        try await rekey(fixture, from: 1, to: 2)
+        #expect(secondCatalogs == [])
+        try await expectAll(fixture)
+        expectSilence(fixture)
+    }
+
+    @Test("A cancelled rekeying leaves the cache as it was, and no file of the copy")
+    func cancelled() async throws {
+        try await fill(fixture)
+        let files = Set(fixture.mediaFiles)
+        let task = Task {
+            try await rekey(fixture, from: nil, to: 1) { _ in withUnsafeCurrentTask { $0?.cancel() } }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(Set(fixture.mediaFiles) == files && secondCatalogs == [])
+        try await expectAll(fixture)
+    }
+
+    @Test("Without enough free space, a rekeying is refused with both numbers, and the cache stays as it was")
+    func space() async throws {
+        try await fill(fixture)
+        let files = Set(fixture.mediaFiles)
+        fixture.files.setFreeSpace(1_000_000)
+        let told = Mutex<RekeyingPlan?>(nil)
+        let error = await #expect(throws: CacheError.self) {
+            try await rekey(fixture, from: nil, to: 1) { plan in told.withLock { $0 = plan } }
+        }
+        let plan = try #require(told.withLock { $0 })
+        #expect(plan.freeSpace == 1_000_000 && plan.neededSpace > plan.bytes)
+        #expect(error?.code == .storage)
+        #expect(error?.message.contains("needs \(plan.neededSpace.counted("byte")) of free space") == true)
+        #expect(error?.message.contains("1,000,000 are free") == true)
+        #expect(Set(fixture.mediaFiles) == files && secondCatalogs == [])
+        try await expectAll(fixture)
+        fixture.files.setFreeSpace(plan.neededSpace)
+        try await rekey(fixture, from: nil, to: 1)
+        try await expectAll(fixture)
+    }
+
+    @Test("A wrong key, an unchanged state, and a cache that is missing or open are refused, and nothing changes")
     func refused() async throws {
-        let none = await #expect(throws: CacheError.self) { try await rekey(from: nil, to: 1) }
+        let none = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
         #expect(none?.code == .notStored && !FileManager.default.fileExists(atPath: fixture.path))
-        fixture.setKey(nil)
-        try await fill()
-        for (former, next, code) in [
+        try await fill(fixture)
+        for (previous, next, code) in [
             (nil, nil, CacheError.Code.invalidArgument), (1, 2, .keyRefused), (1, nil, .keyRefused),
         ] as [(Int?, Int?, CacheError.Code)] {
-            let error = await #expect(throws: CacheError.self) { try await rekey(from: former, to: next) }
+            let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: previous, to: next) }
             #expect(error?.code == code)
         }
-        fixture.setKey(nil)
-        let store = try await fixture.open()
-        let held = await #expect(throws: CacheError.self) { try await rekey(from: nil, to: 1) }
-        #expect(held?.code == .directoryInUse)
-        fixture.setKey(nil)
-        try await expectAll(store)
-        try await store.close()
-        try await rekey(from: nil, to: 1)
-        for (former, code) in [(nil, CacheError.Code.keyRequired), (2, .keyRefused)] as [(Int?, CacheError.Code)] {
-            let error = await #expect(throws: CacheError.self) { try await rekey(from: former, to: 3) }
+        for isReadOnly in [false, true] {
+            let store = try await Store.open(
+                path: fixture.path, configuration: Store.Configuration(isReadOnly: isReadOnly),
+                fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock)
+            ) { _ in }
+            // Its connection opens the catalog with the first query.
+            _ = try await store.resources()
+            let held = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
+            #expect(held?.code == .directoryInUse)
+            try await store.close()
+        }
+        try await expectAll(fixture)
+        try await rekey(fixture, from: nil, to: 1)
+        for (previous, code) in [(nil, CacheError.Code.keyRequired), (2, .keyRefused)] as [(Int?, CacheError.Code)] {
+            let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: previous, to: 3) }
             #expect(error?.code == code)
         }
-        // What is not finished is finished first.
-        try await rekey(from: 1, to: 2)
-        let again = try await fixture.open()
-        try await expectAll(again)
-        try await again.close()
+        try await expectAll(fixture)
     }
 
-    @Test("E95: What can't be opened does not keep the rest from being sealed anew; what is none goes")
+    @Test("E95: a media file whose name another kind of file has does not prevent a rekeying of the others")
     func unopenable() async throws {
-        try await fill()
+        try await fill(fixture)
         let plain = Set(fixture.mediaFiles)
         let path = fixture.path + "/media/" + (try #require(plain.sorted().first))
         try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        try await rekey(from: nil, to: 1)
-        let store = try await fixture.open()
-        try await store.finishRekeying()
-        #expect(try await store.rekeyingLeft().resources == 0)
-        await store.waitUntilIdle()
+        try await rekey(fixture, from: nil, to: 1)
         #expect(Set(fixture.mediaFiles).intersection(plain).count <= 1)
+        let store = try await fixture.open()
+        #expect(try await store.resources().filter { $0.landed.isEmpty && $0.description != nil }.count == 1)
+        #expect(try await store.verify(repairing: false).bad == 0)
+        await store.waitUntilIdle()
         try await store.close()
     }
 
-    @Test("A disk that refuses one file leaves that one, says how many, and the next time does it")
-    func oneRefused() async throws {
-        try await fill()
-        try await rekey(from: nil, to: 1)
+    @Test("A damaged block is not copied, and is missing afterwards")
+    func damaged() async throws {
         let store = try await fixture.open()
-        await store.waitUntilIdle()
-        _ = try? await store.finishRekeying()
+        try await fixture.store("a", length: Self.length, in: store)
         try await store.close()
-        try await rekey(from: 1, to: 2)
-        fixture.files.fail([.read], with: .error(.EIO), times: 1)
+        try fixture.damage(try fixture.filledFile(), at: block + 5)
+        try await rekey(fixture, from: nil, to: 1)
         let again = try await fixture.open()
-        _ = try? await again.finishRekeying()
-        fixture.files.heal()
-        try await again.finishRekeying()
-        #expect(try await again.rekeyingLeft().resources == 0)
+        let lease = try #require(try await again.lease(StoreFixture.key("a")))
+        #expect(lease.generation.landed == [0..<block, 2 * block..<Self.length])
+        try fixture.expect(2 * block..<Self.length, of: "a", in: lease.generation)
+        lease.end()
+        try await again.checkLedger()
         try await again.close()
     }
 
-    @Test(
-        "Numbers of secrets, and generations without a resource, that somebody has written do not end a rekeying early")
-    func damagedNumbers() async throws {
-        try await fill()
-        func change(_ sql: String) throws {
+    @Test("A disk that can't read a file fails a rekeying, the cache stays as it was, and the next run succeeds")
+    func unreadable() async throws {
+        try await fill(fixture)
+        fixture.files.decide { call, path in call == .read && path.hasSuffix(".media") ? .error(.EIO) : nil }
+        let error = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
+        #expect(error?.code == .storage && error?.posixCode == .EIO)
+        fixture.files.heal()
+        try await expectAll(fixture)
+        try await rekey(fixture, from: nil, to: 1)
+        try await expectAll(fixture)
+    }
+
+    @Test("A cache whose media is in a byte store of the app gets another key, and the previous files are removed")
+    func byteStore() async throws {
+        let bytes = MemoryByteStore()
+        let fixture = try StoreFixture(byteStore: bytes)
+        func names() throws -> Set<String> {
+            var names: Set<String> = []
+            try bytes.forEachName { name in
+                names.insert(name)
+                return true
+            }
+            return names
+        }
+        try await fill(fixture)
+        let previous = try names()
+        try await rekey(fixture, from: nil, to: 1)
+        let copies = try names()
+        #expect(copies.count == 4 && copies.isDisjoint(with: previous))
+        try await expectAll(fixture)
+    }
+
+    @Test("Versions without a resource, which another program has left, do not prevent a rekeying")
+    func stray() async throws {
+        try await fill(fixture)
+        func leaveStray() throws {
             try DatabaseQueue(path: fixture.path + "/catalog.sqlite").writeWithoutTransaction { db in
-                try db.execute(sql: "PRAGMA foreign_keys = OFF; " + sql)
+                try db.execute(
+                    sql: "PRAGMA foreign_keys = OFF; UPDATE generation SET resource = resource + 1000 WHERE id = 2")
             }
         }
-        for number in [Int64.max, -1] {
-            try change("INSERT OR REPLACE INTO setting (name, value) VALUES ('secretNumber', \(number))")
-            let error = await #expect(throws: CacheError.self) { try await rekey(from: nil, to: 1) }
-            #expect(error?.code == .catalogDamaged)
-            fixture.setKey(nil)
-        }
-        try change(
-            "DELETE FROM setting WHERE name = 'secretNumber'; UPDATE generation SET resource = resource + 1000 WHERE id = 2"
-        )
-        try await rekey(from: nil, to: 1)
+        try leaveStray()
+        try await rekey(fixture, from: nil, to: 1)
         let store = try await fixture.open()
-        try await store.finishRekeying()
-        #expect(try await store.rekeyingLeft().resources == 0)
         await store.waitUntilIdle()
         try await store.checkLedger()
         try await store.close()
-        try await rekey(from: 1, to: nil)
+        try await rekey(fixture, from: 1, to: nil)
+    }
+}
+
+extension Result where Failure == any Error {
+    /// The result of an asynchronous function.
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }

@@ -173,7 +173,7 @@ struct StoreStandardEvictionTests {
         }
         for value in try histories() { #expect(Data.fromDatabaseValue(value)?.count ?? 0 > 28) }
         #expect(try histories().count == 1)
-        try await Store.beginRekeying(
+        try await Store.rekey(
             path: fixture.path, from: fixture.currentKey, to: nil, fileSystem: fixture.files,
             clock: CacheClock(clock: fixture.clock))
         fixture.setKey(nil)

@@ -1,17 +1,16 @@
 import ArgumentParser
 import Foundation
 import Spool
-import Synchronization
 
-/// `spool rekey`: give the cache another key.
+/// `spool rekey`: gives the cache another key.
 struct RekeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
-        abstract: "Encrypt the cache, give it another key, or make it plain again.",
+        abstract: "Encrypt the cache, give it another key, or decrypt it.",
         discussion: """
-            The key that it has now is --key-file or --passphrase-file; a plain cache has none. Nothing is fetched again. \
-            Broken off, it goes on whenever the cache is opened with the new key. The disk must have room for the largest \
-            media file once more.
+            --key-file or --passphrase-file is the previous key; an unencrypted cache has none. No other process may use \
+            the cache. All media is copied, which needs as much free space as the cache uses. Until the copy is complete, \
+            the cache keeps its previous key. Nothing is fetched.
             """)
 
     struct Report: Encodable, Sendable {
@@ -22,14 +21,14 @@ struct RekeyCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CacheOptions
     @Option(
-        help: ArgumentHelp("The key that the cache is to have: a file of 32 bytes.", valueName: "file"),
+        help: ArgumentHelp("The new key: a file of 32 bytes.", valueName: "file"),
         completion: .file())
     var newKeyFile: String?
     @Option(
-        help: ArgumentHelp("In place of a new key, a file whose first line is a passphrase.", valueName: "file"),
+        help: ArgumentHelp("A file whose first line is a passphrase, instead of a new key.", valueName: "file"),
         completion: .file())
     var newPassphraseFile: String?
-    @Flag(help: "Make it plain: whoever can read the folder can read what is in it.") var plain = false
+    @Flag(help: "Decrypt the cache. Every user with access to the directory can then read the media.") var plain = false
 
     func validate() throws {
         let given = [newKeyFile != nil, newPassphraseFile != nil, plain].filter { $0 }.count
@@ -41,38 +40,17 @@ struct RekeyCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let former = try options.keys.key()
+        let previous = try options.keys.key()
         let key = try KeyFile.key(keyFile: newKeyFile, passphraseFile: newPassphraseFile)
-        try await MediaCache.rekey(options.directory, from: former, to: key)
-        let cache = try await options.openNow { $0.encryptionKey = key }
-        let report = try await options.use(cache) { try await finish($0) }
+        let plan = try await MediaCache.rekey(options.directory, from: previous, to: key) { plan in
+            let free = plan.freeSpace.map { "; \(ByteCount(bytes: $0).text) are free" } ?? ""
+            Output.remark(
+                "copying \(plan.resources.counted("media file")) needs \(ByteCount(bytes: plan.neededSpace).text) of free "
+                    + "space\(free)")
+        }
+        let report = Report(resources: plan.resources, bytes: plan.bytes, encrypted: !plain)
         if options.json { return try Output.json(report) }
         let done = "\(report.resources.counted("media file")), \(ByteCount(bytes: report.bytes).text)"
-        try Output.line(plain ? "plain: \(done)" : "encrypted: \(done)")
-    }
-
-    private func finish(_ cache: MediaCache) async throws -> Report {
-        let begun = try await cache.rekeyingLeft()
-        let left = Mutex(begun)
-        let line = LiveLine { _ in
-            let now = left.withLock { $0 }
-            let (done, bytes) = (begun.resources - now.resources, ByteCount(bytes: begun.bytes - now.bytes).text)
-            return "\(done.grouped) of \(begun.resources.counted("media file")), \(bytes)"
-        }
-        do {
-            try await cache.finishRekeying { resources, bytes in left.withLock { $0 = (resources, bytes) } }
-            await line.end()
-            let rest = try await cache.rekeyingLeft()
-            guard rest.resources == 0 else {
-                throw CacheError(
-                    .storage,
-                    "\(rest.resources.counted("media file")) of \(begun.resources.grouped) could not be sealed anew and stay as they were; the next opening goes on"
-                )
-            }
-            return Report(resources: begun.resources, bytes: begun.bytes, encrypted: !plain)
-        } catch {
-            await line.end()
-            throw error
-        }
+        try Output.line(plain ? "unencrypted: \(done)" : "encrypted: \(done)")
     }
 }

@@ -167,7 +167,7 @@ extension Catalog {
             generation.id, identifier, length, version, fields, storedBytes,
             tidyEpoch IS NOT (SELECT value FROM setting WHERE name = 'tidyEpoch'),
             format, landed, (SELECT key FROM resource AS whole WHERE whole.id = resource.presentation),
-            createdSealed, usedSealed, secret, rowBytes
+            createdSealed, usedSealed, rowBytes
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
@@ -207,9 +207,8 @@ extension Catalog {
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
             storedBytes: Self.byteCount(try row.decode(atIndex: 11)),
-            rowBytes: Self.byteCount(try row.decode(atIndex: 19)), needsTidying: try row.decode(atIndex: 12),
-            format: try row.decode(atIndex: 13),
-            secret: try row.decode(atIndex: 18), landed: landed)
+            rowBytes: Self.byteCount(try row.decode(atIndex: 18)), needsTidying: try row.decode(atIndex: 12),
+            format: try row.decode(atIndex: 13), landed: landed)
         return record
     }
 

@@ -27,8 +27,8 @@ final class Catalog: Sendable {
     let cipher: CatalogCipher
     /// The secret of an encrypted cache; `nil` if it is unencrypted.
     private let unlocked: CacheSecret?
-    /// The number of the current secret.
-    private let secretNumber: Int64
+    /// Whether it was closed. SQLite crashes if a closed connection is used.
+    private let isClosed = Atomic(false)
     /// The last number for the order of use in an encrypted cache.
     private let lastOrdinal = Mutex<Int64?>(nil)
 
@@ -90,7 +90,7 @@ final class Catalog: Sendable {
                 }
                 return (queue, lock)
             }
-            (cipher, unlocked, secretNumber) = (lock.cipher, lock.secret, lock.number)
+            (cipher, unlocked) = (lock.cipher, lock.secret)
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
             // Half of it may be in the log, which is not read, if the disk became full during a checkpoint.
             throw CacheError(
@@ -105,7 +105,7 @@ final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isNew = true
-        (cipher, unlocked, secretNumber) = (.plain, nil, 0)
+        (cipher, unlocked) = (.plain, nil)
         self.database = try Self.translating(path) {
             let queue = try DatabaseQueue(configuration: Self.configuration)
             try CatalogSchema.migrator.migrate(queue)
@@ -150,11 +150,12 @@ final class Catalog: Sendable {
             }
             return (pool, isNew, try pool.write { db in try CatalogLock(db, key, path: path, isWritable: true) })
         }
-        (cipher, unlocked, secretNumber) = (lock.cipher, lock.secret, lock.number)
+        (cipher, unlocked) = (lock.cipher, lock.secret)
     }
 
-    /// Closes the database, after a checkpoint of its log. Later calls throw.
+    /// Closes the database, after a checkpoint of its log. Later calls throw, except for this one.
     func close() throws {
+        guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
             // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the last
             // one can't write. If it fails here, the next opening does it.
@@ -165,7 +166,8 @@ final class Catalog: Sendable {
         }
     }
 
-    private static var configuration: Configuration {
+    /// The configuration of every connection.
+    static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "spool.catalog"
         configuration.busyMode = .timeout(5)
@@ -177,20 +179,13 @@ final class Catalog: Sendable {
         return configuration
     }
 
-    // MARK: - Secrets
+    // MARK: - The secret
 
-    /// The cache's secret, and while it is given another one, the previous one.
-    func secrets() throws -> CacheSecrets {
-        let current = try unlocked ?? CacheSecret(number: secretNumber, format: .plain, key: settings.sealKey())
-        let previous: Data? = try read { db in try db.setting("formerSecret") }
-        return CacheSecrets(
-            current,
-            former: previous.flatMap { CacheSecret(opening: $0, with: current.derive(CatalogRekeying.previousPurpose)) }
-        )
-    }
+    /// The cache's secret.
+    func secret() throws -> CacheSecret { try unlocked ?? CacheSecret(format: .plain, key: settings.sealKey()) }
 
-    /// The secret of new versions: its number, and the format of blocks.
-    var writing: (secret: Int64, format: BlockFormat) { (secretNumber, unlocked?.format ?? .plain) }
+    /// The format of new versions' blocks.
+    var format: BlockFormat { unlocked?.format ?? .plain }
 
     /// A number for the order of use: the date, or in an encrypted cache, which does not reveal it, the next number.
     func ordinal(at date: Date, _ db: Database) throws -> Int64 {
@@ -217,8 +212,6 @@ final class Catalog: Sendable {
     var downloads: CatalogDownloads { CatalogDownloads(self) }
     /// The order of use, for eviction.
     var uses: CatalogUses { CatalogUses(self) }
-    /// The rewriting for another key.
-    var rekeying: CatalogRekeying { CatalogRekeying(self) }
 
     // MARK: - Transactions
 
@@ -271,6 +264,7 @@ final class Catalog: Sendable {
     }
 
     private func marking<R>(_ body: () throws -> R) throws -> R {
+        guard !isClosed.load(ordering: .relaxed) else { throw CacheError(.closed, "“\(path)” has been closed") }
         do {
             return try body()
         } catch let error as CacheError where error.code == .catalogDamaged {

@@ -5,18 +5,15 @@ import GRDB
 struct CatalogLock {
     var cipher = CatalogCipher.plain
     var secret: CacheSecret?
-    var number: Int64 = 0
 
     init(_ db: Database, _ key: EncryptionKey?, path: String, isWritable: Bool) throws {
-        number = try db.setting("secretNumber") ?? 0
         let mark: Data? = try db.setting("encryption")
         switch (mark, key) {
         case (nil, nil): return
         case (_?, nil):
             throw CacheError(.keyRequired, "“\(path)” is encrypted, and no key was given")
         case (let mark?, let key?):
-            let secret = try EncryptionMark(mark).secret(key, path: path)
-            (self.secret, number) = (secret, secret.number)
+            secret = try EncryptionMark(mark).secret(key, path: path)
         case (nil, let key?):
             // A catalog that was never used has no secret.
             guard try db.setting("sealKey") as Data? == nil,
@@ -28,7 +25,7 @@ struct CatalogLock {
                         + "by opening it")
             }
             guard isWritable else { return }
-            let secret = CacheSecret(number: number, format: .encrypted)
+            let secret = CacheSecret(format: .encrypted)
             try db.set("encryption", to: EncryptionMark(secret, for: key).data.databaseValue)
             self.secret = secret
         }

@@ -45,8 +45,6 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var needsTidying: Bool
     /// The layout of its blocks in the file: a ``BlockFormat``, or one of a later version.
     var format: Int64
-    /// The number of the secret of its checksums.
-    var secret: Int64 = 0
     /// The ranges of the recorded blocks; `nil` if they have to be computed from the blocks.
     var landed: ByteRangeSet?
 }

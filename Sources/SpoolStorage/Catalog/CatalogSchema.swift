@@ -6,9 +6,9 @@ import GRDB
 /// Statements and triggers of the transaction that changes blocks also change all byte counts.
 enum CatalogSchema {
     /// The only version of the tables that this version of Spool reads.
-    static let version = "7"
+    static let version = "8"
     /// The versions of earlier catalogs, which were never released.
-    private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6"]
+    private static let earlierVersions: Set = ["1", "2", "3", "offline", "4", "5", "6", "7"]
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -44,14 +44,14 @@ enum CatalogSchema {
             SELECT name, value FROM setting;
             SELECT id, key, url, contentType, pinned, createdAt, lastUsedAt, presentation, createdSealed, usedSealed,
                 history FROM resource;
-            SELECT id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format, secret,
+            SELECT id, resource, identifier, length, version, fields, storedBytes, tidyEpoch, landed, format,
                 rowBytes FROM generation;
             SELECT generation, idx, length, seal FROM block;
             SELECT id, collection, key, url, source FROM download;
             SELECT key FROM handPin
             """
         for statement in statements.split(separator: ";") { _ = try db.makeStatement(sql: String(statement)) }
-        for name in ["sealKey", "encryption", "formerSecret"] { _ = try db.setting(name) as Data? }
+        for name in ["sealKey", "encryption"] { _ = try db.setting(name) as Data? }
     }
 
     /// The tables of media.
@@ -70,7 +70,6 @@ enum CatalogSchema {
     /// - `landed`: the union of the generation's blocks, as `ByteRangeSet.encoded()`, so that opening long media reads one
     ///   row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
-    /// - `secret`: the number of the cache's secret for the generation's blocks.
     /// - `rowBytes`: the bytes that a generation takes on disk besides its media, as
     ///   `GenerationDescription.rowBytes(url:)`.
     private static let tables = """
@@ -107,7 +106,6 @@ enum CatalogSchema {
             tidyEpoch INTEGER NOT NULL,
             landed BLOB,
             format INTEGER NOT NULL DEFAULT 1,
-            secret INTEGER NOT NULL DEFAULT 0,
             rowBytes INTEGER NOT NULL DEFAULT 0
         );
 

@@ -56,15 +56,14 @@ struct CatalogTransaction {
         let place = CatalogCipher.place(of: identifier, length: length, in: key)
         try db.cachedStatement(
             sql: """
-                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, secret,
-                    rowBytes)
-                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?, ?
+                INSERT INTO generation (resource, identifier, length, version, fields, tidyEpoch, landed, format, rowBytes)
+                SELECT id, ?, ?, ?, ?, (SELECT value FROM setting WHERE name = 'tidyEpoch'), ?, ?, ?
                 FROM resource WHERE key = ?
                 """
         ).execute(arguments: [
             identifier.data, length, try cipher.seal(version, .version, of: place),
             try cipher.seal(fields, .fields, of: place), Data(ByteRangeSet().encoded()),
-            catalog.writing.format.rawValue, catalog.writing.secret, rowBytes, key,
+            catalog.format.rawValue, rowBytes, key,
         ])
         let id = db.lastInsertedRowID
         try pinDownload(key, isLengthKnown: length != nil)
@@ -156,34 +155,6 @@ struct CatalogTransaction {
         try db.cachedStatement(
             sql: "UPDATE resource SET pinned = 1 WHERE presentation = (SELECT id FROM resource WHERE key = ?)"
         ).execute(arguments: [name])
-    }
-
-    /// Records that the bytes of a version are in another file, encrypted with the current secret, in these blocks.
-    ///
-    /// - Returns: `false` if the version is no longer recorded.
-    func replace(
-        _ generation: Int64, of key: String, with identifier: GenerationIdentifier, length: Int64?, version: String,
-        fields: String, blocks: [BlockRecord], landed: ByteRangeSet
-    ) throws -> Bool {
-        let place = CatalogCipher.place(of: identifier, length: length, in: cipher.name(of: key))
-        try db.execute(
-            sql: """
-                UPDATE generation SET identifier = ?, secret = ?, format = ?, length = ?, version = ?, fields = ?
-                WHERE id = ?
-                """,
-            arguments: [
-                identifier.data, catalog.writing.secret, catalog.writing.format.rawValue, length,
-                try cipher.seal(version, .version, of: place), try cipher.seal(fields, .fields, of: place), generation,
-            ])
-        guard db.changesCount == 1 else { return false }
-        try db.execute(sql: "DELETE FROM block WHERE generation = ?", arguments: [generation])
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO block (generation, idx, length, seal) VALUES (?, ?, ?, ?)
-                """)
-        for block in blocks { try insert.execute(arguments: [generation, block.index, block.length, block.seal.data]) }
-        try setLanded(landed, of: generation)
-        return true
     }
 
     private func exists(_ generation: Int64) throws -> Bool {

@@ -1,25 +1,17 @@
 import Crypto
 import Foundation
 
-/// The random 256 bits from which everything that one cache seals or enciphers has its keys, and how its blocks lie.
+/// The 256 random bits from which a cache derives all keys of its checksums and ciphers, and the format of its blocks.
 ///
-/// In a plain cache it stands in the catalog and tells damage from what was received. In an encrypted one it is itself
-/// enciphered with the person's key. A cache that is given another key gets another secret, too, and keeps the former one
-/// beside it until all that was made with that is made anew.
+/// In an unencrypted cache, the catalog contains it, and it only distinguishes damaged bytes from received ones. In an
+/// encrypted cache, it is itself encrypted with the cache's key. A cache that is given another key gets another secret.
 struct CacheSecret: Sendable {
-    /// Counts the secrets that a cache has had.
-    var number: Int64
-    /// How the blocks lie that are sealed with it.
-    var format: BlockFormat
-    var key: SymmetricKey
+    /// The format of blocks.
+    let format: BlockFormat
+    let key: SymmetricKey
 
-    /// Thought up.
-    init(number: Int64, format: BlockFormat) {
-        self.init(number: number, format: format, key: SymmetricKey(size: .bits256))
-    }
-
-    init(number: Int64, format: BlockFormat, key: SymmetricKey) {
-        self.number = number
+    /// Creates a secret, by default a random one.
+    init(format: BlockFormat, key: SymmetricKey = SymmetricKey(size: .bits256)) {
         self.format = format
         self.key = key
     }
@@ -29,19 +21,24 @@ struct CacheSecret: Sendable {
         HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
     }
 
-    // MARK: - As it is written down
+    /// The sealer of one version's blocks.
+    func sealer(of generation: GenerationIdentifier, key: CacheKey) -> BlockSealer {
+        BlockSealer(secret: self.key, format: format, resource: key.hash, generation: generation)
+    }
 
-    /// The secret in an envelope that only `key` opens. Whoever may open it again says so by its first bytes.
+    // MARK: - The envelope
+
+    /// The secret, encrypted with `key`. The first bytes identify the format.
     func sealed(with key: SymmetricKey) throws -> Data {
-        let head = self.head
+        let head = Data([Self.version, UInt8(truncatingIfNeeded: format.rawValue)])
         let bytes = self.key.withUnsafeBytes { Data($0) }
         guard let box = try AES.GCM.seal(bytes, using: key, authenticating: head).combined else {
-            throw CacheError(.storage, "the cache's secret could not be enciphered")
+            throw CacheError(.storage, "the cache's secret could not be encrypted")
         }
         return head + box
     }
 
-    /// Opens what ``sealed(with:)`` made; nil if the key does not, or it is something else.
+    /// Decrypts the result of ``sealed(with:)``; `nil` if it was made with another key, or is something else.
     init?(opening data: Data, with key: SymmetricKey) {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,
@@ -49,16 +46,9 @@ struct CacheSecret: Sendable {
             let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),
             let bytes = try? AES.GCM.open(box, using: key, authenticating: head), bytes.count == 32
         else { return nil }
-        let number = head.dropFirst(2).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        self.init(number: Int64(truncatingIfNeeded: number), format: format, key: SymmetricKey(data: bytes))
+        self.init(format: format, key: SymmetricKey(data: bytes))
     }
 
     private static let version: UInt8 = 1
-    private static let headByteCount = 10
-
-    private var head: Data {
-        var head = Data([Self.version, UInt8(truncatingIfNeeded: format.rawValue)])
-        withUnsafeBytes(of: number.bigEndian) { head.append(contentsOf: $0) }
-        return head
-    }
+    private static let headByteCount = 2
 }

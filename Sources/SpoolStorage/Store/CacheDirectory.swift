@@ -37,7 +37,7 @@ final class CacheDirectory: Sendable {
     let fileSystem: any FileSystem
     /// Where the media files are.
     let bytes: any ByteStore
-    private let secrets: CacheSecrets
+    private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
     /// What the lock file says: if it says something else, the folder is no longer ours. Empty where there is none.
     private let signature: String
@@ -60,7 +60,7 @@ final class CacheDirectory: Sendable {
         self.bytes = bytes ?? FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         self.lock = Mutex(lock)
         self.signature = signature
-        self.secrets = try catalog.secrets()
+        self.secret = try catalog.secret()
     }
 
     /// Ends the use of the folder: closes the catalog and gives up the lock. Media files that are open stay open.
@@ -108,16 +108,14 @@ final class CacheDirectory: Sendable {
 
     /// The sealer of a generation that begins.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
-        secrets.current.sealer(of: identifier, key: key)
+        secret.sealer(of: identifier, key: key)
     }
 
-    /// The sealer of a stored generation; nil if its blocks can't be read here.
+    /// The sealer of a stored generation; `nil` if its blocks are in an unknown format.
     func sealer(of stored: GenerationRecord, key: CacheKey) -> BlockSealer? {
-        secrets.sealer(of: stored, key: key)
+        guard stored.format == secret.format.rawValue else { return nil }
+        return secret.sealer(of: stored.identifier, key: key)
     }
-
-    /// Whether a stored generation is still sealed as before the cache was given its key.
-    func isOutdated(_ stored: GenerationRecord) -> Bool { stored.secret != secrets.current.number }
 
     /// The file of a generation, opened when it is wanted.
     func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {

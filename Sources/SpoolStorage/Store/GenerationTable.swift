@@ -234,17 +234,6 @@ struct GenerationTable: Sendable {
         return true
     }
 
-    /// A generation is about to be replaced by a copy of itself, which only the caller may have open.
-    ///
-    /// - Returns: False if it is not to be, and nothing has changed; else to be ended by ``endRemoval(_:isDone:andCandidates:)``.
-    mutating func beginReplacing(_ identifier: GenerationIdentifier) -> Bool {
-        guard !isClosed, let life = lives[identifier], life.phase == .current, life.leases == 1,
-            candidates[life.generation.key] == nil, !removing.contains(life.generation.key)
-        else { return false }
-        removing.insert(life.generation.key)
-        return true
-    }
-
     /// The catalog has forgotten the key, and what is open of it retires; or it has not, and nothing changes.
     ///
     /// - Parameter andCandidates: Also what has begun and is not proven; not where the key was only evicted.

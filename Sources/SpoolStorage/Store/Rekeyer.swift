@@ -2,302 +2,261 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// Encrypts stored media again after the cache was given another key. A value over a store.
-///
-/// The catalog is rewritten at once, while the cache is closed. Media is encrypted again in the background of the next
-/// opening, one media file at a time. Each is encrypted into another file, which replaces it when it is complete. It may
-/// be interrupted at any moment, and nothing is fetched again.
-struct Rekeyer: Sendable {
-    /// The state of a store's encrypting again.
-    final class State: Sendable {
-        /// One at a time encrypts stored media again.
-        fileprivate let turns = KeyTurns<Int>()
-        fileprivate let state = Atomic(RekeyingState.none)
-    }
+/// The size of the copy by which a cache gets another key.
+package struct RekeyingPlan: Hashable, Sendable {
+    /// The number of media files to copy.
+    package var resources: Int
+    /// The number of their stored bytes.
+    package var bytes: Int64
+    /// The free space that the copy needs, in bytes.
+    package var neededSpace: Int64
+    /// The free space in bytes; `nil` if it is unknown.
+    package var freeSpace: Int64?
+}
 
-    private let store: Store
-    private let state: State
-
-    init(_ store: Store) {
-        self.store = store
-        state = store.rekeying
-    }
-
-    /// Gives the cache in a directory another key.
-    static func start(
+extension Store {
+    /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is `nil`.
+    ///
+    /// - Parameters:
+    ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
+    ///   - willCopy: Called before anything is copied.
+    /// - Throws: ``CacheError``, and the cache has its previous key:
+    ///   - `notStored` if there is no cache
+    ///   - `directoryInUse` if a process has it open, also if it only reads
+    ///   - `keyRequired` or `keyRefused` for the previous key
+    ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and is to stay so
+    ///   - `storage`, also if there is too little free space
+    ///
+    ///   `CancellationError`. An error of deriving a key.
+    @discardableResult
+    package static func rekey(
         path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
-        fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock
-    ) async throws {
-        let executor = BlockingExecutor(threadLimit: 2)
-        let isUnfinished = try await executor.run {
-            try CacheDirectory.catalog(inspecting: path, key: previous, fileSystem: fileSystem).secrets().former != nil
-        }
-        if isUnfinished {
-            let store = try await Store.open(
-                path: path, configuration: Store.Configuration(key: previous, byteStore: byteStore),
-                fileSystem: fileSystem,
-                clock: clock
-            ) { _ in }
+        fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock,
+        willCopy: @Sendable (RekeyingPlan) -> Void = { _ in }
+    ) async throws -> RekeyingPlan {
+        let executor = BlockingExecutor(threadLimit: 1)
+        let rekeyer = try await executor.run {
+            // Opening would create a cache.
+            try CacheDirectory.catalog(inspecting: path, key: previous, fileSystem: fileSystem).close()
+            let directory = try CacheDirectory(
+                opening: path, key: previous, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
             do {
-                try await store.rekeyer.finish()
-                try await store.close()
-            } catch {
-                try? await store.close()  // The error that is thrown has the cause.
-                throw error
-            }
-        }
-        try await executor.run {
-            let directory = try CacheDirectory(opening: path, key: previous, fileSystem: fileSystem, now: clock.now())
-            do {
-                if case .read(let cause) = directory.access { throw cause }
-                try directory.catalog.rekeying.start(to: key)
-                try directory.catalog.rekeying.scrubIfPending()
+                return try Rekeyer(directory, from: previous, to: key, random: clock.random)
             } catch {
                 try? directory.close()  // The error that is thrown has the cause.
                 throw error
             }
-            try directory.close()
         }
-    }
-
-    /// The number of media files, and of their bytes, that are still encrypted as before.
-    func left() async throws -> (resources: Int, bytes: Int64) {
-        try store.checkOpen()
-        let left = try await store.executor.run(in: .background) { try store.catalog.rekeying.outdatedCount() }
-        return (left.generations, left.bytes)
-    }
-
-    /// Encrypts all stored media again that is not open.
-    func finish(
-        progress: @escaping @Sendable (_ resources: Int, _ bytes: Int64) -> Void = { _, _ in }
-    ) async throws {
-        try store.checkWritable()
-        // One at a time. The second one finds nothing left.
-        try await state.turns.run(0) { try await resealAll(progress) }
-    }
-
-    /// Continues in the background if anything is left.
-    func resume() {
-        guard store.directory.access.isWritable, !state.state.exchange(.running, ordering: .relaxed).isRunning else {
-            return
-        }
-        store.work.start(in: .maintenance) { [weak store] in
-            do {
-                try await store?.rekeyer.finish()
-            } catch let error as CacheError where error.code == .closed {
-                // The next opening continues.
-            } catch {
-                store?.reporter.warn("stored media could not be encrypted again, and is tried again: \(error)")
-            }
-        }
-    }
-
-    /// Continues if an open version was skipped, because a version has been closed.
-    func resumeIfWaiting() {
-        if state.state.load(ordering: .relaxed) == .waiting { resume() }
-    }
-
-    /// The result of encrypting a version again.
-    private enum Resealing {
-        case done
-        /// It is open, and is tried later.
-        case inUse
-        /// A part of it was found bad, or was stored meanwhile. It is tried again at once.
-        case changed
-    }
-
-    private func resealAll(_ progress: @Sendable (Int, Int64) -> Void) async throws {
-        var isFinished = false
-        defer { state.state.store(isFinished ? .none : .waiting, ordering: .relaxed) }
-        let isRekeying = try await store.executor.run(in: .maintenance) {
-            try store.catalog.rekeying.scrubIfPending()
-            return try store.catalog.rekeying.isUnfinished()
-        }
-        guard isRekeying else {
-            isFinished = true
-            return
-        }
-        var left = try await store.executor.run(in: .maintenance) { try store.catalog.rekeying.outdatedCount() }
-        var page: [CatalogRekeying.Outdated] = []
-        var last: Int64 = 0
-        var isNewsInPass = false
-        var failed: [Int64: any Error] = [:]
-        while true {
-            progress(left.generations, left.bytes)
-            try store.checkOpen()
-            if page.isEmpty {
-                let after = last
-                page = try await store.executor.run(in: .maintenance) {
-                    try store.catalog.rekeying.outdated(after: after, limit: 64)
-                }
-                // From the first one again, as long as that helps: a version that was open may be closed by now.
-                if page.isEmpty, !isNewsInPass { break }
-                guard !page.isEmpty else {
-                    (last, isNewsInPass) = (0, false)
-                    continue
-                }
-            }
-            let next = page.removeFirst()
-            last = next.id
-            var outcome = Resealing.changed
-            do {
-                for _ in 0..<3 where outcome == .changed { outcome = try await reseal(next) }
-                failed[next.id] = nil
-            } catch let error as CacheError where error.code == .closed {
-                throw error
-            } catch let error as CacheError where error.saysNoFile {
-                // Another kind of file has its name, and it can no longer be read.
-                outcome = try await removeUnreadable(CacheKey(hash: next.key))
-            } catch {
-                // The others are encrypted again all the same.
-                failed[next.id] = error
-            }
-            if outcome == .done {
-                isNewsInPass = true
-                left.generations -= 1
-                left.bytes -= next.bytes
-            }
-        }
-        if let failure = failed.min(by: { $0.key < $1.key })?.value {
-            let count = try await store.executor.run(in: .maintenance) {
-                try store.catalog.rekeying.outdatedCount().generations
-            }
-            throw CacheError(
-                .storage,
-                "\(count.counted("media file")) could not be encrypted again and stay as they were: \(failure)",
-                underlying: failure)
-        }
-        isFinished = try await store.executor.run(in: .maintenance) {
-            guard try store.catalog.rekeying.outdatedCount().generations == 0 else { return false }
-            try store.catalog.rekeying.finish()
-            return true
-        }
-    }
-
-    private func reseal(_ outdated: CatalogRekeying.Outdated) async throws -> Resealing {
-        let key = CacheKey(hash: outdated.key)
-        guard store.table.withLock({ $0.isUnused(key) }) else { return .inUse }
-        guard let lease = try await store.lease(key) else {
-            // Its record can't be read either.
-            return try await removeUnreadable(key)
-        }
-        defer { lease.end() }
-        let generation = lease.generation
-        guard generation.row.value == outdated.id, let disk = generation.disk else { return .inUse }
-        let identifier = GenerationIdentifier(random: store.clock.random)
-        // Live before it is created, because a sweep would otherwise remove it as an orphan.
-        store.table.withLock { $0.reserve(identifier) }
-        var isTaken = false
-        defer {
-            store.table.withLock { $0.endReservation(identifier) }
-            if !isTaken { store.directory.removeMedia(identifier) }
-        }
-        let landed = disk.landed
-        guard let blocks = try await copy(generation, landed, as: identifier) else {
-            return store.table.withLock { $0.life(generation.identifier)?.leases == 1 } ? .changed : .inUse
-        }
-        isTaken = try await store.turns.run(key) {
-            try await store.executor.run(in: .background) {
-                try replace(generation, outdated.id, identifier, landed, blocks)
-            }
-        }
-        return isTaken ? .done : .changed
-    }
-
-    /// Removes a version that can no longer be read.
-    private func removeUnreadable(_ key: CacheKey) async throws -> Resealing {
-        guard store.turns.tryTake(key) else { return .inUse }
-        defer { store.turns.end(key) }
-        let removed = try await store.executor.run(in: .background) {
-            try store.resourceRemover.removeUnused([key], evenPinned: true)
-        }
-        return removed.isEmpty ? .inUse : .done
-    }
-
-    /// Encrypts the stored bytes of a version again, into another file.
-    ///
-    /// - Returns: Its blocks; `nil` if it was opened meanwhile, or a part of it is no longer stored.
-    private func copy(
-        _ generation: Generation, _ landed: ByteRangeSet, as identifier: GenerationIdentifier
-    ) async throws -> [BlockRecord]? {
-        let sealer = store.directory.sealer(identifier, key: generation.key)
-        let file = try await store.executor.run(in: .maintenance) { try store.directory.makeFile(identifier) }
-        var blocks: [BlockRecord] = []
-        // A few at a time, so that a player's reads get the thread in between.
-        let group: Int64 = 16
-        for run in landed {
-            let indices = Block.indices(touching: run)
-            var index = indices.lowerBound
-            while index < indices.upperBound {
-                guard store.table.withLock({ $0.life(generation.identifier)?.leases == 1 }) else { return nil }
-                let part = index..<min(index + group, indices.upperBound)
-                do {
-                    blocks += try await store.executor.run(in: .maintenance) {
-                        try store.checkOpen()
-                        return try part.map { index in
-                            let bytes = try generation.read(Block.range(of: index).clamped(to: run))
-                            return try bytes.withUnsafeBytes { bytes in
-                                try sealer.encrypt(bytes, index: index) {
-                                    try file.write($0, at: Block.start(of: index))
-                                }
-                            }
-                        }
-                    }
-                } catch is MissingBytes {
-                    return nil
-                }
-                index = part.upperBound
-            }
-        }
-        return blocks
-    }
-
-    /// Replaces the file of a version by the other one, unless it was opened or has changed since. The caller has the
-    /// key's turn. This blocks.
-    private func replace(
-        _ generation: Generation, _ row: Int64, _ identifier: GenerationIdentifier, _ landed: ByteRangeSet,
-        _ blocks: [BlockRecord]
-    ) throws -> Bool {
-        let key = generation.key
-        try store.writer.writeChanges()
-        guard store.table.withLock({ $0.beginReplacing(generation.identifier) }) else { return false }
-        var isDone = false
-        var outcome = GenerationTable.Outcome()
-        defer { store.remover.finish(outcome) }
+        let plan: RekeyingPlan
         do {
-            guard !generation.hasChanges, let disk = generation.disk, disk.landed == landed else {
-                outcome = store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) }
-                return false
-            }
-            let known = generation.description
-            isDone = try store.catalog.transaction { transaction in
-                try transaction.replace(
-                    row, of: key.hash, with: identifier, length: known.length, version: known.version,
-                    fields: known.fields, blocks: blocks, landed: landed)
-            } committed: { isDone in
-                store.table.withLock { table in
-                    outcome = table.endRemoval(key, isDone: isDone, andCandidates: true)
-                    if isDone, let gone = table.noteForgotten(generation.identifier) { outcome.add(gone) }
-                }
-                // The claim of the replaced version ends with its file.
-                if isDone {
-                    store.ledger.correct(by: landed.byteCount)
-                    store.ledger.correctRows(by: generation.rowClaim)
-                }
-            }
+            plan = try await executor.run { try rekeyer.plan() }
+            willCopy(plan)
+            try rekeyer.checkSpace(plan)
+            try await rekeyer.copyVersions(executor)
+            try await executor.run { try rekeyer.finish() }
         } catch {
-            outcome = store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: false) }
+            await executor.run { rekeyer.discard() }
             throw error
         }
-        return isDone
+        await executor.run {
+            // Removes the previous media files. What fails here, the next opening does.
+            _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
+                .sweep().close()
+        }
+        return plan
     }
 }
 
-/// Whether stored media is being encrypted again.
-private enum RekeyingState: UInt8, AtomicRepresentable {
-    case none, running
-    /// A version was open. It is continued when a lease ends.
-    case waiting
+/// Copies a closed cache for another key, and replaces it by the copy.
+///
+/// The copy of each media file has a new name in the same place, and a second catalog names the copies. At the end, the
+/// second catalog replaces the first one by a rename, and the previous media files are removed.
+///
+/// Until the rename, the cache is as it was. If the process is killed before, no record names the copied files. The next
+/// opening removes them, and the next run removes the second catalog.
+///
+/// The copy has no directory of its own next to the first one. A cache directory may be the root of a volume, or in a
+/// directory that its owner may not write to.
+private struct Rekeyer: Sendable {
+    private let directory: CacheDirectory
+    /// The previous catalog, which is only read.
+    private let catalog: Catalog
+    private let copy: CatalogCopy
+    private let random: @Sendable () -> UInt64
+    private let created = CreatedFiles()
 
-    var isRunning: Bool { self == .running }
+    private final class CreatedFiles: Sendable {
+        let names = Mutex<[GenerationIdentifier]>([])
+    }
+
+    init(
+        _ directory: CacheDirectory, from previous: EncryptionKey?, to key: EncryptionKey?,
+        random: @escaping @Sendable () -> UInt64
+    ) throws {
+        switch directory.access {
+        case .readWrite: break
+        case .read(let cause), .beside(let cause), .none(let cause): throw cause
+        }
+        guard key != nil || directory.catalog.format.isEncrypted else {
+            throw CacheError(.invalidArgument, "“\(directory.path)” is not encrypted, and no new key was given")
+        }
+        // An interrupted run may have left as much as this one needs.
+        directory.sweep()
+        try directory.catalog.close()
+        try Catalog.endLog(of: directory.catalog.path)
+        catalog = try Catalog(inspecting: directory.catalog.path, key: previous)
+        do {
+            copy = try CatalogCopy(of: catalog, for: key, fileSystem: directory.fileSystem)
+        } catch {
+            try? catalog.close()  // The error that is thrown has the cause.
+            throw error
+        }
+        self.directory = directory
+        self.random = random
+    }
+
+    // MARK: - Space
+
+    /// The size of the copy. Each file may take a part of a page more than its bytes. The second catalog is rewritten once.
+    func plan() throws -> RekeyingPlan {
+        let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())
+        return RekeyingPlan(
+            resources: count, bytes: bytes, neededSpace: bytes + Int64(count) * 4096 + 2 * (try catalog.byteCount()),
+            freeSpace: try directory.bytes.space()?.free)
+    }
+
+    func checkSpace(_ plan: RekeyingPlan) throws {
+        guard let free = plan.freeSpace, free < plan.neededSpace else { return }
+        throw CacheError(
+            .storage,
+            "“\(directory.path)” can't be given another key: the copy needs \(plan.neededSpace.counted("byte")) of free "
+                + "space, and \(free.grouped) are free; free some space, or remove media from the cache")
+    }
+
+    // MARK: - Media
+
+    func copyVersions(_ executor: BlockingExecutor) async throws {
+        var last = ""
+        while true {
+            let after = last
+            let keys = try await executor.run { try catalog.keys(after: after, limit: 64) }
+            guard let next = keys.last else { return }
+            for key in keys { try await copyVersion(of: key, executor) }
+            last = next
+        }
+    }
+
+    /// A version whose blocks are being copied into another file.
+    private struct VersionCopy: Sendable {
+        let stored: GenerationRecord
+        let landed: ByteRangeSet
+        let source: any StoredFile
+        let target: any StoredFile
+        let identifier: GenerationIdentifier
+        let previousSealer: BlockSealer
+        let sealer: BlockSealer
+
+        /// Copies a block; `nil` if the file has other bytes than those that were received.
+        func copy(_ block: BlockRecord) throws -> BlockRecord? {
+            var bytes = Data(count: Int(block.length))
+            let start = block.range.lowerBound
+            let count = try bytes.withUnsafeMutableBytes { try source.read(into: $0, at: start) }
+            guard count == bytes.count,
+                let received = bytes.withUnsafeBytes({ previousSealer.open($0, as: block) })
+            else { return nil }
+            return try received.withUnsafeBytes { bytes in
+                try sealer.encrypt(bytes, index: block.index) { try target.write($0, at: start) }
+            }
+        }
+    }
+
+    private func copyVersion(of key: String, _ executor: BlockingExecutor) async throws {
+        guard let version = try await executor.run({ try begin(key) }) else { return }
+        var copied = ByteRangeSet()
+        // A few blocks at a time, so that a cancel is noticed.
+        let group = 64
+        for run in version.landed {
+            let indices = Block.indices(touching: run)
+            for start in stride(from: indices.lowerBound, to: indices.upperBound, by: group) {
+                try Task.checkCancellation()
+                let part = start..<min(start + Int64(group), indices.upperBound)
+                let blocks = try await executor.run { () throws -> [BlockRecord] in
+                    let blocks = try catalog.blocks(of: version.stored.id, in: part).compactMap { try version.copy($0) }
+                    try copy.add(blocks, to: version.stored.id)
+                    return blocks
+                }
+                for block in blocks { copied.insert(block.range) }
+            }
+        }
+        let landed = copied
+        try await executor.run {
+            try version.target.synchronize()
+            try copy.move(version.stored, of: key, to: version.identifier, landed: landed)
+        }
+    }
+
+    /// Creates the file for the copy of a resource's version.
+    ///
+    /// - Returns: `nil` if there are no bytes to copy.
+    private func begin(_ key: String) throws -> VersionCopy? {
+        guard let record = try catalog.resource(key: key), !record.isUnreadable else {
+            try copy.remove(key)
+            return nil
+        }
+        guard let stored = record.generation else { return nil }
+        let cacheKey = CacheKey(hash: key)
+        guard let previousSealer = directory.sealer(of: stored, key: cacheKey) else {
+            try copy.remove(key)
+            return nil
+        }
+        let identifier = GenerationIdentifier(random: random)
+        guard let source = try source(stored) else {
+            try copy.move(stored, of: key, to: identifier, landed: [])
+            return nil
+        }
+        created.names.withLock { $0.append(identifier) }
+        return VersionCopy(
+            stored: stored, landed: try stored.landed ?? catalog.landed(of: stored.id), source: source,
+            target: try directory.makeFile(identifier), identifier: identifier, previousSealer: previousSealer,
+            sealer: copy.secret.sealer(of: identifier, key: cacheKey))
+    }
+
+    /// The file of a version; `nil` if it is gone, or something else has its name.
+    private func source(_ stored: GenerationRecord) throws -> (any StoredFile)? {
+        do throws(CacheError) {
+            return try directory.bytes.open(stored.identifier.hex, isWritable: false)
+        } catch {
+            guard error.saysNoFile else { throw error }
+            return nil
+        }
+    }
+
+    // MARK: - The end
+
+    /// Replaces the catalog by the copy.
+    func finish() throws {
+        let fileSystem = directory.fileSystem
+        try copy.finish(fileSystem)
+        try catalog.close()
+        try fileSystem.rename(copy.path, to: catalog.path)
+        try? directory.close()  // The next opening then checks the files, as after an unclean end.
+    }
+
+    /// Removes the copy.
+    func discard() {
+        copy.discard(directory.fileSystem)
+        try? catalog.close()  // It is only read.
+        for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
+        try? directory.close()  // The next opening then removes files without a record, as after an unclean end.
+    }
+}
+
+extension CacheDirectory {
+    /// Removes media files that no record names, if there may be any, while no store has the directory.
+    @discardableResult
+    fileprivate func sweep() -> CacheDirectory {
+        FileRemover(directory: self, ledger: Ledger(limit: nil, used: 0), reporter: StoreReporter { _ in })
+            .sweep { _ in false }
+        return self
+    }
 }

@@ -103,7 +103,6 @@ extension Store: GenerationOwner {
                 remover.finish(table.withLock { $0.dropUnused(generation.identifier) })
             } else if directory.access.isWritable {
                 writer.note(generation, isComplete: false)
-                rekeyer.resumeIfWaiting()
             } else {
                 closeUnused()
             }

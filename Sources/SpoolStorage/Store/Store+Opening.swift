@@ -98,7 +98,6 @@ extension Store {
         versions.prepareFile()
         warmUp()
         sweep()
-        rekeyer.resume()
         evictor.start()
     }
 

@@ -4,8 +4,8 @@ import Synchronization
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
 /// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values over a store:
-/// ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier``,
-/// ``Exporter`` and ``Rekeyer``.
+/// ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier`` and
+/// ``Exporter``.
 ///
 /// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
 /// close share it and hold leases on it. The life of a key is serialized: a task that opens, removes, evicts or pins it
@@ -87,8 +87,6 @@ package final class Store: Sendable {
     let eviction: Evictor.State
     /// The state of ``writer``.
     let writing: CatalogWriter.State
-    /// The state of ``rekeyer``.
-    let rekeying = Rekeyer.State()
 
     init(
         directory: CacheDirectory, configuration: Configuration, capacity: Int64?, used: Int64, rowBytes: Int64,
@@ -127,7 +125,6 @@ package final class Store: Sendable {
     var writer: CatalogWriter { CatalogWriter(self) }
     var evictor: Evictor { Evictor(self) }
     var resourceRemover: ResourceRemover { ResourceRemover(self) }
-    var rekeyer: Rekeyer { Rekeyer(self) }
 
     /// The sets of resources to store offline.
     package var downloads: StoredDownloads { StoredDownloads(self) }
@@ -301,36 +298,5 @@ package final class Store: Sendable {
         try checkOpen()
         if directory.access.isWritable { await waitUntilIdle() }
         try await executor.run(in: .maintenance) { try LedgerCheck(self).run() }
-    }
-
-    // MARK: - Another key
-
-    /// Gives the cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is `nil`.
-    ///
-    /// - Throws: ``CacheError``, and the cache has its previous key:
-    ///   - `notStored` if there is no cache
-    ///   - `directoryInUse`
-    ///   - `keyRequired` or `keyRefused` for the previous key
-    ///   - `invalidArgument` for an impossible key, or if nothing would change
-    ///   - `storage`
-    package static func beginRekeying(
-        path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
-        fileSystem: any FileSystem = SystemFileSystem(), clock: CacheClock
-    ) async throws {
-        try await Rekeyer.start(
-            path: path, from: previous, to: key, byteStore: byteStore, fileSystem: fileSystem, clock: clock)
-    }
-
-    /// The number of media files, and of their bytes, that are still encrypted as before the cache was given its key.
-    package func rekeyingLeft() async throws -> (resources: Int, bytes: Int64) { try await rekeyer.left() }
-
-    /// Encrypts all stored media again that is not open.
-    ///
-    /// - Parameter progress: Called on any thread with the number of media files, and of their bytes, that are left.
-    /// - Throws: ``CacheError``: `closed`, or `storage` if the disk has no space for a second copy of the largest file.
-    package func finishRekeying(
-        progress: @escaping @Sendable (_ resources: Int, _ bytes: Int64) -> Void = { _, _ in }
-    ) async throws {
-        try await rekeyer.finish(progress: progress)
     }
 }

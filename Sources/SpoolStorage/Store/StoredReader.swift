@@ -25,12 +25,12 @@ package final class StoredReader: Sendable {
     ) throws {
         catalog = try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: fileSystem)
         guard let found = try catalog.resource(key: key.hash), let generation = found.generation,
-            let sealer = try catalog.secrets().sealer(of: generation, key: key)
+            case let secret = try catalog.secret(), secret.format.rawValue == generation.format
         else { return nil }
         try CacheDirectory.refuseForeign(path, fileSystem)
         record = try StoredResourceRecord(found, in: catalog)
         self.generation = generation
-        self.sealer = sealer
+        self.sealer = secret.sealer(of: generation.identifier, key: key)
         let bytes = FileByteStore(folder: path + "/media", fileSystem: fileSystem)
         // Removed since it was looked up.
         guard let file = try bytes.open(generation.identifier.hex, isWritable: false) else { return nil }

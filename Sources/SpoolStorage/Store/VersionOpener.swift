@@ -83,10 +83,7 @@ struct VersionOpener: Sendable {
     /// A version that is never opened returns its claims when it is evicted.
     private func afterOpening(_ generation: Generation, _ stored: GenerationRecord) {
         if stored.landed == nil { store.noteChange(of: generation) }
-        // A version that is encrypted again gets another file, which contains nothing else.
-        guard stored.needsTidying, store.directory.access.isWritable, !store.directory.isOutdated(stored) else {
-            return
-        }
+        guard stored.needsTidying, store.directory.access.isWritable else { return }
         guard let lease = store.extend(generation) else { return }
         store.work.start(in: .background) { [weak store] in
             defer { lease.end() }
