@@ -6,8 +6,8 @@ import SpoolAVFoundation
 func makeRoom(
     in cache: MediaCache, keeping favourite: URL, removing disliked: URL, to size: Int64
 ) async throws -> Int64 {
-    try await cache.media(for: favourite).pin()
-    try await cache.media(for: disliked).remove()
+    try await cache.pin(cache.key(for: favourite))
+    try await cache.remove(cache.key(for: disliked))
     try await cache.evict(to: size)
     return cache.storedByteCount
 }

@@ -26,7 +26,7 @@ private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> 
 private func export(_ url: URL, from cache: MediaCache, to file: URL) async throws {
     let download = cache.preload([MediaSource(url: url)], .whole)[0]
     let state = await download.finished()
-    if state.isComplete { try await cache.export(MediaSource(url: url), to: file) }
+    if state.isComplete { try await cache.media(for: url).export(to: file) }
 }
 
 /// Names by a rule of one's own, where the former cache had one.

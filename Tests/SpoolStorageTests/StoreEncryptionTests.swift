@@ -82,9 +82,14 @@ struct StoreEncryptionTests {
         try fixture.expect(0..<2 * block, of: "second", in: lease.generation)
         #expect(!lease.generation.handsOutSlices)
         lease.end()
-        let reader = try #require(
-            try StoredReader(path: fixture.path, key: StoreFixture.key("b"), encryptionKey: fixture.currentKey))
-        #expect(try Array(reader.read(5..<200)) == StoreFixture.bytes(5..<200, of: "b"))
+        let reader = try await Store.open(
+            path: fixture.path, configuration: Store.Configuration(isReadOnly: true, key: fixture.currentKey),
+            fileSystem: fixture.files, clock: CacheClock(clock: fixture.clock)
+        ) { _ in }
+        let read = try #require(try await reader.lease(StoreFixture.key("b")))
+        #expect(try Array(read.generation.read(5..<200)) == StoreFixture.bytes(5..<200, of: "b"))
+        read.end()
+        try await reader.close()
         #expect(try await Store.inspect(path: fixture.path, encryptionKey: fixture.currentKey).count == after.count)
         let copy = URL(fileURLWithPath: fixture.scratch.file("copy"))
         try await store.export(StoreFixture.key("b"), to: copy)

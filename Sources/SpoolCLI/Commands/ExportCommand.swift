@@ -25,42 +25,24 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let media = try await options.contents(of: url.key)?.first else { throw url.notStored }
-        if file == "-" { return try await deliver(media) }
+        guard let stored = try await options.contents(of: url.key)?.first else { throw url.notStored }
+        if file != "-" { try options.refuseWithinCache(file) }
         let target = URL(fileURLWithPath: file)
-        try options.refuseWithinCache(file)
-        do {
-            let cache = try await options.openNow()
-            try await options.use(cache) { try await $0.export(url.key, to: target) }
-        } catch let error as CacheError where error.code == .directoryInUse {
-            let (key, path, encryptionKey) = (url.key, options.directory.path, try options.keys.key())
-            let isDone = try await BlockingExecutor(threadLimit: 1).run {
-                try StoredReader(path: path, key: key, encryptionKey: encryptionKey)?.export(to: target) != nil
-            }
-            guard isDone else { throw url.notStored }
+        let cache = try await options.openNow { $0.isReadOnly = true }
+        try await options.use(cache) { cache in
+            let media = cache.media(for: url.url)
+            guard file == "-" else { return try await media.export(to: target) }
+            let output = try await OutputTarget(file)
+            try await media.export { try await output.write($0) }
         }
-        let report = Report(url: media.address, file: target.path, bytes: media.length ?? media.storedByteCount)
+        let report = Report(url: stored.address, file: target.path, bytes: stored.length ?? stored.storedByteCount)
         if options.json { return try Output.json(report) }
-        try Output.line("\(ByteCount(bytes: report.bytes).text) written to \(file)")
-    }
-
-    /// Writes the media to standard output. Only reads the cache.
-    private func deliver(_ media: StoredResource) async throws {
-        let executor = BlockingExecutor(threadLimit: 1)
-        let (key, path, encryptionKey) = (url.key, options.directory.path, try options.keys.key())
-        let stored = try await executor.run { try StoredReader(path: path, key: key, encryptionKey: encryptionKey) }
-        guard let stored else { throw url.notStored }
-        let length = try stored.completeLength()
-        let target = try await OutputTarget(file)
-        var offset: Int64 = 0
-        while offset < length {
-            try Task.checkCancellation()
-            let next = offset..<min(length, offset + 1 << 20)
-            let bytes = try await executor.run { try stored.readComplete(next) }
-            try await target.write(bytes)
-            offset += Int64(bytes.count)
+        let bytes = ByteCount(bytes: report.bytes).text
+        if file != "-" {
+            try Output.line("\(bytes) written to \(file)")
+        } else if Output.isWatched {
+            Output.remark("\(bytes) of \(report.url) written")
         }
-        if Output.isWatched { Output.remark("\(ByteCount(bytes: length).text) of \(media.address) written") }
     }
 }
 
@@ -95,7 +77,7 @@ struct ImportCommand: AsyncParsableCommand {
         let (proof, bytes) = try await withWritableCache { cache in
             let proof = try await cache.importFile(
                 at: URL(fileURLWithPath: file), as: source, isChecked: !unchecked, replacesOthers: replace)
-            return (proof, try await cache.storedResource(for: source)?.storedByteCount ?? 0)
+            return (proof, try await cache.media(for: source).storedResource()?.storedByteCount ?? 0)
         }
         let checked = proof == .hash ? "hash" : proof == .length ? "length" : "nothing"
         if options.json {

@@ -55,20 +55,15 @@ struct GetCommand: AsyncParsableCommand {
             cache = try await options.openNow(upstream)
         } catch let error as CacheError where error.code == .directoryInUse {
             // Stored bytes can be read while another process uses the directory, unless the capacity is to change.
-            if fetching.room.capacity == nil,
-                let beside = try await FetchBeside(
-                    range, of: url.key, in: options.directory, encryptionKey: options.keys.key())
-            {
-                let outcome = try await beside.run(to: try await target())
-                var counts = TransferStatistics()
-                counts.bytesFromCache = outcome.range.upperBound - outcome.range.lowerBound
-                return try await report(outcome, of: source, counts: counts)
-            }
-            do {
-                cache = try await options.openWhenFree(upstream)
-            } catch let server as HoldingServer {
-                cache = try await options.open(beside: server)
-                isServers = true
+            if fetching.room.capacity == nil, let stored = try await openStored(range, of: source, upstream) {
+                cache = stored
+            } else {
+                do {
+                    cache = try await options.openWhenFree(upstream)
+                } catch let server as HoldingServer {
+                    cache = try await options.open(beside: server)
+                    isServers = true
+                }
             }
         }
         let (outcome, media, warnings) = try await options.use(cache, capacity: fetching.room.capacity) { cache in
@@ -79,6 +74,31 @@ struct GetCommand: AsyncParsableCommand {
         }
         await warnings.end()
         try await report(outcome, of: source, counts: media.statistics, isServers: isServers)
+    }
+
+    /// Opens the cache read-only; returns `nil` if the range is not completely stored.
+    private func openStored(
+        _ range: MediaRange, of source: MediaSource, _ upstream: any Upstream
+    ) async throws -> MediaCache? {
+        let cache: MediaCache
+        do {
+            cache = try await options.openNow(upstream) { $0.isReadOnly = true }
+        } catch let error as CacheError where [.notStored, .storage].contains(error.code) {
+            // The other process has not created its catalog yet, or is closing it.
+            return nil
+        }
+        do {
+            if let stored = try await cache.media(for: source).storedResource(), let length = stored.length {
+                let start = range.start(in: length)
+                let bytes = start..<max(start, min(length, range.end ?? length))
+                if !bytes.isEmpty, stored.storedRanges.contains(bytes) { return cache }
+            }
+        } catch {
+            await cache.close()
+            throw error
+        }
+        await cache.close()
+        return nil
     }
 
     private func getStream(_ source: MediaSource) async throws {

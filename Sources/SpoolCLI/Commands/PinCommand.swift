@@ -27,7 +27,7 @@ struct UnpinCommand: AsyncParsableCommand {
 extension CacheOptions {
     func setPinned(_ isPinned: Bool, _ media: MediaURL) async throws {
         let found = try await withExistingCache { cache in
-            guard try await cache.storedResource(for: media.key) != nil else { throw media.notStored }
+            guard try await cache.media(for: media.url).storedResource() != nil else { throw media.notStored }
             if isPinned { try await cache.pin(media.key) } else { try await cache.unpin(media.key) }
             return StoredPresentation.presentations(
                 in: try await cache.storedResources().filter { $0.key == media.key || $0.presentation == media.key }

@@ -108,7 +108,7 @@ struct Demo: Sendable {
         guard let file = origin.file else { return nil }
         let copy = folder.appendingPathComponent("copy")
         do {
-            try await options.withCache { try await $0.export(CacheKeyPolicy.url.key(for: origin.url), to: copy) }
+            try await options.withCache { try await $0.media(for: origin.url).export(to: copy) }
         } catch let error as CacheError where [.incomplete, .notStored].contains(error.code) {
             return false
         }

@@ -18,35 +18,56 @@ struct Exporter: Sendable {
 
     /// Copies a complete resource into a file. Every byte is checked on the way.
     func export(_ key: CacheKey, to file: URL) async throws {
-        // It needs all bytes, and offers none to eviction.
-        let user = ExportUser()
-        guard let lease = try await store.lease(key, user: user) else {
-            throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
-        }
+        let (lease, length) = try await leaseComplete(key)
         defer { lease.end() }
-        let generation = lease.generation
-        guard let length = generation.description.length, generation.landed.contains(0..<length) || length == 0 else {
-            throw incomplete(generation)
-        }
         let target = try await store.executor.run(in: .maintenance) { try ExportFile(replacing: file.path) }
         do {
-            var offset: Int64 = 0
-            while offset < length {
-                let start = offset
-                offset = try await store.executor.run(in: .maintenance) {
-                    try store.checkOpen()
-                    let bytes = try generation.read(start..<min(length, start + 1 << 20))
-                    try target.append(bytes)
-                    return start + Int64(bytes.count)
-                }
+            try await pass(lease.generation, length) { bytes in
+                try await store.executor.run(in: .maintenance) { try target.append(bytes) }
             }
             try await store.executor.run(in: .maintenance) { try target.finish() }
-        } catch is MissingBytes {
-            target.discard()
-            throw incomplete(generation)
         } catch {
             target.discard()
             throw error
+        }
+    }
+
+    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked before.
+    func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
+        let (lease, length) = try await leaseComplete(key)
+        defer { lease.end() }
+        try await pass(lease.generation, length, to: write)
+    }
+
+    private func leaseComplete(_ key: CacheKey) async throws -> (lease: Lease, length: Int64) {
+        // It needs all bytes, and offers none to eviction.
+        guard let lease = try await store.lease(key, user: ExportUser()) else {
+            throw CacheError(.notStored, "nothing is stored under the key \(key)", key: key)
+        }
+        let generation = lease.generation
+        guard let length = generation.description.length, generation.landed.contains(0..<length) || length == 0 else {
+            defer { lease.end() }
+            throw incomplete(generation)
+        }
+        return (lease, length)
+    }
+
+    private func pass(
+        _ generation: Generation, _ length: Int64, to write: (Data) async throws -> Void
+    ) async throws {
+        var offset: Int64 = 0
+        while offset < length {
+            let part = offset..<min(length, offset + 1 << 20)
+            do {
+                let bytes = try await store.executor.run(in: .maintenance) {
+                    try store.checkOpen()
+                    return try generation.read(part)
+                }
+                try await write(bytes)
+                offset += Int64(bytes.count)
+            } catch is MissingBytes {
+                throw incomplete(generation)
+            }
         }
     }
 

@@ -288,6 +288,13 @@ package final class Store: Sendable {
     ///   written.
     package func export(_ key: CacheKey, to file: URL) async throws { try await Exporter(self).export(key, to: file) }
 
+    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum before.
+    ///
+    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
+    package func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
+        try await Exporter(self).export(key, writing: write)
+    }
+
     /// Compares the claims of all versions, the sums of the catalog and the blocks on disk, and finds files without a
     /// record. For a cache at rest, in tests and simulations.
     ///

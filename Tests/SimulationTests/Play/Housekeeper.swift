@@ -49,7 +49,8 @@ struct Housekeeper {
     private mutating func perform(_ chore: Chore) async throws {
         let media = random.pick(world.plan.media)
         let viewer = Viewer(world.plan, &random)
-        let key = cache.key(for: MediaSource(url: media.url, headerFields: viewer.headerFields))
+        let source = MediaSource(url: media.url, headerFields: viewer.headerFields)
+        let key = cache.key(for: source)
         switch chore {
         case .verify, .repair:
             let result = try await cache.verify(repairing: chore == .repair)
@@ -59,7 +60,7 @@ struct Housekeeper {
             if result.bad > 0, !world.plan.mayRepeat, !wasKilled {
                 world.report(.operation, "\(chore) finds \(result.bad) bad blocks of \(result.blocks)", in: life)
             }
-        case .export: try await export(key, media, viewer)
+        case .export: try await export(source, media, viewer)
         case .remove:
             try await removing([media]) { try await cache.remove(key) }
         case .removeAll:
@@ -107,11 +108,11 @@ struct Housekeeper {
         try await remove()
     }
 
-    private func export(_ key: CacheKey, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
+    private func export(_ source: MediaSource, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
         let target = "\(world.root)/export"
         // Of a former one.
         try? FileManager.default.removeItem(atPath: target)
-        try await cache.export(key, to: URL(fileURLWithPath: target))
+        try await cache.media(for: source).export(to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
         // The first language that came has the key itself.
         var (viewer, other) = (viewer, viewer)

@@ -50,7 +50,7 @@ struct OneOwnerCases {
                 in: {
                     let copy = URL(fileURLWithPath: stage.file("copy"))
                     do {
-                        try await cache.export(cache.key(for: stage.url()), to: copy)
+                        try await cache.media(for: stage.url()).export(to: copy)
                         try Self.film.verify(Data(contentsOf: copy), at: 0)
                     } catch let error as CacheError {
                         // What the file has lost can't be exported before it has come again.

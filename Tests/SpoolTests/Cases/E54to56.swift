@@ -127,8 +127,7 @@ struct OneLedgerCases {
             case .repair: #expect(try await cache.verify(repairing: true).dropped > 0)
             case .export:
                 await #expect(throws: CacheError.self) {
-                    try await cache.export(
-                        cache.key(for: stage.url()), to: URL(fileURLWithPath: stage.file("copy")))
+                    try await cache.media(for: stage.url()).export(to: URL(fileURLWithPath: stage.file("copy")))
                 }
                 // It ends at the first damage; the rest is found by whoever comes to it.
                 await cache.waitUntilIdle()

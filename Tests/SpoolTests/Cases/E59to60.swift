@@ -75,9 +75,9 @@ struct UnfriendlyMachineCases {
             let now = stage.date.withLock { $0 }
             #expect(try await cache.storedResources().allSatisfy { $0.lastUsed <= now })
             try await cache.evict(to: 2 * Self.song.length)
-            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/a")))?.storedByteCount ?? 0 == 0)
-            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/b")))?.isComplete == true)
-            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/c")))?.isComplete == true)
+            #expect(try await cache.media(for: stage.url("/a")).storedResource()?.storedByteCount ?? 0 == 0)
+            #expect(try await cache.media(for: stage.url("/b")).storedResource()?.isComplete == true)
+            #expect(try await cache.media(for: stage.url("/c")).storedResource()?.isComplete == true)
         }
     }
 
@@ -98,7 +98,7 @@ struct UnfriendlyMachineCases {
         stage.pass(60)
         try await stage.session { cache in
             try await cache.evict(to: Self.song.length)
-            #expect(try await cache.storedResource(for: cache.key(for: stage.url("/a")))?.isComplete == true)
+            #expect(try await cache.media(for: stage.url("/a")).storedResource()?.isComplete == true)
         }
     }
 

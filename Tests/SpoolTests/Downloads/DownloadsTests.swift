@@ -21,7 +21,7 @@ struct DownloadsTests {
             let source = MediaSource(url: stage.url("/0"))
             cache.downloads.isPaused = true
             let download = try await cache.downloads.add(source, to: "Flight")
-            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(try await cache.media(for: source).storedResource()?.isPinned == true)
             #expect(download.state.phase == .waiting && cache.downloads.isPaused)
             cache.downloads.isPaused = false
             let state = await download.finished()
@@ -74,20 +74,22 @@ struct DownloadsTests {
             let sources = (0..<3).map { MediaSource(url: stage.url("/\($0)")) }
             try await cache.media(for: sources[2]).check(.bytes(0..<10), Self.film)
             await cache.waitUntilIdle()
-            try await cache.pin(sources[2])
+            try await cache.pin(cache.key(for: sources[2]))
             let first = try await cache.downloads.add(sources, to: "A")
             let second = try await cache.downloads.add([sources[1], sources[2]], to: "B")
             for download in first + second { #expect(await download.finished().isComplete) }
             func pins() async throws -> [Bool] {
                 var pins: [Bool] = []
-                for source in sources { pins.append(try await cache.storedResource(for: source)?.isPinned ?? false) }
+                for source in sources {
+                    pins.append(try await cache.media(for: source).storedResource()?.isPinned ?? false)
+                }
                 return pins
             }
             #expect(try await cache.downloads.sets().map(\.name) == ["A", "B"])
             #expect(try await cache.downloads.release("A"))
             #expect(try await pins() == [false, true, true])
             // Who unpins what a set has leaves it to the set; who pins it has it stay.
-            try await cache.unpin(sources[1])
+            try await cache.unpin(cache.key(for: sources[1]))
             #expect(try await pins() == [false, true, true])
             #expect(try await cache.downloads.remove(sources[1], from: "B"))
             #expect(try await pins() == [false, false, true])
@@ -95,7 +97,7 @@ struct DownloadsTests {
             #expect(try await pins() == [false, false, true])
             #expect(try await !cache.downloads.release("B"))
             #expect(try await cache.downloads.sets().isEmpty)
-            try await cache.unpin(sources[2])
+            try await cache.unpin(cache.key(for: sources[2]))
             #expect(try await pins() == [false, false, false])
         }
         for number in 0..<3 { #expect(stage.origin.log.bytesSent("/\(number)") == 1_000_000) }
@@ -116,7 +118,7 @@ struct DownloadsTests {
             #expect(error.message.contains("/radio") && error.message.contains("of a body of unknown length"))
             #expect(error.message.contains("2,500,000"))
             await cache.waitUntilIdle()
-            #expect(try await cache.storedResource(for: source)?.isPinned == false)
+            #expect(try await cache.media(for: source).storedResource()?.isPinned == false)
             #expect(try await cache.downloads.resume().isEmpty)
         }
         let sent = stage.origin.log.bytesSent("/radio")
@@ -140,7 +142,7 @@ struct DownloadsTests {
             let state = await download.finished()
             #expect(state.isComplete, "\(String(describing: state.error))")
             await cache.waitUntilIdle()
-            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(try await cache.media(for: source).storedResource()?.isPinned == true)
             #expect(try await cache.downloads.set(Downloads.standardSet)?.isComplete == true)
         }
     }
@@ -245,12 +247,12 @@ struct DownloadsTests {
         try await stage.session { cache in
             let source = MediaSource(url: stage.url("/0"))
             #expect(await (try await cache.downloads.add(source)).finished().isComplete)
-            try await cache.remove(source)
+            try await cache.remove(cache.key(for: source))
             await cache.waitUntilIdle()
             #expect(try await cache.downloads.sets().first?.missing.count == 1)
             for download in try await cache.downloads.resume() { #expect(await download.finished().isComplete) }
             #expect(try await cache.downloads.sets().first?.isComplete == true)
-            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(try await cache.media(for: source).storedResource()?.isPinned == true)
         }
     }
 

@@ -122,11 +122,11 @@ struct CapacityTests {
         for name in ["old", "newer"] { try await play(url(name), in: cache) }
         await settle(cache)
         try await play(url("newest"), in: cache)
-        let old = try #require(try await cache.storedResource(for: cache.key(for: url("old"))))
+        let old = try #require(try await cache.media(for: url("old")).storedResource())
         #expect(old.storedByteCount < upstream.length)
         #expect(old.storedRanges.first?.lowerBound == 0)
-        #expect(try await cache.storedResource(for: cache.key(for: url("newer")))?.isComplete == true)
-        #expect(try await cache.storedResource(for: cache.key(for: url("newest")))?.isComplete == true)
+        #expect(try await cache.media(for: url("newer")).storedResource()?.isComplete == true)
+        #expect(try await cache.media(for: url("newest")).storedResource()?.isComplete == true)
         await cache.close()
     }
 
@@ -137,7 +137,7 @@ struct CapacityTests {
         try await cache.pin(cache.key(for: url("kept")))
         await settle(cache)
         try await play(url("other"), in: cache)
-        #expect(try await cache.storedResource(for: cache.key(for: url("kept")))?.isComplete == true)
+        #expect(try await cache.media(for: url("kept")).storedResource()?.isComplete == true)
         #expect(cache.storedByteCount <= upstream.length)
         await cache.close()
     }
@@ -165,7 +165,7 @@ struct CapacityTests {
         try await play(url("large"), in: cache)
         await settle(cache)
         try await cache.evict(to: 2 << 20)
-        let small = try #require(try await cache.storedResource(for: cache.key(for: url("small"))))
+        let small = try #require(try await cache.media(for: url("small")).storedResource())
         #expect(small.storedByteCount >= 1_000_000)
         await cache.close()
     }

@@ -229,7 +229,7 @@ struct FreshnessDemandTests {
             }
             #expect(cause?.message.contains("header fields") == true)
             await cache.waitUntilIdle()
-            #expect(try await cache.storedResource(for: MediaSource(url: stage.url())) == nil)
+            #expect(try await cache.media(for: stage.url()).storedResource() == nil)
         }
     }
 

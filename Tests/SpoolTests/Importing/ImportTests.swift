@@ -42,7 +42,7 @@ struct ImportTests {
         try await stage.session { cache in
             let source = MediaSource(url: stage.url())
             #expect(try await cache.importFile(at: file, as: source) == .length)
-            let stored = try await cache.storedResource(for: source)
+            let stored = try await cache.media(for: source).storedResource()
             #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.mimeType == "audio/mpeg")
             // Once more changes nothing.
             #expect(try await cache.importFile(at: file, as: source) == .length)
@@ -69,7 +69,7 @@ struct ImportTests {
                 try bad.write(to: good)
                 let error = await #expect(throws: CacheError.self) { try await cache.importFile(at: good, as: source) }
                 #expect(error?.code == .invalidArgument && error?.message.contains("hash") == true)
-                #expect(try await cache.storedResource(for: source) == nil)
+                #expect(try await cache.media(for: source).storedResource() == nil)
                 try Self.bytes.write(to: good)
                 #expect(try await cache.importFile(at: good, as: source) == .hash)
             }
@@ -123,7 +123,7 @@ struct ImportTests {
             let sent = stage.origin.log.bytesSent()
             try await cache.importFile(at: file, as: source)
             #expect(stage.origin.log.bytesSent() == sent)
-            try await cache.pin(source)
+            try await cache.pin(cache.key(for: source))
 
             let other = PatternBytes(seed: 2, length: 1_000_000)
             try Data(other.bytes(0..<1_000_000)).write(to: file)
@@ -137,7 +137,7 @@ struct ImportTests {
             try await cache.importFile(at: file, as: source, isChecked: false, replacesOthers: true)
             await cache.waitUntilIdle()
             try await cache.media(for: source).check(.all, other)
-            #expect(try await cache.storedResource(for: source)?.isPinned == true)
+            #expect(try await cache.media(for: source).storedResource()?.isPinned == true)
         }
     }
 
@@ -166,7 +166,7 @@ struct ImportTests {
             try await shortened.value
             #expect(error?.code == .storage && error?.message.contains("shorter") == true)
             await cache.waitUntilIdle()
-            let stored = try await cache.storedResource(for: source)
+            let stored = try await cache.media(for: source).storedResource()
             #expect(stored?.storedByteCount ?? 0 == 0)
             #expect(try await cache.downloads.sets().count == 1)
         }

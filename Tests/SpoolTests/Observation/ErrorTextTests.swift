@@ -62,7 +62,7 @@ struct ErrorTextTests {
             #expect(past.code == .unsatisfiableRange && past.httpStatus == 416 && past.key == cache.key(for: url))
             #expect(past.range?.lowerBound == 200_000)
             let missing = await #expect(throws: CacheError.self) {
-                try await cache.export(cache.key(for: url), to: URL(fileURLWithPath: "/tmp/none"))
+                try await cache.media(for: url).export(to: URL(fileURLWithPath: "/tmp/none"))
             }
             #expect(missing?.code == .incomplete && missing?.range?.lowerBound == 65536 && missing?.key == media.key)
         }

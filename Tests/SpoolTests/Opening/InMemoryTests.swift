@@ -24,7 +24,7 @@ struct InMemoryTests {
             try song.verify(try await cache.media(for: url).data(in: 0..<300_000), at: 0)
             origin.setReachable(false)
             try song.verify(try await cache.media(for: url).data(in: 0..<300_000), at: 0)
-            let stored = try #require(try await cache.storedResource(for: MediaSource(url: url)))
+            let stored = try #require(try await cache.media(for: url).storedResource())
             #expect(stored.isComplete)
             #expect(abs(stored.lastUsed.timeIntervalSince(date.withLock { $0 })) < 1)
             #expect(cache.readOnlyReason == nil && cache.capacity == 256 << 20)

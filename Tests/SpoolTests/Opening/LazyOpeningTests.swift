@@ -139,11 +139,11 @@ struct LazyOpeningTests {
         await second.close()
         let third = cache()
         try await play(third)
-        try await third.pin(MediaSource(url: stage.url()))
+        try await third.pin(third.key(for: stage.url()))
         await third.close()
         let fourth = cache()
         #expect(try await fourth.evict(to: 0) == 0)
-        try await fourth.unpin(MediaSource(url: stage.url()))
+        try await fourth.unpin(fourth.key(for: stage.url()))
         #expect(try await fourth.evict(to: 0) == Self.song.length)
         await fourth.close()
         let error = await #expect(throws: CacheError.self) { try await fourth.evict() }

@@ -64,7 +64,7 @@ struct ReadingBesideTests {
         #expect(try await requests { try await play(reader) } == 0)
         #expect(try await reader.storedResources().map(\.storedByteCount) == [Self.song.length])
         let key = reader.key(for: stage.url())
-        try await reader.export(key, to: URL(fileURLWithPath: stage.file("copy")))
+        try await reader.media(for: stage.url()).export(to: URL(fileURLWithPath: stage.file("copy")))
         #expect(try Data(contentsOf: URL(fileURLWithPath: stage.file("copy"))).count == Int(Self.song.length))
         try await play(reader, "/b", Self.other)
         for change in [

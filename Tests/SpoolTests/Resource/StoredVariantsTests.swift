@@ -56,19 +56,19 @@ struct StoredVariantsTests {
         try await stage.session { cache in
             #expect(try await cache.storedResources().count == all.count)
             func pinned() async throws -> Int { try await cache.storedResources().count { $0.isPinned } }
-            try await cache.pin(MediaSource(url: url))
+            try await cache.pin(cache.key(for: MediaSource(url: url)))
             #expect(try await pinned() == all.count)
-            try await cache.unpin(one)
+            try await cache.unpin(cache.key(for: one))
             #expect(try await pinned() == all.count - 2)
-            try await cache.media(for: two).unpin()
+            try await cache.unpin(cache.media(for: two).key)
             #expect(try await pinned() == 0)
             try await cache.pin(cache.key(for: url))
             #expect(try await pinned() == all.count)
 
-            #expect(try await cache.remove(one))
+            #expect(try await cache.remove(cache.key(for: one)))
             #expect(try await cache.storedResources().count == all.count - 2)
-            #expect(try await cache.storedResource(for: oneFrench) == nil)
-            #expect(try await cache.storedResource(for: two) != nil)
+            #expect(try await cache.media(for: oneFrench).storedResource() == nil)
+            #expect(try await cache.media(for: two).storedResource() != nil)
             #expect(try await cache.remove(cache.key(for: url)))
             #expect(try await cache.storedResources().isEmpty)
             #expect(try await !cache.remove(cache.key(for: url)))
@@ -88,17 +88,17 @@ struct StoredVariantsTests {
             await cache.waitUntilIdle()
             var keys: Set<CacheKey> = []
             for language in ["de", "fr"] {
-                let stored = try #require(try await cache.storedResource(for: source(language)))
+                let stored = try #require(try await cache.media(for: source(language)).storedResource())
                 #expect(stored.isComplete && stored.validator == "\"\(language)\"")
                 keys.insert(stored.key)
                 let copy = URL(filePath: stage.file(language))
-                try await cache.export(source(language), to: copy)
+                try await cache.media(for: source(language)).export(to: copy)
                 try Self.pattern(language).verify(try Data(contentsOf: copy), at: 0)
             }
             #expect(keys.count == 2)
-            #expect(try await cache.storedResource(for: source("it")) == nil)
+            #expect(try await cache.media(for: source("it")).storedResource() == nil)
             await #expect(throws: CacheError.self) {
-                try await cache.export(source("it"), to: URL(filePath: stage.file("it")))
+                try await cache.media(for: source("it")).export(to: URL(filePath: stage.file("it")))
             }
         }
     }
@@ -157,14 +157,14 @@ struct StoredVariantsTests {
             }
             let store = try await cache.store
             #expect(store.openDescriptions().count == 2)
-            try await cache.remove(MediaSource(url: stage.url()))
+            try await cache.remove(cache.key(for: stage.url()))
             #expect(store.openDescriptions().isEmpty)
             for reader in readers { reader.cancel() }
             stage.origin.release()
         }
     }
 
-    @Test("A media resource is pinned, unpinned, exported and removed by itself", arguments: [false, true])
+    @Test("A media resource is pinned, unpinned and removed by its key, and exported", arguments: [false, true])
     func byMedia(_ isClosed: Bool) async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         let cache = try await stage.open()
@@ -176,26 +176,26 @@ struct StoredVariantsTests {
         let copy = URL(filePath: stage.file("copy"))
         if isClosed {
             try await stage.flowing { await cache.close() }
-            #expect(await code { try await media.pin() } == .closed)
-            #expect(await code { _ = try await media.remove() } == .closed)
+            #expect(await code { try await cache.pin(media.key) } == .closed)
+            #expect(await code { _ = try await cache.remove(media.key) } == .closed)
             #expect(await code { try await media.export(to: copy) } == .closed)
             #expect(await code { _ = try await cache.media(for: stage.url()).storedResource() } == .closed)
             return
         }
-        #expect(await code { try await media.pin() } == .notStored)
+        #expect(await code { try await cache.pin(media.key) } == .notStored)
         #expect(await code { try await media.export(to: copy) } == .notStored)
         #expect(try await media.storedResource() == nil)
         try await stage.flowing {
             try await media.check(.all, PatternBytes(seed: 1, length: Self.length))
             #expect(try await media.storedResource()?.isComplete == true)
-            try await media.pin()
+            try await cache.pin(media.key)
             #expect(try await media.storedResource()?.isPinned == true)
-            try await media.unpin()
+            try await cache.unpin(media.key)
             #expect(try await media.storedResource()?.isPinned == false)
             try await media.export(to: copy)
             try PatternBytes(seed: 1, length: Self.length).verify(try Data(contentsOf: copy), at: 0)
-            #expect(try await media.remove())
-            #expect(try await !media.remove())
+            #expect(try await cache.remove(media.key))
+            #expect(try await !cache.remove(media.key))
             await cache.close()
         }
     }

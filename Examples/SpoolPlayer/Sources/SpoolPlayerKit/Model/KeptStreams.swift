@@ -72,7 +72,7 @@ import SpoolProxy
         await tasks[id]?.value
         (titles[id], states[id]) = (nil, nil)
         note()
-        try await cache.remove(title.source)
+        try await cache.remove(cache.key(for: title.source))
     }
 
     private func bring(_ title: Title) async {
@@ -86,7 +86,7 @@ import SpoolProxy
             }
             try Task.checkCancellation()
             if let error = state.error { throw error }
-            try await cache.pin(title.source)
+            try await cache.pin(cache.key(for: title.source))
             let download = HLSDownloader(
                 title.source, in: cache, variant: .bandwidth(atMost: AppModel.maximumBitRate))
             try await download.run { progress in
