@@ -20,6 +20,12 @@ extension MediaFile {
         return takeChanges()?.sealed ?? []
     }
 
+    /// Where a transfer that fetches the byte at `offset` starts: the end of the stored part of its block.
+    func landingOffset(for offset: Int64) -> Int64 {
+        let start = Block.roundDown(offset)
+        return min(start + Block.size, prefix(at: start)?.upperBound ?? start)
+    }
+
     /// The first maximal hole in `window`.
     func firstHole(in window: Range<Int64>) -> Range<Int64>? { landed.firstHole(in: window) }
 
@@ -29,9 +35,17 @@ extension MediaFile {
     }
 }
 
-extension MediaFile.Evicted {
+extension BlockReclaimer.Evicted {
     /// The blocks that went.
     var indices: [Int64] { ranges.flatMap { Block.indices(touching: $0) } }
+}
+
+extension Generation {
+    /// Where a transfer that fetches the byte at `offset` starts: the end of the stored part of its block.
+    func landingOffset(for offset: Int64) -> Int64 {
+        let start = Block.roundDown(offset)
+        return min(start + Block.size, landedPrefix(at: start)?.upperBound ?? start)
+    }
 }
 
 extension MissingBytes: Equatable {

@@ -172,7 +172,7 @@ struct MediaFileTests {
         let media = try fixture.open()
         try fixture.land(0..<65536 + 10, in: media)
         // A reader has found both blocks bad: they come again, in one piece that reaches into the second.
-        _ = media.invalidate(0..<65536 + 10)
+        _ = media.blocks.invalidate(0..<65536 + 10)
         try fixture.land(0..<65536 + 20, in: media)
         media.endLanding(at: 65536 + 20)
         #expect(media.takeSeals(partial: false).map(\.range) == [0..<65536, 65536..<65536 + 20])

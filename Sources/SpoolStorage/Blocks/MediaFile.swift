@@ -1,66 +1,46 @@
 import ByteRanges
 import Synchronization
 
-/// The bytes of one version of a media file, as far as they have come: written where they belong, read back only when
-/// proven to be what was received.
+/// The bytes of one version of a resource: written where they belong, and read only if they are proven to be those that were
+/// received.
 ///
-/// The one place on the road from origin to player where bytes rest. It decides nothing about what to fetch, keeps no
-/// record beyond the process (the catalog does, from ``takeChanges()``) and never waits for bytes to come.
+/// This is the only place between origin and player where bytes rest. It does not decide what is fetched, and never waits for
+/// bytes from the network. It stores no record beyond the process: the catalog does, from ``takeChanges()``.
 ///
-/// Every method that touches bytes blocks and belongs on a ``BlockingExecutor``; the questions (``landed``,
-/// ``contains(_:)``, …) take a lock for some nanoseconds and may be asked anywhere. All may be called from several
-/// threads at once. Reads wait for nobody; landing and evicting take turns with each other, as the kernel would have
-/// it anyway for one file, so that no hole is punched into bytes that have just been written.
+/// Methods that touch bytes block and belong on a ``BlockingExecutor``. The questions (``landed``, ``contains(_:)``, …) take
+/// a lock for some nanoseconds. Any thread may call. Reads wait for nothing else. Storing and evicting take turns, so that
+/// no space is freed that has just been written to.
 final class MediaFile: Sendable {
-    /// What landing and evicting share. The lock is held across their file calls, which is what it is for: they call
-    /// nothing back. Inside it the map's lock is taken, and inside that the ledger's, by ``account``.
-    struct Writer {
-        /// The landed bytes of each block that a transfer is filling: what is sealed is what was received, not what
-        /// the disk says later. At most 64 KiB for each transfer in flight. In memory, where nothing is sealed, only
-        /// the blocks are noted; also of an encrypted file, where the bytes are the ground's.
+    /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back. The map's
+    /// lock is taken inside, and inside that the lock of the space account.
+    struct Writer: Sendable {
+        /// The stored bytes of each block that a transfer is filling, because checksums cover the received bytes, not those
+        /// that the disk returns later. At most 64 KiB for each transfer. The bytes are absent in memory, which has no
+        /// checksums, and in an encrypted file, where ``StoredBlocks`` has them.
         var tails: [Int64: [UInt8]] = [:]
-        /// Why the space of blocks could not be freed. Set once: no more blocks of this file are evicted.
-        var punchFailure: CacheError?
-    }
-
-    /// The map, and whether its bytes still count.
-    struct Ground: Sendable {
-        var map: BlockMap
-        /// Landed bytes are claimed of a ledger.
-        var isCounted = true
-        /// Bytes of evicted blocks whose space the disk has not freed. They are claimed until the file is removed.
-        var unfreed: Int64 = 0
-        /// What is in memory of an encrypted file: the blocks that transfers are filling.
-        var landing: [Int64: LandingBlock] = [:]
-
-        /// Lets go of buffers whose blocks are gone.
-        mutating func dropUnlanded() {
-            landing = landing.filter { map.landed.contains(Block.start(of: $0.key)) || $0.value.count == 0 }
-        }
+        var reclaimer: BlockReclaimer
     }
 
     let file: PooledFile
     let sealer: BlockSealer?
-    /// Another process may change the file at any moment: nothing of it stays proven. See ``readShared(_:into:)``.
+    /// Whether another process may change the file at any moment, so that nothing of it stays proven.
     let isShared: Bool
-    let ground: Mutex<Ground>
-    let writer = Mutex(Writer())
-    /// Reads an earlier process's seals of the blocks with these indices; blocks.
-    let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// Gives so many landed bytes back to the ledger: they are gone. Called under the map's lock.
-    let giveBack: @Sendable (Int64) -> Void
+    let blocks: StoredBlocks
+    /// The encryption; `nil` if the file is unencrypted.
+    let encrypted: EncryptedBlocks?
+    let writer: Mutex<Writer>
 
-    /// Opens what is there of a generation.
+    /// Opens the stored part of a version.
     ///
     /// - Parameters:
     ///   - file: The file.
-    ///   - sealer: The generation's sealer; nil for bytes in memory, which are not sealed.
-    ///   - landed: What the catalog says has landed: claimed, and checked at first read.
-    ///   - isRecordStale: Whether the catalog has the blocks, but does not say what they hold together.
-    ///   - length: The whole resource's length, if it is known.
-    ///   - isShared: Whether another process may change the file meanwhile; then it is only read here.
+    ///   - sealer: The version's sealer; `nil` for bytes in memory, which have no checksums.
+    ///   - landed: The ranges that the catalog has. They are claimed, and checked when they are first read.
+    ///   - isRecordStale: Whether the catalog has the blocks, but not their ranges.
+    ///   - length: The whole resource's length; `nil` if it is unknown.
+    ///   - isShared: Whether another process may change the file meanwhile. Then it is only read.
     ///   - storedSeals: Reads the catalog's records of blocks.
-    ///   - giveBack: Is told of bytes that had landed and are gone; must neither block nor call back.
+    ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
     init(
         file: PooledFile, sealer: BlockSealer?, landed: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false,
         length: Int64? = nil, isShared: Bool = false,
@@ -70,111 +50,77 @@ final class MediaFile: Sendable {
         self.file = file
         self.sealer = sealer
         self.isShared = isShared
-        var map = BlockMap(
-            landed: landed, isRecordStale: isRecordStale, keepsSeals: sealer?.format.isEncrypted ?? false)
-        // A length that contradicts the records is a damaged catalog's; reads then find the blocks bad.
+        let isEncrypted = sealer?.format.isEncrypted ?? false
+        var map = BlockMap(landed: landed, isRecordStale: isRecordStale, keepsSeals: isEncrypted)
+        // A length that contradicts the records is from a damaged catalog. Reads then find the blocks damaged.
         if let length { _ = map.setLength(length) }
-        self.ground = Mutex(Ground(map: map))
-        self.storedSeals = storedSeals
-        self.giveBack = giveBack
-    }
-
-    /// Changes the map, and gives back what has gone by it. Beside ``takeFromMap(_:keeping:)`` the one place where landed
-    /// bytes stop counting.
-    func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
-    {
-        try ground.withLock { ground throws(Failure) in
-            let (before, removals) = (ground.map.landed.byteCount, ground.map.removals)
-            defer {
-                if !ground.landing.isEmpty, ground.map.removals != removals { ground.dropUnlanded() }
-                let gone = before - ground.map.landed.byteCount
-                if gone > 0, ground.isCounted { giveBack(gone) }
-            }
-            return try body(&ground.map)
-        }
-    }
-
-    /// Takes blocks out of the map that are to be evicted; how many bytes the caller is to give back.
-    func takeFromMap(
-        _ range: Range<Int64>, keeping tails: some Collection<Int64>
-    ) -> (ranges: [Range<Int64>], claim: Int64) {
-        let tails = Array(tails)
-        return ground.withLock { ground in
-            let before = ground.map.landed.byteCount
-            let ranges = ground.map.evict(range, keeping: tails)
-            return (ranges, ground.isCounted ? before - ground.map.landed.byteCount : 0)
-        }
+        let blocks = StoredBlocks(file: file, map: map, storedSeals: storedSeals, giveBack: giveBack)
+        self.blocks = blocks
+        encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
+        writer = Mutex(Writer(reclaimer: BlockReclaimer(blocks)))
     }
 
     // MARK: - Questions
 
-    /// All bytes that have landed. A copy: prefer the narrower questions where they do.
-    var landed: ByteRangeSet { withMap { $0.landed } }
+    /// All stored bytes. This is a copy: prefer the narrower questions.
+    var landed: ByteRangeSet { blocks.withMap { $0.landed } }
 
-    /// Number of bytes that have landed.
-    var landedByteCount: Int64 { withMap { $0.landed.byteCount } }
+    /// The number of stored bytes.
+    var landedByteCount: Int64 { blocks.withMap { $0.landed.byteCount } }
 
-    /// The bytes that the file claims: those that have landed, and those of evicted blocks whose space is not freed.
-    var claimedByteCount: Int64 { ground.withLock { $0.map.landed.byteCount + $0.unfreed } }
+    /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
+    var claimedByteCount: Int64 { blocks.claimedByteCount }
 
     /// Whether evicted blocks still take space on disk.
-    var holdsUnfreedBytes: Bool { ground.withLock { $0.unfreed > 0 } }
+    var holdsUnfreedBytes: Bool { blocks.holdsUnfreedBytes }
 
-    /// The whole resource's length, once it is known.
-    var length: Int64? { withMap { $0.length } }
+    /// The stored bytes that are only in memory, because an encrypted block is written when it is complete.
+    var memoryByteCount: Int64 { encrypted?.memoryByteCount ?? 0 }
 
-    /// Whether every byte of the resource has landed.
-    var isWhole: Bool { withMap { $0.isWhole } }
+    /// The whole resource's length; `nil` if it is unknown.
+    var length: Int64? { blocks.withMap { $0.length } }
 
-    /// Whether the bytes are kept in memory only.
+    /// Whether every byte of the resource is stored.
+    var isWhole: Bool { blocks.withMap { $0.isWhole } }
+
+    /// Whether the bytes are only in memory.
     var isInMemory: Bool { sealer == nil }
 
-    /// Whether a block that `range` touches has landed whole.
+    /// Whether the bytes in the file are encrypted.
+    var isEncrypted: Bool { encrypted != nil }
+
+    /// Whether a block that `range` touches is complete.
     func completesBlock(in range: Range<Int64>) -> Bool {
-        withMap { map in
+        blocks.withMap { map in
             Block.indices(touching: range).contains { map.isComplete($0, count: map.landedCount(of: $0)) }
         }
     }
 
-    /// Whether all of `range` has landed.
-    func contains(_ range: Range<Int64>) -> Bool { withMap { $0.landed.contains(range) } }
+    /// Whether all of `range` is stored.
+    func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.landed.contains(range) } }
 
-    /// From `offset` to where the landed bytes around it end; nil if the byte at `offset` has not landed.
-    func prefix(at offset: Int64) -> Range<Int64>? { withMap { $0.landed.prefix(at: offset) } }
+    /// The stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
+    func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.landed.prefix(at: offset) } }
 
-    /// How many bytes of `range` have not landed.
-    func missingByteCount(in range: Range<Int64>) -> Int64 { withMap { $0.missingByteCount(in: range) } }
+    /// The number of bytes of `range` that are not stored.
+    func missingByteCount(in range: Range<Int64>) -> Int64 { blocks.withMap { $0.missingByteCount(in: range) } }
 
-    /// Where a transfer that shall bring the byte at `offset` has to begin: the end of what has landed of its block.
-    func landingOffset(for offset: Int64) -> Int64 {
-        withMap { map in
-            guard offset >= 0, offset < Block.offsetLimit else { return offset }
-            return Block.roundDown(offset) + map.landedCount(of: Block.index(of: offset))
-        }
-    }
-
-    /// Notes the whole resource's length, so that a short last block counts as complete.
+    /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: False, and nothing changes, if more has landed or another length was known: that would be another
-    ///   version of the resource.
-    func setLength(_ length: Int64) -> Bool { withMap { $0.setLength(length) } }
+    /// - Returns: `false`, and nothing changes, if more is stored or another length was known. It would be another version.
+    func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
-    /// From now on nothing that lands or goes counts: the generation has left the cache.
+    /// Ends all claims, because the version has left the cache.
     ///
-    /// - Returns: How many bytes were claimed until now; 0 the second time.
-    func endCounting() -> Int64 {
-        ground.withLock { ground in
-            defer { ground.isCounted = false }
-            return ground.isCounted ? ground.map.landed.byteCount + ground.unfreed : 0
-        }
-    }
+    /// - Returns: The number of bytes that were claimed until now; 0 the second time.
+    func endCounting() -> Int64 { blocks.endCounting() }
 
     // MARK: - Changes for the catalog
 
-    /// Whether the catalog does not know everything.
+    /// Whether the catalog does not have everything.
     var hasChanges: Bool {
         writer.withLock { writer in
-            withMap { map in
+            blocks.withMap { map in
                 map.hasChanges
                     || isEncrypted && !writer.tails.isEmpty
                     || writer.tails.contains { Int(map.seal(of: $0.key)?.length ?? 0) < $0.value.count }
@@ -182,25 +128,25 @@ final class MediaFile: Sendable {
         }
     }
 
-    /// Seals the blocks that transfers are still filling as they stand; not where that would mean to encipher and write them
-    /// anew each time.
+    /// Makes checksums of the blocks that transfers are still filling. Encrypted blocks are skipped, because they would be
+    /// encrypted and written again each time.
     func sealTails() {
         guard sealer != nil, !isEncrypted else { return }
         writer.withLock { writer in
-            for index in writer.tails.keys.sorted() { sealTail(at: index, writer) }
+            for index in writer.tails.keys.sorted() { sealTail(at: index, writer.tails) }
         }
     }
 
-    /// Hands out what the catalog does not know yet, each change once; nil if there is nothing.
-    func takeChanges() -> BlockChanges? { withMap { $0.takeChanges() } }
+    /// Returns the changes that the catalog does not have, each one once; `nil` if there are none.
+    func takeChanges() -> BlockChanges? { blocks.withMap { $0.takeChanges() } }
 
-    /// Takes back changes that could not be written, for the next time.
-    func restore(_ changes: BlockChanges) { withMap { $0.restore(changes) } }
+    /// Takes changes back that could not be written, for the next time.
+    func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
 
-    /// Tells that the transfer which ended at `offset` brings no more: what it left of its last block is sealed, for
-    /// the next ``takeChanges()``, and its buffer given back.
+    /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for the next
+    /// ``takeChanges()``, and its buffer is released.
     ///
-    /// - Returns: What is lost by that: of an encrypted file the disk may refuse what has been in memory until now.
+    /// - Returns: The bytes that are lost because the disk refuses them. Those of an encrypted file were in memory until now.
     @discardableResult
     func endLanding(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
@@ -209,35 +155,73 @@ final class MediaFile: Sendable {
 
     private func endTail(at index: Int64, _ writer: inout Writer) -> MissingBytes? {
         defer { writer.tails[index] = nil }
-        if isEncrypted { return endLandingBlock(index) }
-        sealTail(at: index, writer)
+        if let encrypted { return encrypted.endFilling(index) }
+        sealTail(at: index, writer.tails)
         return nil
     }
 
-    /// The same for all transfers, wherever they ended.
+    /// Ends all transfers, at whatever offset.
     func endAllLanding() {
         writer.withLock { writer in
-            // What is lost by it is a hole: whoever reads it finds out.
+            // Bytes that are lost are missing, and the next reader finds out.
             for index in writer.tails.keys.sorted() { _ = endTail(at: index, &writer) }
         }
     }
 
-    private func sealTail(at index: Int64, _ writer: borrowing Writer) {
-        guard let sealer, let tail = writer.tails[index], !tail.isEmpty else { return }
-        let known = withMap { $0.seal(of: index) }
+    private func sealTail(at index: Int64, _ tails: [Int64: [UInt8]]) {
+        guard let sealer, let tail = tails[index], !tail.isEmpty else { return }
+        let known = blocks.withMap { $0.seal(of: index) }
         guard Int(known?.length ?? 0) < tail.count else { return }
-        // A cipher that refuses leaves the prefix unsealed, which only means that it is fetched again another day.
+        // If the cipher fails, the bytes have no checksum, and are fetched again later.
         guard let record = tail.withUnsafeBytes({ try? sealer.seal($0, index: index) }) else { return }
-        withMap { map in
+        blocks.withMap { map in
             if map.landedCount(of: index) == Int64(record.length) { map.sealPrefix(record) }
         }
     }
 
     // MARK: - Holds
 
-    /// Keeps `range` from being evicted until ``endHold(_:)``.
-    func hold(_ range: Range<Int64>) -> UInt64 { withMap { $0.hold(range) } }
+    /// Protects `range` from eviction until ``endHold(_:)``.
+    func hold(_ range: Range<Int64>) -> UInt64 { blocks.withMap { $0.hold(range) } }
 
     /// Ends a hold.
-    func endHold(_ ticket: UInt64) { withMap { $0.endHold(ticket) } }
+    func endHold(_ ticket: UInt64) { blocks.withMap { $0.endHold(ticket) } }
+
+    /// Marks the file, if it is open, as read by a client of a cache that is being closed. Without the mark, another cache that
+    /// opens the directory may free the bytes, so the file is closed if it can't be marked.
+    func markAsRead() {
+        if let open = file.openNow, (try? open.file.setMark(.shared)) != true { file.close() }
+    }
+
+    // MARK: - Freeing space
+
+    /// Evicts the blocks whose stored bytes lie within `range`.
+    ///
+    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endLanding(at:)``) and blocks
+    /// that a slice holds stay. All stay if a cache that was closed since still has readers of the file. The blocks are
+    /// removed from the map first, and their space is freed afterwards, so that no reader sees zeros. Record the change in
+    /// the catalog afterwards. If that is lost, the checksums show what happened.
+    ///
+    /// After the disk has once refused to free space, no more blocks are evicted. Only removing the file frees it.
+    func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
+        writer.withLock { $0.reclaimer.evict(range, keeping: $0.tails.keys) }
+    }
+
+    /// Discards recorded blocks that take no disk space. After an unclean end, they were evicted, or did not reach the disk, or
+    /// the file is gone.
+    ///
+    /// - Returns: The blocks. Their claims are returned. The caller records the change in the catalog.
+    /// - Throws: ``CacheError`` if the disk refuses. Then none is discarded.
+    func invalidateHoles() throws -> [Range<Int64>] {
+        try writer.withLock { writer in
+            if let holes = try writer.reclaimer.invalidateHoles(keeping: writer.tails.keys) { return holes }
+            writer.tails = [:]
+            return blocks.invalidateAll()
+        }
+    }
+
+    /// Frees the disk space of whole blocks that have no stored bytes, which an unclean end has left.
+    ///
+    /// - Throws: ``CacheError`` if the disk refuses.
+    func freeUnclaimed() throws { try writer.withLock { try $0.reclaimer.freeUnclaimed() } }
 }

@@ -47,21 +47,19 @@ extension Generation {
     private func mustLandInMemory(at offset: Int64) -> Bool {
         guard state.withLock({ $0.isKept }) else { return true }
         let start = Block.roundDown(offset)
-        return offset > start && hasMemory.load(ordering: .acquiring) && memory.contains(start..<offset)
+        return offset > start && memory.isInUse && memory.file.contains(start..<offset)
     }
 
     private func makeMemory(for range: Range<Int64>, _ isAwaited: Bool) -> Room {
         // Block by block, so that bytes go to disk again as soon as it takes them.
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
-        let needed = Int64(memoryFile.missingPageCount(in: part)) * MemoryFile.pageSize
-        if case .reserved(let reservation) = memoryLedger.reserve(needed) { return Room(part, .memory, reservation) }
+        let needed = memory.missingByteCount(in: part)
+        if case .reserved(let reservation) = memory.reserve(needed) { return Room(part, .memory, reservation) }
         // A little more than asked for, so that not every block comes here.
         while isAwaited, owner?.makeMemory(max(needed, 4 * Block.size)) ?? false {
-            if case .reserved(let reservation) = memoryLedger.reserve(needed) {
-                return Room(part, .memory, reservation)
-            }
+            if case .reserved(let reservation) = memory.reserve(needed) { return Room(part, .memory, reservation) }
         }
-        return isAwaited ? Room(part, .memory, memoryLedger.reserveRegardless(needed)) : Room(range, .none)
+        return isAwaited ? Room(part, .memory, memory.reserveRegardless(needed)) : Room(range, .none)
     }
 
     /// Lands bytes in the room that was made for them; when it returns, they are readable.
@@ -125,7 +123,7 @@ extension Generation {
     ) throws -> LandingResult {
         let start = Block.roundDown(offset)
         var prefix: [UInt8] = []
-        let isBegun = start == offset || memory.contains(start..<offset)
+        let isBegun = start == offset || memory.file.contains(start..<offset)
         if !isBegun, isDiskPassedOver.load(ordering: .acquiring) {
             return .prefixInvalidated(start..<offset)
         }
@@ -137,21 +135,11 @@ extension Generation {
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
                 // The disk neither takes bytes nor gives these back: this one block is given up, or nothing would go on.
-                throw MissingBytes(invalidated: disk.invalidate(start..<offset), range: start..<offset)
+                throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
         }
         let landed = offset..<offset + Int64(bytes.count)
-        let isLanded = try memoryTurn.withLock { _ in
-            let before = memoryFile.byteCount
-            // A page that was there when room was made may have been given back since.
-            let needed = Int64(memoryFile.missingPageCount(in: landed)) * MemoryFile.pageSize
-            guard needed <= room.reservation.remaining else { return false }
-            hasMemory.store(true, ordering: .releasing)
-            defer { room.reservation.land(memoryFile.byteCount - before) }
-            if !prefix.isEmpty { try prefix.withUnsafeBytes { try memory.land($0, at: start) } }
-            try memory.land(bytes, at: offset)
-            return true
-        }
+        let isLanded = try memory.land(bytes, at: offset, after: prefix, &room.reservation)
         return .landed(isLanded ? landed : offset..<offset)
     }
 
@@ -159,23 +147,10 @@ extension Generation {
     package func endLanding(at position: Int64) {
         if let missing = disk?.endLanding(at: position) {
             // What memory has meanwhile is not missing.
-            let lost = missing.invalidated.filter { !memory.contains($0.clamped(to: missing.range)) }
+            let lost = missing.invalidated.filter { !memory.file.contains($0.clamped(to: missing.range)) }
             noteInvalidated(lost, cause: missing.cause)
         }
-        memory.endLanding(at: position)
+        memory.file.endLanding(at: position)
         owner?.noteLandingEnded(of: self)
-    }
-
-    /// Gives up ranges in memory that no reader is near.
-    package func evictFromMemory(_ ranges: [Range<Int64>]) {
-        memoryTurn.withLock { _ in
-            let before = memoryFile.byteCount
-            for range in ranges {
-                // Memory gives everything back.
-                _ = memory.evict(range)
-            }
-            memoryLedger.giveBack(before - memoryFile.byteCount)
-            if memoryFile.byteCount == 0 { hasMemory.store(false, ordering: .releasing) }
-        }
     }
 }

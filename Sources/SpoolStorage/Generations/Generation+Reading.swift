@@ -6,7 +6,7 @@ extension Generation {
     ///
     /// - Returns: How many were read, at least one and maybe fewer than `buffer` takes; nil: use ``read(_:into:)``.
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        if hasMemory.load(ordering: .acquiring), let count = memory.readNow(offset, into: buffer) { return count }
+        if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
         return isDiskPassedOver.load(ordering: .relaxed) ? nil : disk?.readNow(offset, into: buffer)
     }
 
@@ -42,7 +42,7 @@ extension Generation {
         do {
             let open = try reporting(file, part) {
                 try file.prove(part)
-                return try file.openFile(holding: part)
+                return try file.blocks.openFile(holding: part)
             }
             return MediaSlice(part, of: file, ticket: ticket, open: open, lease: lease)
         } catch {
@@ -64,7 +64,7 @@ extension Generation {
     }
 
     private func source(of range: Range<Int64>) throws -> (MediaFile, Range<Int64>) {
-        for file in [memory, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
+        for file in [memory.file, isDiskPassedOver.load(ordering: .acquiring) ? nil : disk] {
             guard let file, let found = file.prefix(at: range.lowerBound) else { continue }
             let part = range.lowerBound..<min(range.upperBound, found.upperBound)
             if !part.isEmpty { return (file, part) }

@@ -29,15 +29,9 @@ package final class Generation: Sendable {
 
     /// Nil if nothing of it may be on disk.
     let disk: MediaFile?
-    let memory: MediaFile
-    let memoryFile: MemoryFile
-    /// Landing in memory and giving memory back take turns, so that each page is counted once.
-    let memoryTurn = Mutex(())
-    let hasMemory = Atomic(false)
+    let memory: GenerationMemory
     /// Its file could not be opened again and again: what is on disk stays there, and nobody reads it.
     let isDiskPassedOver = Atomic(false)
-    /// Memory for what is not kept, of the whole cache.
-    let memoryLedger: Ledger
     /// Capacity on disk.
     let ledger: Ledger
     let row: CatalogRow
@@ -58,10 +52,8 @@ package final class Generation: Sendable {
         self.identifier = identifier
         self.url = url
         self.disk = disk
-        self.memoryFile = MemoryFile()
-        self.memory = MediaFile(file: PooledFile(memoryFile), sealer: nil, length: description.length)
+        self.memory = GenerationMemory(length: description.length, ledger: memoryLedger)
         self.ledger = ledger
-        self.memoryLedger = memoryLedger
         self.row = row
         self.state = Mutex(State(description: description, isKept: isKept, rowClaim: rowClaim))
         self.isProven = Atomic(isProven)
@@ -84,8 +76,8 @@ package final class Generation: Sendable {
             guard description != state.description else { return (true, false) }
             if description.length != state.description.length {
                 guard state.description.length == nil, let length = description.length, length >= 0,
-                    length >= memory.landed.bounds?.upperBound ?? 0,
-                    disk?.setLength(length) ?? true, memory.setLength(length)
+                    length >= memory.file.landed.bounds?.upperBound ?? 0,
+                    disk?.setLength(length) ?? true, memory.file.setLength(length)
                 else { return (false, false) }
             }
             state.description = description
@@ -115,31 +107,27 @@ package final class Generation: Sendable {
 
     /// All that can be read, on disk and in memory.
     package var landed: ByteRangeSet {
-        guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.landed }
-        if hasMemory.load(ordering: .acquiring) { landed.formUnion(memory.landed) }
+        guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.file.landed }
+        if memory.isInUse { landed.formUnion(memory.file.landed) }
         return landed
     }
 
     /// From `offset` to where the landed bytes around it end; nil if the byte at `offset` has not landed.
     package func landedPrefix(at offset: Int64) -> Range<Int64>? {
-        if isDiskPassedOver.load(ordering: .acquiring) { return memory.prefix(at: offset) }
-        guard hasMemory.load(ordering: .acquiring) else { return disk?.prefix(at: offset) }
+        if isDiskPassedOver.load(ordering: .acquiring) { return memory.file.prefix(at: offset) }
+        guard memory.isInUse else { return disk?.prefix(at: offset) }
         var end = offset
-        while let next = memory.prefix(at: end) ?? disk?.prefix(at: end), next.upperBound > end {
+        while let next = memory.file.prefix(at: end) ?? disk?.prefix(at: end), next.upperBound > end {
             end = next.upperBound
         }
         return offset < end ? offset..<end : nil
     }
 
-    /// Where a transfer that shall bring the byte at `offset` has to begin: the end of what has landed of its block.
-    package func landingOffset(for offset: Int64) -> Int64 {
-        max(disk?.landingOffset(for: offset) ?? .min, memory.landingOffset(for: offset))
-    }
-
     /// What is in memory only.
-    package var landedInMemory: ByteRangeSet {
-        hasMemory.load(ordering: .acquiring) ? memory.landed : ByteRangeSet()
-    }
+    package var landedInMemory: ByteRangeSet { memory.landed }
+
+    /// Evicts ranges in memory that no reader is near.
+    package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
     /// The file can't be opened now, as when the process has too many open: from now on the bytes come and go in memory.
     /// What is on disk is not given up: the next opening finds it.
@@ -233,12 +221,6 @@ package final class Generation: Sendable {
 
     /// Whether there are bytes on disk, or the whole is known to be empty.
     var hasContent: Bool { disk.map { $0.landedByteCount > 0 || $0.isWhole } ?? false }
-
-    /// Nobody has it open any more: what is in memory goes, also of a block that a transfer had begun and never ended.
-    func evictAllFromMemory() {
-        memory.endAllLanding()
-        if let bounds = memory.landed.bounds { evictFromMemory([bounds]) }
-    }
 
     /// Tells users and the people of bytes that turned out bad or unreadable and are holes now.
     func noteInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {

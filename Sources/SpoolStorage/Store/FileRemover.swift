@@ -51,7 +51,7 @@ final class FileRemover: Sendable {
             remove(generation.identifier, claiming: disk.endCounting())
         }
         generation.endRowClaim()
-        generation.evictAllFromMemory()
+        generation.memory.evictAll()
     }
 
     // MARK: - Files

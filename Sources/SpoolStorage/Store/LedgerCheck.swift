@@ -69,7 +69,7 @@ struct LedgerCheck: Sendable {
             store.ledger.rowBytes == rowSum, "\(store.ledger.rowBytes) bytes count for rows, the claims are \(rowSum)")
         try expect(
             store.memoryLedger.reserved == 0, "\(store.memoryLedger.reserved) bytes of memory are still reserved")
-        let inMemory = lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount }
+        let inMemory = lives.values.reduce(0) { $0 + $1.generation.memory.byteCount }
         try expect(
             store.memoryLedger.used == inMemory,
             "\(store.memoryLedger.used) bytes of memory count as used, \(inMemory) are")

@@ -97,7 +97,7 @@ extension Store: GenerationOwner {
         case .none: break
         case .gone(let generation): work.start(in: .background) { [weak self] in self?.remover.dispose(of: generation) }
         case .unused(let generation):
-            generation.evictAllFromMemory()
+            generation.memory.evictAll()
             if generation.disk == nil {
                 // It has neither a file nor a record.
                 remover.finish(table.withLock { $0.dropUnused(generation.identifier) })

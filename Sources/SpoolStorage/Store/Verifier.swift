@@ -88,7 +88,7 @@ struct Verifier: Sendable {
                 guard let disk = generation.disk, let row = generation.row.value else { return nil }
                 let blocks = try store.catalog.blocks(of: row, in: first..<Int64.max, limit: 64)
                 let found = disk.verify(blocks, repairing: isRepairing)
-                if isRepairing { generation.noteInvalidated(found.bad.map(MediaFile.wholeBlocks)) }
+                if isRepairing { generation.noteInvalidated(found.bad.map(StoredBlocks.wholeBlocks)) }
                 return CheckedPart(found: found, next: blocks.last.map { $0.index + 1 })
             }
             guard let step else { return }

@@ -153,12 +153,12 @@ struct VersionEvictor: Sendable {
         for user in users where !rest.isEmpty {
             let ranges = user.offerEvictable(count, within: rest, of: life.generation)
             offers.append((user, ranges))
-            rest = rest.intersection(ByteRangeSet(ranges.map(MediaFile.wholeBlocks)))
+            rest = rest.intersection(ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)))
         }
         let gone = rest.isEmpty ? ByteRangeSet() : evict(Array(rest))
         for (user, ranges) in offers where !ranges.isEmpty {
             // A block may be in memory and in part on disk. Bytes that can still be read were not evicted.
-            let kept = ByteRangeSet(ranges.map(MediaFile.wholeBlocks)).intersection(life.generation.landed)
+            let kept = ByteRangeSet(ranges.map(StoredBlocks.wholeBlocks)).intersection(life.generation.landed)
             user.evicted(ranges, kept: kept, of: life.generation)
         }
         return gone.byteCount
@@ -179,7 +179,7 @@ struct VersionEvictor: Sendable {
     private func free(_ ranges: [Range<Int64>], of disk: MediaFile) -> (gone: ByteRangeSet, failure: CacheError?) {
         var gone = ByteRangeSet()
         for range in ranges {
-            let evicted = disk.evict(MediaFile.wholeBlocks(range))
+            let evicted = disk.evict(StoredBlocks.wholeBlocks(range))
             for range in evicted.ranges { gone.insert(range) }
             if let failure = evicted.failure { return (gone, failure) }
         }

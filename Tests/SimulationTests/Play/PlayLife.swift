@@ -145,7 +145,7 @@ final class PlayLife: Sendable {
         let (used, bound) = (ledger.used, world.plan.configuration.memoryLimit + 16 * 65_536)
         if used > bound { world.report(.memory, "\(used) bytes of memory are used", in: self) }
         // What has just been let go of may be counted a little longer.
-        let held = store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memoryFile.byteCount } }
+        let held = store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memory.byteCount } }
         if used - ledger.reserved < held {
             world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
         }

@@ -1,0 +1,98 @@
+import ByteRanges
+import Synchronization
+
+/// Returns the space of blocks to the disk. The caller holds the media file's writer, because no missing range may be freed
+/// while bytes are written to it.
+struct BlockReclaimer: Sendable {
+    private let blocks: StoredBlocks
+    /// The reason why the space of blocks could not be freed. Once it is set, no more blocks of the file are evicted.
+    private var failure: CacheError?
+
+    init(_ blocks: StoredBlocks) { self.blocks = blocks }
+
+    /// The result of an eviction.
+    struct Evicted: Sendable {
+        /// The evicted bytes, by run of adjacent blocks.
+        var ranges: [Range<Int64>] = []
+        /// The reason why the disk did not free all of the space. Its blocks are removed from the map all the same, and stay
+        /// claimed until the file is removed.
+        var failure: CacheError?
+
+        /// The number of evicted bytes.
+        var byteCount: Int64 { ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound } }
+    }
+
+    /// Evicts the blocks whose stored bytes lie within `range`; see ``MediaFile/evict(_:)``.
+    ///
+    /// - Parameter filling: The blocks that transfers are filling. They stay.
+    mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
+        var evicted = Evicted()
+        if let failure {
+            evicted.failure = failure
+            return evicted
+        }
+        let open: OpenFile
+        do throws(CacheError) {
+            guard let opened = try blocks.file.opened() else {
+                let (ranges, claim) = blocks.evict(range, keeping: filling)
+                evicted.ranges = ranges
+                blocks.noteFreed(claim, of: claim)
+                return evicted
+            }
+            guard try opened.file.setMark(.exclusive) else { return evicted }
+            open = opened
+        } catch {
+            evicted.failure = error
+            return evicted
+        }
+        defer { clearMark(of: open) }
+        let (runs, claim) = blocks.evict(range, keeping: filling)
+        do throws(CacheError) {
+            for run in runs {
+                try open.file.punchHole(run.lowerBound..<Block.roundUp(run.upperBound))
+                evicted.ranges.append(run)
+            }
+        } catch {
+            evicted.failure = error
+            failure = error
+        }
+        // Not before the disk has freed them, because other bytes are written in their place.
+        blocks.noteFreed(min(claim, evicted.byteCount), of: claim)
+        return evicted
+    }
+
+    /// Discards recorded blocks that take no disk space; see ``MediaFile/invalidateHoles()``.
+    ///
+    /// - Parameter filling: The blocks that transfers are filling. They stay.
+    /// - Returns: The blocks; `nil` if the file is gone.
+    func invalidateHoles(keeping filling: some Collection<Int64>) throws -> [Range<Int64>]? {
+        guard let open = try blocks.file.opened() else { return nil }
+        var solid = ByteRangeSet()
+        var offset: Int64 = 0
+        while offset < Block.offsetLimit, let data = try open.file.nextData(from: offset) {
+            solid.insert(StoredBlocks.wholeBlocks(data))
+            offset = data.upperBound
+        }
+        for index in filling { solid.insert(Block.range(of: index)) }
+        return blocks.withMap { map in
+            let holes = map.landed.flatMap { solid.holes(in: $0) }
+            for hole in holes { map.invalidate(hole) }
+            return holes.map(StoredBlocks.wholeBlocks)
+        }
+    }
+
+    /// Frees the disk space of whole blocks that have no stored bytes, which an unclean end has left.
+    ///
+    /// - Throws: ``CacheError`` if the disk refuses.
+    func freeUnclaimed() throws {
+        guard let open = try blocks.file.opened(), try open.file.setMark(.exclusive) else { return }
+        defer { clearMark(of: open) }
+        let size = try open.file.size()
+        for run in blocks.withMap({ $0.emptyBlocks(below: size) }) { try open.file.punchHole(run) }
+    }
+
+    private func clearMark(of open: OpenFile) {
+        // A failure does not matter: the mark ends with the descriptor.
+        _ = try? open.file.setMark(.none)
+    }
+}

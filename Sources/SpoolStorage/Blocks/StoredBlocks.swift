@@ -1,0 +1,215 @@
+import ByteRanges
+import Foundation
+import Synchronization
+
+/// The file of one version, and the map of the blocks in it.
+///
+/// A ``MediaFile`` consists of it, ``EncryptedBlocks`` and a ``BlockReclaimer``. This is the only part that changes the map,
+/// reads checksums from the catalog, and returns claims of space. It does not decide what is read or written.
+///
+/// Methods that touch the file block. The others take a lock for some nanoseconds.
+final class StoredBlocks: Sendable {
+    private struct State: Sendable {
+        var map: BlockMap
+        /// Whether stored bytes are claims of space.
+        var isCounted = true
+        /// The bytes of evicted blocks whose space the disk has not freed. They are claimed until the file is removed.
+        var unfreed: Int64 = 0
+        /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
+        var filling: [Int64: FillingBlock] = [:]
+
+        /// Removes the buffers of blocks that have been removed.
+        mutating func removeUnstored() {
+            filling = filling.filter { map.landed.contains(Block.start(of: $0.key)) || $0.value.count == 0 }
+        }
+    }
+
+    let file: PooledFile
+    private let state: Mutex<State>
+    /// Reads the catalog's records of the blocks with these indices. This blocks.
+    private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
+    /// Returns the claims of bytes that are no longer stored. Called under the lock of the map.
+    private let giveBack: @Sendable (Int64) -> Void
+
+    init(
+        file: PooledFile, map: BlockMap, storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord],
+        giveBack: @escaping @Sendable (Int64) -> Void
+    ) {
+        self.file = file
+        state = Mutex(State(map: map))
+        self.storedSeals = storedSeals
+        self.giveBack = giveBack
+    }
+
+    // MARK: - The map
+
+    /// Reads or changes the map, and returns the claim of bytes that are no longer stored. Except for ``evict(_:keeping:)``,
+    /// no other method ends claims.
+    func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
+    {
+        try state.withLock { state throws(Failure) in
+            let (before, removals) = (state.map.landed.byteCount, state.map.removals)
+            defer {
+                if !state.filling.isEmpty, state.map.removals != removals { state.removeUnstored() }
+                let gone = before - state.map.landed.byteCount
+                if gone > 0, state.isCounted { giveBack(gone) }
+            }
+            return try body(&state.map)
+        }
+    }
+
+    /// Reads the map, or adds to it, together with the blocks of an encrypted file that are being filled.
+    func withFilling<R, Failure: Error>(
+        _ body: (inout BlockMap, inout [Int64: FillingBlock]) throws(Failure) -> sending R
+    ) throws(Failure) -> sending R {
+        try state.withLock { state throws(Failure) in try body(&state.map, &state.filling) }
+    }
+
+    /// Adds bytes that were written to the map.
+    ///
+    /// - Parameters:
+    ///   - stored: The number of stored bytes before them in their first block.
+    ///   - records: The blocks that they complete.
+    /// - Returns: The number of bytes that are claimed from now on.
+    /// - Throws: ``MissingBytes`` if a reader has found the start of the first block damaged since.
+    func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
+        try state.withLock { state in
+            guard stored == 0 || state.map.landed.contains(range.lowerBound - 1) else {
+                let first = Block.index(of: range.lowerBound)
+                throw MissingBytes(range: Block.start(of: first) + state.map.landedCount(of: first)..<range.lowerBound)
+            }
+            state.map.land(range, completing: records)
+            for record in records { state.filling[record.index] = nil }
+            return state.isCounted ? range.upperBound - range.lowerBound : 0
+        }
+    }
+
+    /// Discards the blocks that `range` touches.
+    ///
+    /// - Returns: The blocks.
+    func invalidate(_ range: Range<Int64>) -> [Range<Int64>] {
+        let blocks = Self.wholeBlocks(range)
+        withMap { $0.invalidate(blocks) }
+        return [blocks]
+    }
+
+    /// Discards all blocks, because the file is gone.
+    ///
+    /// - Returns: The blocks.
+    func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
+
+    /// The checked bytes from `offset` on, and the number of removals until now; `nil` if the byte at `offset` has not been
+    /// checked.
+    func trusted(at offset: Int64) -> (range: Range<Int64>, removals: UInt64)? {
+        state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
+    }
+
+    /// Whether nothing was removed since.
+    func isUnchanged(since removals: UInt64) -> Bool { state.withLock { $0.map.removals == removals } }
+
+    /// Protects `range` from eviction if all of it has been checked.
+    ///
+    /// - Returns: The ticket for ``BlockMap/endHold(_:)``.
+    func holdTrusted(_ range: Range<Int64>) -> UInt64? {
+        state.withLock { state in
+            guard let trusted = state.map.trustedPrefix(at: range.lowerBound),
+                trusted.upperBound >= range.upperBound
+            else { return nil }
+            return state.map.hold(range)
+        }
+    }
+
+    // MARK: - Claims
+
+    /// The bytes that the file claims: stored bytes, and those of evicted blocks whose space is not freed.
+    var claimedByteCount: Int64 { state.withLock { $0.map.landed.byteCount + $0.unfreed } }
+
+    /// Whether evicted blocks still take space on disk.
+    var holdsUnfreedBytes: Bool { state.withLock { $0.unfreed > 0 } }
+
+    /// Ends all claims, because the version has left the cache.
+    ///
+    /// - Returns: The number of bytes that were claimed until now; 0 the second time.
+    func endCounting() -> Int64 {
+        state.withLock { state in
+            defer { state.isCounted = false }
+            return state.isCounted ? state.map.landed.byteCount + state.unfreed : 0
+        }
+    }
+
+    /// Removes blocks from the map that are to be evicted.
+    ///
+    /// - Returns: Their stored ranges, and the claim that the caller ends with ``noteFreed(_:of:)``.
+    func evict(
+        _ range: Range<Int64>, keeping filling: some Collection<Int64>
+    ) -> (ranges: [Range<Int64>], claim: Int64) {
+        let filling = Array(filling)
+        return state.withLock { state in
+            let before = state.map.landed.byteCount
+            let ranges = state.map.evict(range, keeping: filling)
+            return (ranges, state.isCounted ? before - state.map.landed.byteCount : 0)
+        }
+    }
+
+    /// Returns the part of a claim that the disk has freed. The rest stays claimed.
+    func noteFreed(_ freed: Int64, of claim: Int64) {
+        let gone = state.withLock { state in
+            // A file that has left the cache claims nothing more.
+            guard state.isCounted else { return claim }
+            state.unfreed += claim - freed
+            return freed
+        }
+        giveBack(gone)
+    }
+
+    // MARK: - The file
+
+    /// The open file, for reading `range`. If it is gone, all blocks are discarded.
+    func openFile(for range: Range<Int64>) throws -> OpenFile {
+        if let open = try file.opened() { return open }
+        throw MissingBytes(invalidated: invalidateAll(), range: range)
+    }
+
+    /// The open file, if it still reaches to the end of `range`. Otherwise its missing end is discarded, because a sender
+    /// that does not look at the bytes would wait for it.
+    func openFile(holding range: Range<Int64>) throws -> OpenFile {
+        let open = try openFile(for: range)
+        let size = try open.file.size()
+        guard size < range.upperBound else { return open }
+        let missing = max(size, range.lowerBound)..<range.upperBound
+        throw MissingBytes(invalidated: invalidate(missing), range: missing)
+    }
+
+    /// Reads from the file. If it can't be read, the blocks that `range` touches are discarded.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, of range: Range<Int64>) throws -> Int {
+        let open = try openFile(for: range)
+        do throws(CacheError) {
+            return try open.file.read(into: buffer, at: offset)
+        } catch {
+            throw MissingBytes(invalidated: invalidate(range), range: range, cause: error)
+        }
+    }
+
+    /// The newest checksum of `block`, the stored part of one; `nil` if there is none, or it covers other bytes.
+    func seal(of block: Range<Int64>) throws -> BlockRecord? {
+        let index = Block.index(of: block.lowerBound)
+        let (known, removals) = withMap { ($0.seal(of: index), $0.removals) }
+        if let known { return known.range == block ? known : nil }
+        // By the group, because a player reads the next blocks soon.
+        let group: Int64 = 64
+        let start = index / group * group
+        let records = try storedSeals(start..<start + group)
+        withMap { $0.add(stored: records, since: removals) }
+        return records.first { $0.index == index && $0.range == block }
+    }
+
+    /// The catalog's record of a block now; `nil` if there is none.
+    func storedSeal(at index: Int64) throws -> BlockRecord? {
+        try storedSeals(index..<index + 1).first { $0.index == index && $0.isPlausible }
+    }
+
+    /// The blocks that `range` touches, as one range.
+    static func wholeBlocks(_ range: Range<Int64>) -> Range<Int64> {
+        Block.roundDown(range.lowerBound)..<Block.roundUp(range.upperBound)
+    }
+}
