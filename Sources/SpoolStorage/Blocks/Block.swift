@@ -1,27 +1,27 @@
 import ByteRanges
+package import Foundation
 
-/// The grain in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
+/// The unit in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
 ///
-/// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`; the last block of a resource may be short. What has
-/// landed of a block is always a prefix of it, because a transfer starts at a block's start or where that block's
-/// landed bytes end.
+/// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored bytes of a
+/// block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
 package enum Block {
-    /// Bytes in a block that is not the last.
+    /// The number of bytes in a block, except the last one.
     package static let size: Int64 = 65536
 
-    /// The largest offset, ``ByteRanges/NumberLimits/byteOffset``; no byte is stored at or after it.
+    /// The largest offset, ``ByteRanges/NumberLimits/byteOffset``. No byte is stored at or after it.
     package static let offsetLimit = NumberLimits.byteOffset
 
-    /// The index of the block that holds the byte at `offset`, which must not be negative.
+    /// The index of the block with the byte at `offset`, which must not be negative.
     package static func index(of offset: Int64) -> Int64 { offset / size }
 
-    /// Where the block at `index` starts.
+    /// The offset of the first byte of a block.
     package static func start(of index: Int64) -> Int64 { index * size }
 
-    /// All bytes that the block at `index` has room for.
+    /// The bytes of a complete block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
-    /// The indices of all blocks that `range` touches; none if it is empty.
+    /// The indices of all blocks that `range` touches.
     package static func indices(touching range: Range<Int64>) -> Range<Int64> {
         guard !range.isEmpty else { return 0..<0 }
         return index(of: range.lowerBound)..<index(of: range.upperBound - 1) + 1
@@ -33,20 +33,20 @@ package enum Block {
     /// The greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }
 
-    /// Whether a transfer may begin or a claim may end here: not negative and within ``offsetLimit``.
+    /// Whether the range is possible: not negative, and within ``offsetLimit``.
     package static func isAddressable(_ range: Range<Int64>) -> Bool {
         range.lowerBound >= 0 && range.upperBound <= offsetLimit
     }
 }
 
-/// One sealed block as the catalog keeps it: how much of it has landed, and the seal over those bytes.
+/// The catalog's record of a block: the number of its stored bytes, and their checksum.
 struct BlockRecord: Hashable, Sendable {
-    // In this order the record takes 40 bytes; a long film has tens of thousands of them in memory.
-    /// The seal over the landed bytes.
+    // In this order the record takes 40 bytes. Long media has tens of thousands of them in memory.
+    /// The checksum of the stored bytes.
     var seal: BlockSeal
-    /// How many bytes from the block's start the seal covers; 1 to 65536.
+    /// The number of bytes from the block's start that the checksum covers, from 1 to 65536.
     var length: Int32
-    /// Which block, counted from 0.
+    /// The index of the block, from 0.
     var index: Int64
 
     /// Creates a record.
@@ -56,11 +56,93 @@ struct BlockRecord: Hashable, Sendable {
         self.seal = seal
     }
 
-    /// The bytes that the seal covers.
+    /// The bytes that the checksum covers.
     var range: Range<Int64> { Block.start(of: index)..<Block.start(of: index) + Int64(length) }
 
-    /// Whether index and length can be meant: a record from a damaged catalog may hold anything.
+    /// Whether index and length are possible. A record from a damaged catalog may have any values.
     var isPlausible: Bool {
         (0..<Block.offsetLimit / Block.size).contains(index) && (1...Int32(Block.size)).contains(length)
+    }
+}
+
+/// The random name of one version: the name of its file on disk, and a part of the data that its checksums cover.
+///
+/// It is independent of the address and the cache key, so no name from outside ever becomes a path.
+package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible {
+    /// The number of bytes in an identifier.
+    package static let byteCount = 16
+    private let high: UInt64
+    private let low: UInt64
+
+    /// Creates an identifier from random bits.
+    package init(random: () -> UInt64 = { UInt64.random(in: .min ... .max) }) {
+        high = random()
+        low = random()
+    }
+
+    /// Reads a stored identifier; `nil` unless there are exactly 16 bytes.
+    package init?(_ data: Data) {
+        guard data.count == Self.byteCount else { return nil }
+        high = data.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = data.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// Reads 32 lower-case hexadecimal digits, as in a file's name; `nil` for anything else.
+    package init?(hex: some StringProtocol) {
+        let digits = Array(hex.utf8)
+        guard digits.count == 2 * Self.byteCount else { return nil }
+        var words: [UInt64] = [0, 0]
+        for (position, digit) in digits.enumerated() {
+            let value: UInt8
+            switch digit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+            words[position / 16] = words[position / 16] << 4 | UInt64(value)
+        }
+        high = words[0]
+        low = words[1]
+    }
+
+    /// The 16 bytes to store.
+    package var data: Data {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Data($0) }
+    }
+
+    /// The 32 lower-case hexadecimal digits of the file's name, without its extension.
+    package var hex: String {
+        [high, low].map { word in
+            let digits = String(word, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined()
+    }
+
+    /// The hexadecimal digits.
+    package var description: String { hex }
+}
+
+/// The error of a read whose bytes are not stored, or no longer. They have to be fetched again.
+package struct MissingBytes: Error, CustomStringConvertible {
+    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, ascending. There are none if the
+    /// bytes are only not stored, or were evicted meanwhile.
+    package var invalidated: [Range<Int64>]
+    /// The requested range if bytes were damaged, otherwise its first missing range.
+    package var range: Range<Int64>
+    /// The error of the disk; `nil` if it could be read.
+    package var cause: CacheError?
+
+    /// Creates the error.
+    package init(invalidated: [Range<Int64>] = [], range: Range<Int64>, cause: CacheError? = nil) {
+        self.invalidated = invalidated
+        self.range = range
+        self.cause = cause
+    }
+
+    /// The text of the error.
+    package var description: String {
+        invalidated.isEmpty
+            ? "\(range.inWords) are not stored"
+            : "stored \(invalidated.map(\.inWords).joined(separator: " and ")) are not what was received, and were discarded"
     }
 }

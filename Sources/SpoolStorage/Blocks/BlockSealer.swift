@@ -2,29 +2,32 @@ import ByteRanges
 import Crypto
 import Foundation
 
-/// Makes and checks the seals of one version of a media file, so that a torn, flipped, moved or forged block on disk
-/// is found before a player gets it.
+#if os(Linux)
+import CSystemFiles
+#endif
+
+/// The checksums of one version's blocks, which find a torn, flipped, moved or forged block before a player gets it.
 ///
-/// A seal is the tag of AES-256-GCM (NIST SP 800-38D) with a fresh random nonce, under a key of this generation's own,
-/// derived with HKDF-SHA256 (RFC 5869) from the cache's secret, the resource's key hash and the generation's random
-/// identifier. So it covers resource, generation, block, length and bytes, and none opens in another's place.
+/// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. Its key belongs to the version. It is derived
+/// with HKDF-SHA256 (RFC 5869) from the cache's secret, the hash of the resource's key, and the version's random identifier.
+/// The checksum therefore covers resource, version, block, length and bytes, and no block verifies as another one.
 ///
-/// In a plain cache the block's bytes are authenticated, not encrypted; the message, whose ciphertext is thrown away, is a
-/// header of block index and landed length. In an encrypted one the bytes are the message, and the header is
-/// authenticated; there the cipher may be ChaCha20-Poly1305 (RFC 8439) as well.
+/// In an unencrypted cache, the block's bytes are authenticated, but not encrypted. The message is a header of block index and
+/// stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the message, and the header is
+/// authenticated. The cipher may also be ChaCha20-Poly1305 (RFC 8439) there.
 ///
-/// Pure but for the nonce's randomness; may be used from several threads at once.
+/// It is pure except for the random nonce. Several threads may use it at once.
 struct BlockSealer: Sendable {
     private let key: SymmetricKey
-    /// How the block lies in the file.
+    /// The format of blocks in the file.
     let format: BlockFormat
 
-    /// Derives the key of one generation.
+    /// Derives the key of one version.
     ///
     /// - Parameters:
     ///   - secret: The cache's 256 bits.
-    ///   - resource: The resource's cache key, as its hash.
-    ///   - generation: The generation's identifier.
+    ///   - resource: The hash of the resource's cache key.
+    ///   - generation: The version's identifier.
     init(
         secret: SymmetricKey, format: BlockFormat = .plain, resource: String, generation: GenerationIdentifier
     ) {
@@ -36,18 +39,18 @@ struct BlockSealer: Sendable {
             outputByteCount: 32)
     }
 
-    /// Seals what has landed of a block, which lies in the file as it is: `bytes`, from its start.
+    /// Makes the checksum of the stored part of a block, which the file has unencrypted.
     ///
-    /// - Throws: ``CacheError`` with code `storage` should the cipher refuse, which it does for no block up to 64 KiB.
+    /// - Throws: ``CacheError`` with code `storage` if the cipher fails, which it does for no block up to 64 KiB.
     func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
         let nonce = AES.GCM.Nonce()
         guard let seal = makeSeal(bytes, index: index, nonce: nonce) else { throw Self.refusal(bytes, index) }
         return BlockRecord(index: index, length: Int32(bytes.count), seal: seal)
     }
 
-    /// Enciphers what has landed of a block, and calls `body` with what is to lie in the file in place of it.
+    /// Encrypts the stored part of a block, and calls `body` with the bytes for the file.
     ///
-    /// - Throws: As ``seal(_:index:)``; what `body` throws.
+    /// - Throws: The errors of ``seal(_:index:)`` and of `body`.
     func encrypt(
         _ bytes: UnsafeRawBufferPointer, index: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> BlockRecord {
@@ -70,10 +73,10 @@ struct BlockSealer: Sendable {
         _ bytes: UnsafeRawBufferPointer, _ index: Int64, underlying: (any Error)? = nil
     ) -> CacheError {
         CacheError(
-            .storage, "block \(index) of \(bytes.count.counted("byte")) could not be sealed", underlying: underlying)
+            .storage, "block \(index) of \(bytes.count.counted("byte")) could not be encrypted", underlying: underlying)
     }
 
-    /// Whether `bytes` are what lies in the file for `record`, as this resource, generation, block and length.
+    /// Whether `bytes` of the file belong to `record`: this resource, version, block and length.
     func verifies(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Bool {
         if format.isEncrypted { return open(bytes, as: record) != nil }
         guard bytes.count == Int(record.length) else { return false }
@@ -82,7 +85,7 @@ struct BlockSealer: Sendable {
         return seal.isEqualInConstantTime(to: record.seal)
     }
 
-    /// The bytes that were received, of what lies in the file for `record`; nil if that is something else.
+    /// The received bytes of the file's `bytes` for `record`; `nil` if they are other bytes.
     func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }
@@ -92,7 +95,7 @@ struct BlockSealer: Sendable {
             do {
                 return try format.open(bytes, nonce: nonce, tag: tag, using: key, authenticating: header)
             } catch {
-                // What does not open is not what was received: the caller gives it up.
+                // These are not the received bytes, and the caller discards them.
                 return nil
             }
         }
@@ -120,10 +123,118 @@ struct BlockSealer: Sendable {
 }
 
 extension BlockSeal {
-    /// Compares all bytes whatever the first difference, so that timing tells a forger nothing.
+    /// Compares all bytes, also after a difference, so that the time reveals nothing.
     fileprivate func isEqualInConstantTime(to other: BlockSeal) -> Bool {
         withUnsafeBytes { left in
             other.withUnsafeBytes { right in zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0 }
         }
+    }
+}
+
+/// The checksum of a block: a 12-byte nonce and a 16-byte tag. ``BlockSealer`` makes and checks it.
+struct BlockSeal: Hashable, Sendable {
+    /// The number of bytes: nonce, then tag.
+    static let byteCount = 28
+    static let nonceByteCount = 12
+
+    // 28 bytes without a heap allocation, in the stored order.
+    private var bytes0, bytes8, bytes16: UInt64
+    private var bytes24: UInt32
+
+    /// Reads a stored checksum; `nil` unless there are exactly 28 bytes.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Self.byteCount else { return nil }
+        bytes0 = bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)
+        bytes8 = bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+        bytes16 = bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+        bytes24 = bytes.loadUnaligned(fromByteOffset: 24, as: UInt32.self)
+    }
+
+    /// Reads a stored checksum; `nil` unless there are exactly 28 bytes.
+    init?(_ data: Data) {
+        guard let seal = data.withUnsafeBytes({ BlockSeal($0) }) else { return nil }
+        self = seal
+    }
+
+    /// The 28 bytes to store.
+    var data: Data { withUnsafeBytes { Data($0) } }
+
+    /// Calls `body` with the 28 bytes to store.
+    func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try Swift.withUnsafeBytes(of: (bytes0, bytes8, bytes16, bytes24)) { all in
+            try body(UnsafeRawBufferPointer(rebasing: all[..<Self.byteCount]))
+        }
+    }
+}
+
+/// The format of a block's bytes in a media file. The numbers are recorded, so none is changed or used again.
+enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
+    /// The received bytes.
+    case plain = 1
+    /// The bytes, encrypted with AES-256-GCM.
+    case aesGCM = 2
+    /// The bytes, encrypted with ChaCha20-Poly1305, which is faster on a processor without instructions for AES.
+    case chaChaPoly = 3
+
+    /// Whether the key is needed to read them.
+    var isEncrypted: Bool { self != .plain }
+
+    /// The format of a cache that is encrypted on this machine.
+    static let encrypted: BlockFormat = hasAES ? .aesGCM : .chaChaPoly
+
+    private static var hasAES: Bool {
+        #if os(Linux)
+        c_system_files_has_aes() != 0
+        #else
+        // All of Apple's processors that this package supports have them.
+        true
+        #endif
+    }
+}
+
+/// The cipher of an encrypted cache, for its blocks and the values of its catalog.
+extension BlockFormat {
+    /// Encrypted bytes.
+    struct Sealed {
+        var nonce: Data
+        /// The ciphertext, which has the length of the bytes.
+        var ciphertext: Data
+        var tag: Data
+    }
+
+    /// Encrypts bytes.
+    ///
+    /// - Parameters:
+    ///   - nonce: A nonce of 12 bytes that is unique with this key; `nil` for a random one.
+    ///   - header: Other bytes to authenticate.
+    /// - Throws: The errors of the cipher.
+    func seal(
+        _ bytes: some DataProtocol, using key: SymmetricKey, nonce: Data? = nil, authenticating header: Data
+    ) throws -> Sealed {
+        if self == .chaChaPoly {
+            let nonce = try nonce.map { try ChaChaPoly.Nonce(data: $0) } ?? ChaChaPoly.Nonce()
+            let box = try ChaChaPoly.seal(bytes, using: key, nonce: nonce, authenticating: header)
+            return Sealed(nonce: Data(box.nonce), ciphertext: box.ciphertext, tag: box.tag)
+        }
+        let nonce = try nonce.map { try AES.GCM.Nonce(data: $0) } ?? AES.GCM.Nonce()
+        let box = try AES.GCM.seal(bytes, using: key, nonce: nonce, authenticating: header)
+        return Sealed(nonce: Data(box.nonce), ciphertext: box.ciphertext, tag: box.tag)
+    }
+
+    /// Decrypts the result of ``seal(_:using:nonce:authenticating:)``.
+    ///
+    /// - Throws: The errors of the cipher, if any part, the header or the key differs, or a length is impossible.
+    func open(
+        _ ciphertext: some DataProtocol, nonce: some DataProtocol, tag: some DataProtocol, using key: SymmetricKey,
+        authenticating header: Data
+    ) throws -> Data {
+        if self == .chaChaPoly {
+            let nonce = try ChaChaPoly.Nonce(data: nonce)
+            let box = try ChaChaPoly.SealedBox(nonce: nonce, ciphertext: ciphertext, tag: tag)
+            return try ChaChaPoly.open(box, using: key, authenticating: header)
+        }
+        let nonce = try AES.GCM.Nonce(data: nonce)
+        let box = try AES.GCM.SealedBox(nonce: nonce, ciphertext: ciphertext, tag: tag)
+        return try AES.GCM.open(box, using: key, authenticating: header)
     }
 }

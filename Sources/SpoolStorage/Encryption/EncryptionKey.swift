@@ -1,30 +1,34 @@
+import Crypto
 public import Foundation
 import Synchronization
 
-/// What a cache's files and catalog are enciphered with.
+/// The key with which a cache's files and catalog are encrypted.
 ///
-/// Keep it where others can't read it: on Apple's platforms in the Keychain, on a server in a file of its own. Who loses it
-/// loses what is stored, and nothing else: media is fetched again.
+/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a file of its own. If it is
+/// lost, only the stored media is lost, and is fetched again.
 public struct EncryptionKey: Sendable {
-    /// Bytes in a key.
+    /// The number of bytes in a key.
     public static let byteCount = 32
 
     private let derivation: Derivation
 
-    /// A key of 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
+    /// Creates a key of 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
     ///
-    /// - Parameter bytes: ``byteCount`` bytes; another number makes opening fail with `.invalidArgument`.
+    /// - Parameter bytes: The bytes. Opening fails with `.invalidArgument` if their number is not ``byteCount``.
     public init(bytes: Data) { self.init { _ in bytes } }
 
-    /// A key that is worked out from something else, such as a passphrase.
+    /// Creates a key that is derived from something else, such as a passphrase.
     ///
-    /// - Parameter derive: Gives ``byteCount`` bytes for a cache's salt: 16 random bytes, the same as long as the cache has
-    ///   the key. Asked once for each salt, on a thread that may block. What it throws, opening throws.
+    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt has 16 random bytes, and stays as long as
+    ///   the cache has the key. The closure is called once for each salt, on a thread that may block. Opening throws its
+    ///   errors.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
     }
 
-    /// - Throws: ``CacheError`` with code `invalidArgument` where it has another length; what the closure throws.
+    /// Returns the bytes for a salt.
+    ///
+    /// - Throws: ``CacheError`` with code `invalidArgument` if they have another length. The errors of the closure.
     func bytes(salt: Data) throws -> Data {
         let bytes = try derivation.bytes(salt: salt)
         guard bytes.count == Self.byteCount else {
@@ -35,7 +39,7 @@ public struct EncryptionKey: Sendable {
         return bytes
     }
 
-    /// Remembers what came out last: it may take long on purpose.
+    /// The closure with its last result, because it may take long on purpose.
     private final class Derivation: Sendable {
         let derive: @Sendable (Data) throws -> Data
         let last = Mutex<(salt: Data, bytes: Data)?>(nil)
@@ -48,5 +52,93 @@ public struct EncryptionKey: Sendable {
             last.withLock { $0 = (salt, bytes) }
             return bytes
         }
+    }
+}
+
+/// The 256 random bits from which a cache derives all keys of its checksums and ciphers, and the format of its blocks.
+///
+/// In an unencrypted cache, the catalog contains it, and it only distinguishes damaged bytes from received ones. In an
+/// encrypted cache, it is itself encrypted with the cache's key. A cache that is given another key gets another secret.
+struct CacheSecret: Sendable {
+    /// The format of blocks.
+    let format: BlockFormat
+    let key: SymmetricKey
+
+    /// Creates a secret, by default a random one.
+    init(format: BlockFormat, key: SymmetricKey = SymmetricKey(size: .bits256)) {
+        self.format = format
+        self.key = key
+    }
+
+    /// A key for one purpose.
+    func derive(_ purpose: String) -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
+    }
+
+    /// The sealer of one version's blocks.
+    func sealer(of generation: GenerationIdentifier, key: CacheKey) -> BlockSealer {
+        BlockSealer(secret: self.key, format: format, resource: key.hash, generation: generation)
+    }
+
+    // MARK: - The envelope
+
+    /// The secret, encrypted with `key`. The first bytes identify the format.
+    func sealed(with key: SymmetricKey) throws -> Data {
+        let head = Data([Self.version, UInt8(truncatingIfNeeded: format.rawValue)])
+        let bytes = self.key.withUnsafeBytes { Data($0) }
+        guard let box = try AES.GCM.seal(bytes, using: key, authenticating: head).combined else {
+            throw CacheError(.storage, "the cache's secret could not be encrypted")
+        }
+        return head + box
+    }
+
+    /// Decrypts the result of ``sealed(with:)``; `nil` if it was made with another key, or is something else.
+    init?(opening data: Data, with key: SymmetricKey) {
+        let head = data.prefix(Self.headByteCount)
+        guard head.count == Self.headByteCount, head.first == Self.version,
+            let format = BlockFormat(rawValue: Int64(head[head.startIndex + 1])),
+            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),
+            let bytes = try? AES.GCM.open(box, using: key, authenticating: head), bytes.count == 32
+        else { return nil }
+        self.init(format: format, key: SymmetricKey(data: bytes))
+    }
+
+    private static let version: UInt8 = 1
+    private static let headByteCount = 2
+}
+
+/// The record of an encrypted catalog: a salt, and the cache's secret in an envelope that the user's key opens.
+struct EncryptionMark {
+    private static let saltByteCount = 16
+
+    let data: Data
+
+    /// Reads a record.
+    init(_ data: Data) { self.data = data }
+
+    /// Puts a secret into an envelope for a key.
+    ///
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible key. The errors of deriving it.
+    init(_ secret: CacheSecret, for key: EncryptionKey) throws {
+        let salt = SymmetricKey(size: .bits128).withUnsafeBytes { Data($0) }
+        data = try salt + secret.sealed(with: Self.envelopeKey(key, salt: salt))
+    }
+
+    /// The secret.
+    ///
+    /// - Throws: ``CacheError`` with code `keyRefused` for another key. The errors of deriving it.
+    func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
+        let salt = data.prefix(Self.saltByteCount)
+        let envelopeKey = try Self.envelopeKey(key, salt: Data(salt))
+        guard let secret = CacheSecret(opening: Data(data.dropFirst(Self.saltByteCount)), with: envelopeKey) else {
+            throw CacheError(.keyRefused, "“\(path)” is encrypted with another key than the one that was given")
+        }
+        return secret
+    }
+
+    private static func envelopeKey(_ key: EncryptionKey, salt: Data) throws -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: SymmetricKey(data: try key.bytes(salt: salt)), salt: salt,
+            info: Data("spool.envelope".utf8), outputByteCount: 32)
     }
 }

@@ -1,10 +1,13 @@
-/// What goes first when room is needed: chosen by ``/Spool/MediaCacheConfiguration/eviction``.
+import ByteRanges
+import Foundation
+
+/// The order in which media is evicted when space is needed; see ``/Spool/MediaCacheConfiguration/eviction``.
 ///
-/// What is pinned, and what a player is near to, stays under every policy.
+/// Pinned media, and bytes that a player needs next, stay with every policy.
 public struct EvictionPolicy: Sendable {
-    /// Makes what decides, for one cache.
+    /// Creates the strategy of one cache.
     package let makeStrategy: @Sendable () -> any EvictionStrategy
-    /// Whether anything goes to make room.
+    /// Whether anything is evicted to free space for new media.
     package let makesRoom: Bool
 
     package init(makesRoom: Bool = true, _ makeStrategy: @escaping @Sendable () -> any EvictionStrategy) {
@@ -12,23 +15,102 @@ public struct EvictionPolicy: Sendable {
         self.makeStrategy = makeStrategy
     }
 
-    /// Keeps what is played again, and of everything else that with which its next play begins.
+    /// Stores media that is played again, and the starts of all other media.
     ///
-    /// What is new, and has been played in one sitting, goes first, the largest of it before the rest; what has been played
-    /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Of what goes,
-    /// the first 256 KiB stay, and what lies around where its last play stopped: a fifth of the cache is for these. So a
-    /// night in which everything is played once does not cost what is played each day.
+    /// New media that was played in one session is evicted first, the largest before the others. Media that was played again
+    /// stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its first 256 KiB, and
+    /// the bytes around the offset where its last session stopped, stay: a fifth of the cache is for these. A night in which
+    /// everything is played once therefore does not evict the media of each day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
-    /// What was used longest ago goes first.
+    /// Evicts the media that was used longest ago.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// Of what was not used lately, the largest goes first: keeps many songs rather than one film.
+    /// Evicts the largest of the media that was used longest ago. Many short resources stay instead of a long one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
-    /// Nothing goes to make room: once the cache is full, what is not stored is played without being kept.
+    /// Evicts nothing for new media. When the cache is full, media that is not stored plays without being stored.
     ///
-    /// What is asked for still goes, least recently used first: by ``/Spool/MediaCache/evict(to:)``, a smaller capacity, or
-    /// ``/Spool/MediaCacheConfiguration/maximumAge``.
+    /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still evict media,
+    /// the least recently used first.
     public static let never = EvictionPolicy(makesRoom: false) { LeastRecentlyUsed() }
+}
+
+/// The maximum size of some of the media: of one host, or of media with a tag of the app.
+///
+/// Media that exceeds it is evicted soon, by the cache's policy. Media that is being read stays until then. Pinned media does
+/// not count. The cache's capacity holds as well.
+public struct EvictionQuota: Sendable, Hashable {
+    enum Subject: Sendable, Hashable {
+        case host(String)
+        case tag(String)
+    }
+
+    let subject: Subject
+    /// The maximum size, in bytes.
+    public let byteCount: Int64
+
+    /// Limits the media whose URL has this host, in any case. Subdomains do not count.
+    public static func host(_ host: String, _ byteCount: Int64) -> EvictionQuota {
+        EvictionQuota(subject: .host(host.lowercased()), byteCount: byteCount)
+    }
+
+    /// Limits the media whose source had this ``/Spool/MediaSource/tag`` when it was played or preloaded last.
+    public static func tag(_ tag: String, _ byteCount: Int64) -> EvictionQuota {
+        EvictionQuota(subject: .tag(tag), byteCount: byteCount)
+    }
+
+    /// Whether it limits the media at `url`, with this tag.
+    func counts(_ url: String, tag: String?) -> Bool {
+        switch subject {
+        case .host(let host): URL(string: url)?.host()?.lowercased() == host
+        case .tag(let wanted): tag == wanted
+        }
+    }
+}
+
+/// The maximum size of the media in a cache.
+///
+/// It holds at every moment, because space is freed before bytes are stored. When it is reached, the media that is least likely
+/// to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media plays without being stored.
+public struct CacheCapacity: Sendable, Hashable {
+    enum Kind: Hashable, Sendable {
+        case bytes(Int64)
+        case fraction(Double)
+        case unlimited
+        case remembered
+    }
+
+    let kind: Kind
+
+    /// A number of bytes. A directory can't be opened with a negative one.
+    public static func bytes(_ count: Int64) -> CacheCapacity { CacheCapacity(kind: .bytes(count)) }
+
+    /// A fraction of the size of the directory's volume, from 0 to 1. It is computed when the directory is opened.
+    public static func fractionOfVolume(_ fraction: Double) -> CacheCapacity {
+        CacheCapacity(kind: .fraction(fraction))
+    }
+
+    /// No limit. If the volume is full, media plays without being stored.
+    public static let unlimited = CacheCapacity(kind: .unlimited)
+
+    /// One gibibyte, the default.
+    public static let standard = bytes(1 << 30)
+
+    /// The capacity that is recorded in the directory; no limit if there is none.
+    package static let remembered = CacheCapacity(kind: .remembered)
+
+    /// Checks the number.
+    ///
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible number.
+    func validate() throws {
+        switch kind {
+        case .bytes(let count) where count < 0:
+            throw CacheError(.invalidArgument, "a capacity of \(count.counted("byte")) is not possible")
+        case .fraction(let fraction) where !(0...1).contains(fraction):
+            throw CacheError(
+                .invalidArgument, "a capacity of \(fraction) of a volume is not possible: it must be between 0 and 1")
+        default: break
+        }
+    }
 }

@@ -1,32 +1,35 @@
-/// Decides which resources go first: a value that is told what comes about, and asked what may go. No I/O, no clock.
+package import ByteRanges
+import Foundation
+
+/// The order in which resources are evicted: a value without I/O or a clock.
 ///
-/// Resources are numbers from 0 that whoever keeps it gives out, and gives out again once they have gone. Each call costs
-/// a bounded number of steps, amortised over all calls. A strategy never names a resource that is held.
+/// Resources are numbers from 0. The owner of the strategy uses a number again after its resource was evicted. Each call takes
+/// constant amortized time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
-    /// So many bytes of a resource are kept from now on; the first time, it is new. None at all: it has gone.
+    /// Sets the stored bytes of a resource. The first time, it is new. If it has none, it was removed.
     ///
-    /// - Parameter fingerprint: Tells the resource from others also after it has gone.
+    /// - Parameter fingerprint: A value that identifies the resource also after it was removed.
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
-    /// It is used.
+    /// Records a use.
     ///
-    /// - Parameter isNewSitting: Whether somebody sits down to it anew: what goes on, as a film whose parts are read one by
-    ///   one, is one sitting.
+    /// - Parameter isNewSitting: Whether a playback session starts. Media whose parts are read one after the other has one
+    ///   session.
     mutating func use(_ resource: Int, isNewSitting: Bool)
-    /// Whether it is not to be named, as what is being read. Let go of, it comes behind the others.
+    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is the last one.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int)
-    /// It has been heard, and will not be again, as somebody said: until it is used it goes before all others.
+    /// Records that a resource that is played once was played to its end. It is evicted first, until it is used.
     mutating func spend(_ resource: Int)
-    /// What is to go next, until ``update(_:fingerprint:_:)`` says that it has; nil: nothing.
+    /// Returns the resource to evict next, which is the same until ``update(_:fingerprint:_:)``; `nil` if there is none.
     ///
-    /// - Parameter isLastResort: Whether what readers have left behind has gone, and nothing is to be spared.
+    /// - Parameter isLastResort: Whether parts that readers have passed are evicted already, so that no resource is spared.
     mutating func nextVictim(isLastResort: Bool) -> EvictionVictim?
 }
 
-/// How many bytes of a resource are kept, by how much they are worth to its next play.
+/// The stored bytes of a resource, by their value for its next playback.
 package struct EvictableBytes: Hashable, Sendable {
-    /// Those with which a play begins, or goes on: see ``EvictableParts``.
+    /// The bytes with which playback starts or resumes; see ``EvictableParts``.
     package var start: Int64
-    /// All others.
+    /// All other bytes.
     package var body: Int64
 
     package init(start: Int64 = 0, body: Int64 = 0) {
@@ -44,7 +47,7 @@ package struct EvictableBytes: Hashable, Sendable {
         EvictableBytes(start: a.start - b.start, body: a.body - b.body)
     }
 
-    /// Those of a part.
+    /// The bytes of a part.
     package func count(of part: EvictionVictim.Part) -> Int64 {
         switch part {
         case .body: body
@@ -54,12 +57,12 @@ package struct EvictableBytes: Hashable, Sendable {
     }
 }
 
-/// What goes next: a part of a resource, or as much of it as is needed.
+/// A resource to evict, and the part of it.
 package struct EvictionVictim: Hashable, Sendable {
     package enum Part: Sendable {
-        /// All but its start.
+        /// All except its start.
         case body
-        /// Its start, when nothing else is left of it.
+        /// Its start, because nothing else is left of it.
         case start
         /// Its body, then its start.
         case whole
@@ -71,5 +74,109 @@ package struct EvictionVictim: Hashable, Sendable {
     package init(_ resource: Int, _ part: Part) {
         self.resource = resource
         self.part = part
+    }
+}
+
+/// The parts of a resource: the bytes with which its next playback starts, and the order in which the others are evicted.
+///
+/// Playback starts at the first byte, or where the last session stopped. The start is the first 256 KiB, and the bytes from
+/// 128 KiB before that offset to 320 KiB after it, in whole blocks.
+package struct EvictableParts: Sendable {
+    /// The offset at which the last playback session stopped, in bytes, at most ``Block/offsetLimit``. `nil` if there
+    /// is none, or if the session reached the end.
+    package var stop: Int64?
+
+    package init(stop: Int64? = nil) { self.stop = stop }
+
+    /// The bytes to evict last.
+    package var start: [Range<Int64>] {
+        let head: Range<Int64> = 0..<4 * Block.size
+        guard let stop, stop > 0 else { return [head] }
+        let place = Block.roundDown(stop)
+        let around = max(0, place - 2 * Block.size)..<min(place + 5 * Block.size, Block.offsetLimit)
+        return around.lowerBound <= head.upperBound
+            ? [0..<max(head.upperBound, around.upperBound)] : [head, around]
+    }
+
+    /// The number of bytes in each part.
+    package func count(_ landed: ByteRangeSet) -> EvictableBytes {
+        let start = start.reduce(Int64(0)) { $0 + landed.intersection($1).byteCount }
+        return EvictableBytes(start: start, body: landed.byteCount - start)
+    }
+
+    /// The ranges to evict for `count` bytes. They are more up to the end of a block, and less if there are fewer bytes.
+    ///
+    /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without a stop is
+    /// evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from their end.
+    package func ranges(_ count: Int64, of part: EvictionVictim.Part, in landed: ByteRangeSet) -> [Range<Int64>] {
+        var taken: [Range<Int64>] = []
+        var missing = count
+        if part != .start {
+            var body = landed
+            for range in start { body.remove(range) }
+            if let stop {
+                for range in body.intersection(0..<max(0, stop)) where missing > 0 {
+                    let isWhole = missing >= range.upperBound - range.lowerBound
+                    let end = isWhole ? range.upperBound : Block.roundUp(range.lowerBound + missing)
+                    taken.append(range.lowerBound..<min(end, range.upperBound))
+                    missing -= end - range.lowerBound
+                }
+                body.remove(0..<max(0, stop))
+            }
+            Self.takeTail(&missing, of: body, &taken)
+        }
+        if part != .body {
+            for range in start.reversed() { Self.takeTail(&missing, of: landed.intersection(range), &taken) }
+        }
+        return taken
+    }
+
+    private static func takeTail(_ missing: inout Int64, of set: ByteRangeSet, _ taken: inout [Range<Int64>]) {
+        for range in set.reversed() where missing > 0 {
+            let begin = Block.roundDown(max(range.lowerBound, range.upperBound - missing))
+            let first = max(range.lowerBound, begin)
+            taken.append(first..<range.upperBound)
+            missing -= range.upperBound - first
+        }
+    }
+}
+
+/// How a resource is played, which the catalog records for its eviction.
+package struct PlayHistory: Hashable, Sendable {
+    /// The number of playback sessions after the first, up to 255.
+    package var sittings = 0
+    /// The offset at which its last session stopped, in bytes; `nil` if there is none, or it reached the end.
+    package var stop: Int64?
+    /// Whether it is played once, and was played to its end.
+    package var isSpent = false
+    /// The tag of the app, for quotas.
+    package var tag: String?
+
+    package init(sittings: Int = 0, stop: Int64? = nil, isSpent: Bool = false, tag: String? = nil) {
+        (self.sittings, self.stop, self.isSpent, self.tag) = (sittings, stop, isSpent, tag)
+    }
+
+    /// Reads a ``text``. Unknown words are ignored.
+    package init(_ text: String?) {
+        for word in (text ?? "").split(separator: " ") {
+            let value = word.dropFirst()
+            switch word.first {
+            case "n": sittings = min(255, max(0, Int(value) ?? 0))
+            case "p": stop = Int64(value).flatMap { $0 > 0 && $0 <= Block.offsetLimit ? $0 : nil }
+            case "x": isSpent = value.isEmpty
+            case "t": tag = value.removingPercentEncoding
+            default: break
+            }
+        }
+    }
+
+    /// The text for the catalog; `nil` if there is nothing to record.
+    package var text: String? {
+        let name = tag.flatMap { $0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) }
+        let words = [
+            sittings > 0 ? "n\(sittings)" : nil, stop.map { "p\($0)" }, isSpent ? "x" : nil, name.map { "t\($0)" },
+        ]
+        let text = words.compactMap { $0 }.joined(separator: " ")
+        return text.isEmpty ? nil : text
     }
 }

@@ -1,22 +1,22 @@
-/// Three queues, first in, first out: what is new passes through a small one, and stays only if it is used again.
+/// Three queues, first in, first out. New resources pass through a small queue, and stay only if they are used again.
 ///
-/// "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023), weighted by bytes. What leaves the small
-/// queue unused is remembered by its fingerprint, the *ghosts*, as many as there are residents, and comes into the main
-/// queue at once if it returns. A use is a count up to 3; nothing moves by it. What nobody has used again, and is so large
-/// that others would have to go for it, goes before them, as a film among songs. What is held is in no queue, and comes
-/// back behind the others.
+/// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP 2023).
+/// The fingerprints of resources that leave the small queue unused are stored: the *ghosts*, at most as many as there are
+/// resources. A ghost that returns enters the main queue at once. Uses are counted up to 3, and move nothing. A resource that
+/// was not used again, and is so large that others would be evicted for it, is evicted before them. A held resource is in no
+/// queue, and is appended when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
-    /// Of all bytes, the part that what is new may have before it is what goes.
+    /// The share of all bytes above which new resources are evicted.
     private static let smallShare = 0.14
-    /// Of that part, what one resource may have before it is large.
+    /// The part of that share above which a resource is large.
     private static let largeShare = 0.25
 
     private struct Entry {
         var bytes: Int64 = 0
         var fingerprint: UInt64 = 0
         var uses: UInt8 = 0
-        /// In the main queue, also while it is held.
+        /// Whether it belongs to the main queue, also while it is held.
         var isMain = false
         var isHeld = false
         var isThere = false
@@ -28,18 +28,18 @@ struct S3FIFO: Sendable {
     private var bytes: (new: Int64, main: Int64) = (0, 0)
     private var count = 0
 
-    /// Bytes of all that is there.
+    /// The bytes of all resources.
     var byteCount: Int64 { bytes.new + bytes.main }
 
     private var largeLimit: Int64 { Int64(Self.largeShare * Self.smallShare * Double(byteCount)) }
 
     func contains(_ resource: Int) -> Bool { resource < entries.count && entries[resource].isThere }
 
-    /// So many bytes of the resource are there from now on.
+    /// Sets the number of bytes of a resource.
     ///
     /// - Parameters:
-    ///   - isHeld: Whether it is not to be named.
-    ///   - isRemembered: Where none are left: whether it is to be known again.
+    ///   - isHeld: Whether it must not be evicted.
+    ///   - isRemembered: Whether it becomes a ghost if it has no bytes.
     mutating func update(_ resource: Int, fingerprint: UInt64, bytes now: Int64, isHeld: Bool, isRemembered: Bool) {
         if !contains(resource) {
             guard now > 0 else { return }
@@ -62,24 +62,24 @@ struct S3FIFO: Sendable {
         }
     }
 
-    /// Whether the resource is not to be named.
+    /// Sets whether the resource must not be evicted.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int) {
         guard contains(resource), entries[resource].isHeld != isHeld else { return }
         entries[resource].isHeld = isHeld
         queue(resource)
     }
 
-    /// A sitting has begun.
+    /// Counts the start of a playback session.
     mutating func use(_ resource: Int) {
         if contains(resource) { entries[resource].uses = min(3, entries[resource].uses + 1) }
     }
 
-    /// What is to go: it stays first until its bytes have gone. Nil if nothing may.
+    /// Returns the resource to evict, which is the same until its bytes are evicted; `nil` if there is none.
     ///
-    /// - Parameter isMainSpared: Whether, where what is new has too much and all of it is held, nothing goes for it: its
-    ///   readers have left behind what is worth less.
+    /// - Parameter isMainSpared: Whether nothing is evicted if new resources exceed their share and all of them are held. Their
+    ///   readers have passed bytes that are worth less.
     mutating func nextVictim(isMainSpared: Bool = false) -> Int? {
-        // A step that names nothing takes a use away, or moves what is no longer large, or is used, on for good.
+        // A step without a result reduces a use count, or moves a resource that is used or no longer large, for good.
         while true {
             let isNewFull = Double(bytes.new) > Self.smallShare * Double(byteCount)
             let new = queues.first(Self.large) ?? queues.first(Self.small)
@@ -114,5 +114,90 @@ struct S3FIFO: Sendable {
 
     private mutating func add(_ count: Int64, isMain: Bool) {
         if isMain { bytes.main += count } else { bytes.new += count }
+    }
+}
+
+/// The fingerprints of the resources that were evicted last.
+struct GhostList: Sendable {
+    /// The number of each. A resource that returns and is evicted again has a later one.
+    private var numbers: [UInt64: UInt64] = [:]
+    private var order: [(fingerprint: UInt64, number: UInt64)] = []
+    private var first = 0
+    private var next: UInt64 = 0
+
+    init() {}
+
+    /// The number of entries, including resources that have returned since.
+    var entryCount: Int { order.count }
+
+    /// Adds one, and removes the oldest ones beyond `limit`.
+    mutating func insert(_ fingerprint: UInt64, limit: Int) {
+        next += 1
+        numbers[fingerprint] = next
+        order.append((fingerprint, next))
+        while first < order.count, numbers.count > limit || numbers[order[first].fingerprint] != order[first].number {
+            if numbers[order[first].fingerprint] == order[first].number { numbers[order[first].fingerprint] = nil }
+            first += 1
+        }
+        // Removes the entries of resources that have returned.
+        guard order.count - first > 2 * numbers.count + 64 || first > order.count / 2 + 64 else { return }
+        order = order[first...].filter { numbers[$0.fingerprint] == $0.number }
+        first = 0
+    }
+
+    /// Removes one.
+    ///
+    /// - Returns: Whether it was there.
+    mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
+}
+
+/// Queues of resources. Each resource is in at most one of them. Every change takes constant time.
+struct LinkedQueues: Sendable {
+    private struct Node {
+        var previous: Int32 = -1
+        var next: Int32 = -1
+        var queue: Int8 = -1
+    }
+
+    private var nodes: [Node] = []
+    private var firsts: [Int32]
+    private var lasts: [Int32]
+    private(set) var counts: [Int]
+
+    /// Creates `count` queues, numbered from 0.
+    init(_ count: Int) {
+        firsts = Array(repeating: -1, count: count)
+        lasts = firsts
+        counts = Array(repeating: 0, count: count)
+    }
+
+    /// The queue of a resource; `nil` if it is in none.
+    func queue(of resource: Int) -> Int? {
+        guard resource < nodes.count, nodes[resource].queue >= 0 else { return nil }
+        return Int(nodes[resource].queue)
+    }
+
+    func first(_ queue: Int) -> Int? { firsts[queue] < 0 ? nil : Int(firsts[queue]) }
+
+    func next(after resource: Int) -> Int? { nodes[resource].next < 0 ? nil : Int(nodes[resource].next) }
+
+    /// Moves a resource to the end of a queue.
+    mutating func append(_ resource: Int, to queue: Int) {
+        remove(resource)
+        while nodes.count <= resource { nodes.append(Node()) }
+        let last = lasts[queue]
+        nodes[resource] = Node(previous: last, next: -1, queue: Int8(queue))
+        if last < 0 { firsts[queue] = Int32(resource) } else { nodes[Int(last)].next = Int32(resource) }
+        lasts[queue] = Int32(resource)
+        counts[queue] += 1
+    }
+
+    mutating func remove(_ resource: Int) {
+        guard let queue = queue(of: resource) else { return }
+        let node = nodes[resource]
+        if node.previous < 0 { firsts[queue] = node.next } else { nodes[Int(node.previous)].next = node.next }
+        if node.next < 0 { lasts[queue] = node.previous } else { nodes[Int(node.next)].previous = node.previous }
+        nodes[resource] = Node()
+        counts[queue] -= 1
     }
 }

@@ -1,40 +1,42 @@
+import Dispatch
+import Foundation
 import Synchronization
 
-/// The one home of blocking calls: a few threads of its own, so that a slow disk never holds up a player's event loop
-/// or Swift's shared threads.
+/// The place of all blocking calls: its own threads, so that a slow disk never delays a player's event loop or Swift's shared
+/// threads.
 ///
-/// Jobs stand in ``Lane``s and are taken strictly by lane, first in, first out within each; one thread, if there are
-/// two, is never taken by the lowest. It orders nothing beyond that: jobs run side by side. Threads start when there is work and no
-/// idle one, up to the limit, then stay, asleep, until ``shutdown()`` or deinitialisation. The one that fell asleep last
-/// is woken first: its caches, and the memory that it has just given back, are still warm.
+/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. If there are two threads, the lowest
+/// lane never takes one of them. Jobs run concurrently, so there is no other order. Threads start when there is work and no
+/// idle one, up to the limit. Then they sleep until ``shutdown()`` or deinitialization. The one that fell asleep last is
+/// woken first, because its caches and its freed memory are still warm.
 package final class BlockingExecutor: Sendable {
-    /// What a job is for; the first goes first.
+    /// The purpose of a job. The first lane is served first.
     package enum Lane: Int, Sendable, CaseIterable {
         /// A player waits for it.
         case playback
-        /// Bytes are written and sealed.
+        /// Bytes are written, and get checksums.
         case landing
-        /// Nobody waits: writing down, evicting, tidying.
+        /// No player waits, for example while the catalog is written, or media is evicted.
         case background
-        /// Long work on all that is stored: checking, exporting, sweeping. Leaves one thread to the others.
+        /// Long work on all stored media: checks, exports, sweeps. It leaves one thread to the other lanes.
         case maintenance
     }
 
     private let threads: ThreadPool?
     private let lanes: [any TaskExecutor]
 
-    /// Creates an executor with threads of its own; they come later.
+    /// Creates an executor with its own threads, which start later.
     ///
     /// - Parameters:
-    ///   - threadLimit: Threads at most, at least one: how many blocking calls may be in progress at once.
-    ///   - name: What the threads are called in a debugger.
+    ///   - threadLimit: The maximum number of threads, at least one, and thus of concurrent blocking calls.
+    ///   - name: The name of the threads in a debugger.
     package init(threadLimit: Int = 8, name: String = "spool.blocking") {
         let threads = ThreadPool(threadLimit: max(1, threadLimit), name: name, laneCount: Lane.allCases.count)
         self.threads = threads
         self.lanes = Lane.allCases.map { LaneExecutor(lane: $0.rawValue, threads: threads) }
     }
 
-    /// Has everything run on `executor` instead, as a simulation on one thread wants it.
+    /// Creates an executor that runs everything on `executor`, for a simulation on one thread.
     package init(running executor: any TaskExecutor) {
         self.threads = nil
         self.lanes = Lane.allCases.map { _ in executor }
@@ -42,12 +44,12 @@ package final class BlockingExecutor: Sendable {
 
     deinit { threads?.close() }
 
-    /// The lane as what a task can prefer to run on.
+    /// The lane as an executor that a task can prefer.
     package func executor(for lane: Lane) -> any TaskExecutor { lanes[lane.rawValue] }
 
-    /// Runs a blocking call on one of the threads and returns what it returns; the caller waits without blocking.
+    /// Runs a blocking call on one of the threads, and returns its result. The caller waits without blocking.
     ///
-    /// Does not look at cancellation: what has begun is finished.
+    /// It ignores cancellation: a call that has started is finished.
     package func run<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -56,9 +58,9 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    /// Runs a function that blocks and waits by turns on the threads, so that nothing between the two changes threads.
+    /// Runs a function that blocks and waits alternately on the threads, so that it changes no thread in between.
     ///
-    /// While it waits it holds no thread.
+    /// It holds no thread while it waits.
     package func runAsync<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -77,23 +79,23 @@ package final class BlockingExecutor: Sendable {
     @concurrent private func callAsync<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // Without a step of its own here, Swift 6.3 leaves the change of threads to the function that is called next,
-        // which makes none.
+        // Without a statement here, Swift 6.3 leaves the change of threads to the function that is called next, which makes
+        // none.
         _ = threadCount
         return try await body()
     }
 
-    /// Starts threads until so many are alive: a first play needs some, and to start one takes longer than its work there.
+    /// Starts threads until there are `count`. The first playback needs some, and starting one takes longer than its work.
     package func prepareThreads(_ count: Int) { threads?.prepare(count) }
 
-    /// Lets the threads end when they have done what is queued. Jobs that come later are run all the same.
+    /// Ends the threads after the queued jobs. Later jobs are run all the same.
     package func shutdown() { threads?.close() }
 
-    /// Threads alive at the moment.
+    /// The number of threads.
     package var threadCount: Int { threads?.count ?? 0 }
 }
 
-/// One lane, for tasks to prefer.
+/// A lane that tasks can prefer.
 private final class LaneExecutor: TaskExecutor {
     private let lane: Int
     private let threads: ThreadPool
@@ -105,5 +107,159 @@ private final class LaneExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         threads.add(UnownedJob(job), executor: asUnownedTaskExecutor(), lane: lane)
+    }
+}
+
+/// The waiting jobs by lane, and the threads that take them. It lives until the last thread has ended.
+final class ThreadPool: Sendable {
+    private struct Entry {
+        var job: UnownedJob
+        var executor: UnownedTaskExecutor
+    }
+
+    /// First in, first out.
+    private struct Queue {
+        private var entries: [Entry] = []
+        /// The index of the first entry. The entries before it are removed in bulk.
+        private var head = 0
+
+        mutating func append(_ entry: Entry) { entries.append(entry) }
+
+        mutating func takeFirst() -> Entry? {
+            guard head < entries.count else { return nil }
+            defer {
+                head += 1
+                if head == entries.count {
+                    entries.removeAll(keepingCapacity: head < 1024)
+                    head = 0
+                } else if head >= 1024 {
+                    entries.removeFirst(head)
+                    head = 0
+                }
+            }
+            return entries[head]
+        }
+    }
+
+    private struct State {
+        var lanes: [Queue]
+        /// The semaphores of sleeping threads. The last thread fell asleep last.
+        var idle: [DispatchSemaphore] = []
+        var threads = 0
+        /// The number of threads that run a job of the last lane.
+        var inLastLane = 0
+        var isClosed = false
+    }
+
+    private let state: Mutex<State>
+    private let threadLimit: Int
+    /// The maximum number of threads in the last lane.
+    private let lastLaneLimit: Int
+    private let name: String
+
+    init(threadLimit: Int, name: String, laneCount: Int) {
+        self.state = Mutex(State(lanes: Array(repeating: Queue(), count: laneCount)))
+        self.threadLimit = threadLimit
+        self.lastLaneLimit = max(1, threadLimit - 1)
+        self.name = name
+    }
+
+    /// The number of threads.
+    var count: Int { state.withLock { $0.threads } }
+
+    private enum Hand {
+        case wake(DispatchSemaphore)
+        case start, none
+    }
+
+    func add(_ job: UnownedJob, executor: UnownedTaskExecutor, lane: Int) {
+        let hand = state.withLock { state -> Hand in
+            state.lanes[lane].append(Entry(job: job, executor: executor))
+            // The thread that ends a job of the last lane takes the next one.
+            if lane == state.lanes.count - 1, state.inLastLane >= lastLaneLimit { return .none }
+            if let sleeper = state.idle.popLast() { return .wake(sleeper) }
+            guard state.threads < threadLimit else { return .none }
+            state.threads += 1
+            return .start
+        }
+        switch hand {
+        case .wake(let sleeper): sleeper.signal()
+        case .start: startThread()
+        case .none: break
+        }
+    }
+
+    /// Starts threads before there is work, until there are `count`.
+    func prepare(_ count: Int) {
+        let missing = state.withLock { state -> Int in
+            guard !state.isClosed else { return 0 }
+            let missing = max(0, min(count, threadLimit) - state.threads)
+            state.threads += missing
+            return missing
+        }
+        for _ in 0..<missing { startThread() }
+    }
+
+    /// Ends the threads after the queued jobs.
+    func close() {
+        let sleeping = state.withLock { state in
+            state.isClosed = true
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for sleeper in sleeping { sleeper.signal() }
+    }
+
+    private func startThread() {
+        let isStarted = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            // Set on the thread itself, because Linux ignores it elsewhere, and not before `start` has returned, because only
+            // then the thread is known.
+            isStarted.wait()
+            Thread.current.name = self.name
+            self.work()
+        }
+        // A player waits for most of their jobs. The other jobs wait in their lanes.
+        thread.qualityOfService = .userInitiated
+        thread.start()
+        isStarted.signal()
+    }
+
+    private enum Step {
+        case run(Entry, isLastLane: Bool)
+        case sleep
+        case end
+    }
+
+    private func work() {
+        // Signaled once each time that it is removed from the idle ones.
+        let wake = DispatchSemaphore(value: 0)
+        var wasLastLane = false
+        while true {
+            let step = state.withLock { state -> Step in
+                if wasLastLane { state.inLastLane -= 1 }
+                wasLastLane = false
+                for lane in state.lanes.indices {
+                    let isLast = lane == state.lanes.count - 1
+                    if isLast, state.inLastLane >= lastLaneLimit { break }
+                    guard let entry = state.lanes[lane].takeFirst() else { continue }
+                    if isLast { state.inLastLane += 1 }
+                    return .run(entry, isLastLane: isLast)
+                }
+                if state.isClosed {
+                    state.threads -= 1
+                    return .end
+                }
+                state.idle.append(wake)
+                return .sleep
+            }
+            switch step {
+            case .run(let entry, let isLastLane):
+                wasLastLane = isLastLane
+                entry.job.runSynchronously(on: entry.executor)
+            case .sleep: wake.wait()
+            case .end: return
+            }
+        }
     }
 }

@@ -1,43 +1,44 @@
-/// Where a cache keeps the bytes of media: a seam, so that another place can be theirs than files.
+/// The storage of media bytes, which need not be files.
 ///
-/// A ``FileByteStore`` is used unless ``/Spool/MediaCacheConfiguration/byteStore`` says otherwise; a ``MemoryByteStore`` is the
-/// other one that comes with the package. What is known of the bytes — addresses, validators, seals, times of use — is in
-/// the cache's catalog, not here: each block is checked against its seal when it is first read, so that a store that loses
-/// or changes bytes costs a fetch and never plays wrong ones.
+/// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another one, such as a
+/// ``MemoryByteStore``. The store has only bytes. Addresses, validators, checksums and times of use are in the cache's
+/// catalog. Each block is checked against its checksum when it is first read. A store that loses or changes bytes therefore
+/// causes a fetch, and never wrong bytes.
 ///
-/// A file belongs to the cache that has created it: two caches share no store. Its name is 32 lower-case hexadecimal
-/// digits, drawn at random, and says nothing of the media. All calls block, on threads of the cache's own; they may be made from
-/// several threads at once. `ByteStoreContract`, of SpoolTesting, is what every store has to keep.
+/// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random lower-case
+/// hexadecimal digits. All calls block, on threads of the cache. They may be made from several threads at once. Every store
+/// has to pass `ByteStoreContract` of SpoolTesting.
 public protocol ByteStore: Sendable {
-    /// Opens a file; nil if there is none with this name.
+    /// Opens a file.
     ///
     /// - Parameters:
-    ///   - name: The file.
-    ///   - isWritable: Whether it will be written; else it may be on a disk that can only be read.
-    /// - Throws: `CacheError` with code `storage` when it can't be opened this time: it is tried again. See
+    ///   - name: The name of the file.
+    ///   - isWritable: Whether it is going to be written. If not, it may be on a read-only disk.
+    /// - Returns: `nil` if there is no file with this name.
+    /// - Throws: `CacheError` with code `storage` if it can't be opened this time. The cache tries again later. See
     ///   ``CacheError/storage(_:underlying:)``.
     func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)?
 
-    /// Whether there is a file with this name; by opening it, unless a store has a cheaper way.
+    /// Whether there is a file with this name. By default, the file is opened to find out.
     func contains(_ name: String) throws(CacheError) -> Bool
 
-    /// Opens a file to read and write; makes an empty one if there is none with this name.
+    /// Opens a file for reading and writing, or creates an empty one if there is none with this name.
     ///
-    /// - Throws: `CacheError` with code `storage` when it can't: its media is played without being kept.
+    /// - Throws: `CacheError` with code `storage`. Its media then plays without being stored.
     func create(_ name: String) throws(CacheError) -> any StoredFile
 
-    /// Removes a file; who has it open keeps its bytes until the last such file is released.
+    /// Removes a file. Open files have its bytes until they are released.
     ///
-    /// - Returns: False if there was none.
-    /// - Throws: `CacheError` with code `storage` when it can't: it is tried again when the cache is next opened.
+    /// - Returns: `false` if there was none.
+    /// - Throws: `CacheError` with code `storage`. The cache tries again when it is opened next.
     @discardableResult
     func remove(_ name: String) throws(CacheError) -> Bool
 
-    /// Calls `body` with the name of each file, in no order, until it returns false; files may be created and removed
-    /// meanwhile, and then be named or not.
+    /// Calls `body` with the name of each file, in any order, until it returns `false`. Files that are created or removed
+    /// meanwhile may be included or not.
     func forEachName(_ body: (String) throws -> Bool) throws
 
-    /// The room where the files lie; nil where none can be told, and only a capacity in bytes holds.
+    /// The space for files; `nil` if it is unknown. Then only a capacity in bytes is possible.
     func space() throws(CacheError) -> VolumeSpace?
 }
 
@@ -46,13 +47,90 @@ extension ByteStore {
     public func contains(_ name: String) throws(CacheError) -> Bool { try open(name, isWritable: false) != nil }
 }
 
-/// The room on a volume, in bytes.
+/// The space of a volume, in bytes.
 public struct VolumeSpace: Hashable, Sendable {
-    /// Free or not.
+    /// The size of the volume.
     public var size: Int64
-    /// What this process may still write.
+    /// The space that this process may still use.
     public var free: Int64
 
     /// Creates a value.
     public init(size: Int64, free: Int64) { (self.size, self.free) = (size, free) }
+}
+
+/// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
+///
+/// Several threads may use it at once, because there is no shared position. All calls block. Methods that a store may not need
+/// have a default implementation.
+public protocol StoredFile: AnyObject, Sendable {
+    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that take no space are zeros.
+    ///
+    /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int
+
+    /// Reads bytes from `offset` on that are in memory, without waiting for a disk.
+    ///
+    /// - Returns: The number of bytes, at least one; `nil` if the first ones are not in memory, or that is unknown.
+    func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
+
+    /// Writes all of `bytes` at `offset`. If it throws, any part of them may have been written.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError)
+
+    /// Frees the space of `range`. Its bytes are zeros afterwards.
+    ///
+    /// If the bounds are multiples of 4 KiB, all of the range is freed. A range that reaches the end of the file shortens the
+    /// file instead. A range at or after the end does nothing.
+    func punchHole(_ range: Range<Int64>) throws(CacheError)
+
+    /// The next bytes at or after `offset` that take space; `nil` if there are none up to the end.
+    ///
+    /// If that is unknown, all of the file counts. Bytes that were written always count.
+    func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
+
+    /// The length of the file in bytes, including bytes that take no space.
+    func size() throws(CacheError) -> Int64
+
+    /// Waits until all written bytes have reached the device.
+    func synchronize() throws(CacheError)
+
+    /// Sets the mark of this open file, without waiting.
+    ///
+    /// - Returns: `false` if the mark of another open file prevents it.
+    func setMark(_ mark: FileMark) throws(CacheError) -> Bool
+
+    /// The system's descriptor, which is valid while the file exists, for `sendfile`; `nil` if there is none.
+    var fileDescriptor: Int32? { get }
+}
+
+extension StoredFile {
+    /// `nil`, because it is unknown.
+    public func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
+
+    /// All bytes after `offset`.
+    public func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {
+        let size = try size()
+        return offset < size ? max(offset, 0)..<size : nil
+    }
+
+    /// Does nothing, because there is no device.
+    public func synchronize() throws(CacheError) {}
+
+    /// `true`, because no other process has the file.
+    public func setMark(_ mark: FileMark) throws(CacheError) -> Bool { true }
+
+    /// `nil`.
+    public var fileDescriptor: Int32? { nil }
+}
+
+/// A mark on an open file that other users of the file respect, here and in other processes (`flock(2)`).
+#if hasAttribute(nonexhaustive)
+@nonexhaustive
+#endif
+public enum FileMark: Sendable {
+    /// The file is being read, so its bytes have to stay. Any number of open files may have this mark.
+    case shared
+    /// No other open file may have any mark.
+    case exclusive
+    /// No mark.
+    case none
 }

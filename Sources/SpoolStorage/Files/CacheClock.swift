@@ -1,22 +1,23 @@
+import ByteRanges
 package import Foundation
 
-/// The one source of time and chance: a monotonic clock to measure and wait by, the calendar for dates, and chance.
-/// A simulation gives its own of each.
+/// The only source of time and of random numbers: a monotonic clock for measuring and waiting, a calendar for dates, and
+/// random bits. A simulation has its own.
 package struct CacheClock: Sendable {
-    /// Time since the clock was made.
+    /// The time since the clock was created.
     package let elapsed: @Sendable () -> Duration
-    /// Waits; throws when cancelled.
+    /// Waits. Throws if the task is cancelled.
     package let sleep: @Sendable (Duration) async throws -> Void
     /// The calendar.
     package let now: @Sendable () -> Date
     /// Random bits, for the jitter of retries and the names of media files; never for keys.
     package var random: @Sendable () -> UInt64
 
-    /// Waits as long as the network may take; throws when cancelled. The network's time is the machine's, as that of an
-    /// upstream's time-outs, also where a test lets the cache's go by: only a simulation of both gives its own.
+    /// Waits for the network. Throws if the task is cancelled. The network's time is that of the machine, as that of a
+    /// transport's time-outs, also if a test advances the cache's clock. Only a simulation of both has its own.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
-    /// Time by `clock` and `now`.
+    /// Creates a clock from `clock` and `now`.
     package init<C: Clock>(
         clock: C, now: @escaping @Sendable () -> Date = { Date() },
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
@@ -33,4 +34,21 @@ package struct CacheClock: Sendable {
 
     /// The calendar's whole seconds since 1970.
     package func secondsSince1970() -> Int64 { Int64(now().timeIntervalSince1970) }
+}
+
+extension Date {
+    /// Whole microseconds since 1970; dates beyond what fits are clamped.
+    var microseconds: Int64 {
+        let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
+        return Int64(exactly: microseconds) ?? (microseconds < 0 ? .min : .max)
+    }
+
+    /// The largest distance from 1970, in microseconds: 10,000 years.
+    static let microsecondLimit = Int64(NumberLimits.seconds) * 1_000_000
+
+    /// A date from microseconds since 1970; `nil` if it is more than 10,000 years from 1970.
+    init?(microseconds: Int64) {
+        guard microseconds.magnitude <= Self.microsecondLimit else { return nil }
+        self.init(timeIntervalSince1970: Double(microseconds) / 1_000_000)
+    }
 }

@@ -1,11 +1,12 @@
-/// What went wrong, as a sentence a person can act on: it names the resource, the byte range and the cause.
+public import Foundation
+
+/// An error, with a message that names the resource, the byte range and the cause.
 ///
-/// Never holds a query value, a credential or a header.
+/// It never contains a query value, a credential or a header field.
 public struct CacheError: Error, CustomStringConvertible {
-    /// The kind of failure; further codes may be added, so switch with a default.
+    /// The kind of an error. Codes may be added, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        // Every code, once: docs/errors.md has a row for each. The numbers get into apps' statistics: none is changed or
-        // given again.
+        // docs/errors.md has a row for each code. Apps store the numbers in statistics, so none is changed or used again.
         enum Name: Int, CaseIterable {
             case resourceChanged = 1, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
             case directoryInUse, catalogTooNew, catalogDamaged, notStored, incomplete, invalidArgument, closed
@@ -16,42 +17,42 @@ public struct CacheError: Error, CustomStringConvertible {
 
         private init(_ name: Name) { self.name = name }
 
-        /// Every code of this version.
+        /// All codes of this version.
         package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
-        /// The code's number, the same in every version: what `NSError.code` says of the error.
+        /// The code's number, which is the same in every version, and the `code` of the `NSError`.
         public var number: Int { name.rawValue }
 
         /// The code's name, for logs.
         public var description: String { "\(name)" }
 
-        /// The origin's bytes changed while a reader was in them; a new read gets the new version, whole.
+        /// The origin's bytes changed during a read. A new reader gets the new version.
         public static let resourceChanged = Code(.resourceChanged)
-        /// The range begins at or past the end of the resource (HTTP's 416).
+        /// The range starts at or after the end of the resource (HTTP status 416).
         public static let unsatisfiableRange = Code(.unsatisfiableRange)
-        /// The origin could not be reached, or kept failing until the retries were spent.
+        /// The origin could not be reached, or failed in all retries.
         public static let originUnavailable = Code(.originUnavailable)
-        /// The origin responded with a status that more tries do not cure, such as 404.
+        /// The origin responded with a status that retries do not change, such as 404.
         public static let originRefused = Code(.originRefused)
-        /// The origin's response contradicts itself or what was asked.
+        /// The origin's response contradicts itself or the request.
         public static let malformedResponse = Code(.malformedResponse)
-        /// A disk or file operation failed: no space, no permission, too many open files, a bad disk.
+        /// A disk or file operation failed: no space, no permission, too many open files, or a damaged disk.
         public static let storage = Code(.storage)
-        /// Another process holds the cache directory.
+        /// Another process uses the cache directory.
         public static let directoryInUse = Code(.directoryInUse)
         /// The catalog was written by a newer version of Spool.
         public static let catalogTooNew = Code(.catalogTooNew)
-        /// The catalog can't be read; it was set aside.
+        /// The catalog can't be read, and was moved aside.
         public static let catalogDamaged = Code(.catalogDamaged)
-        /// The cache holds nothing of the resource.
+        /// Nothing of the resource is stored.
         public static let notStored = Code(.notStored)
-        /// The cache holds the resource only in part.
+        /// Only a part of the resource is stored.
         public static let incomplete = Code(.incomplete)
         /// The URL or argument can't be used.
         public static let invalidArgument = Code(.invalidArgument)
-        /// The cache, or what was read from, has been closed or removed.
+        /// The cache or the resource has been closed or removed.
         public static let closed = Code(.closed)
-        /// All of the capacity is in use by what is being played or pinned, so that bytes are played without being kept.
+        /// The capacity is in use by media that is being played or pinned, so that media plays without being stored.
         public static let capacityExceeded = Code(.capacityExceeded)
         /// The cache is encrypted, and no key was given.
         public static let keyRequired = Code(.keyRequired)
@@ -59,20 +60,20 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let keyRefused = Code(.keyRefused)
     }
 
-    /// The kind of failure.
+    /// The kind of the error.
     public let code: Code
-    /// What failed, where and why, for a log: with the resource's scheme, host and path, the byte range and the cause.
+    /// The text for a log, with the resource's scheme, host and path, the byte range and the cause.
     public let message: String
-    /// The resource; nil for what concerns the whole cache, or a resource that has no key.
+    /// The resource; `nil` if the error concerns the whole cache, or a resource without a key.
     public internal(set) var key: CacheKey?
-    /// The bytes that could not be had, half-open; it ends at `Int64.max` where they were wanted to the end and nobody
-    /// knows where that is. Nil where the error is not about bytes.
+    /// The bytes that failed; `nil` if the error does not concern bytes. The end is `Int64.max` if the end of the resource is
+    /// unknown.
     public internal(set) var range: Range<Int64>?
-    /// The HTTP status, where an origin's response is the cause.
+    /// The HTTP status; `nil` if no response of an origin is the cause.
     public let httpStatus: Int?
-    /// What lies beneath: a system, SQLite or upstream error.
+    /// The underlying error of the system, of SQLite or of a transport.
     public let underlying: (any Error)?
-    /// What the engine hands on with the error, such as a refused response. The store does not look inside.
+    /// A value of the engine, such as a refused response. The store does not read it.
     package var attachment: (any Sendable)?
 
     /// Creates an error; `status` is HTTP's.
@@ -88,16 +89,16 @@ public struct CacheError: Error, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    /// What a ``ByteStore`` of one's own throws when it can't do what it is asked.
+    /// Creates an error that a ``ByteStore`` of the app throws.
     ///
     /// - Parameters:
-    ///   - message: A sentence: what failed, where, and why.
-    ///   - underlying: What lies beneath. A `POSIXError` such as `ENOSPC` is understood: the cache tries again later.
+    ///   - message: A sentence that names the operation, the file and the cause.
+    ///   - underlying: The underlying error. For a `POSIXError` such as `ENOSPC`, the cache tries again later.
     public static func storage(_ message: String, underlying: (any Error)? = nil) -> CacheError {
         CacheError(.storage, message, underlying: underlying)
     }
 
-    /// The same error, saying which bytes of which resource it is about where it does not yet.
+    /// Returns the error with a resource and a range, unless it has them.
     package func about(_ key: CacheKey?, _ range: Range<Int64>? = nil) -> CacheError {
         var error = self
         error.key = error.key ?? key
@@ -107,4 +108,102 @@ public struct CacheError: Error, CustomStringConvertible {
 
     /// The ``message``.
     public var description: String { message }
+}
+
+extension CacheError {
+    /// The error of a system call on a file.
+    ///
+    /// - Parameters:
+    ///   - attempt: The operation, such as "could not be written".
+    ///   - path: The file.
+    ///   - code: The system's `errno`.
+    ///   - cause: The cause, if the system's text would mislead; otherwise `nil`.
+    package static func system(
+        _ attempt: String, path: String, errno code: Int32, cause: String? = nil
+    ) -> CacheError {
+        // For known codes, strerror returns constant strings on glibc and Darwin, so there is no data race.
+        let cause = cause ?? strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        let underlying: any Error =
+            POSIXErrorCode(rawValue: code).map { POSIXError($0) }
+            ?? NSError(domain: NSPOSIXErrorDomain, code: Int(code))
+        return CacheError(.storage, "“\(path)” \(attempt): \(cause)", underlying: underlying)
+    }
+
+    /// The system's code of a failed file operation, such as `.ENOSPC` or `.ENOENT`.
+    package var posixCode: POSIXErrorCode? { (underlying as? POSIXError)?.code }
+}
+
+/// Texts for users, and numbers for statistics.
+///
+/// The texts are English. An app in other languages chooses its own by ``CacheError/code``.
+extension CacheError: LocalizedError, CustomNSError {
+    /// A sentence without an address or a number, for an alert.
+    public var errorDescription: String? {
+        switch code.name {
+        case .resourceChanged: "The media changed while it was being played."
+        case .unsatisfiableRange: "The media ends before the place that was asked for."
+        case .originUnavailable: "The server can’t be reached."
+        case .originRefused:
+            switch httpStatus {
+            case 401, 403, 407: "The server asks for a sign-in, or does not allow this media."
+            case 404, 410: "The media is no longer on the server."
+            default: "The server refused to send the media."
+            }
+        case .malformedResponse: "The server sent something that can’t be played."
+        case .storage: "The device’s storage can’t be used."
+        case .directoryInUse: "The stored media is in use by another app."
+        case .catalogTooNew: "The stored media is of a newer version of this app."
+        case .catalogDamaged: "The list of the stored media is damaged."
+        case .notStored: "The media is not stored."
+        case .incomplete: "The media is stored only in part."
+        case .invalidArgument: "The media’s address, or a setting, can’t be used."
+        case .closed: "The store of media was closed."
+        case .capacityExceeded: "There is no room for more media."
+        case .keyRequired, .keyRefused: "The stored media can’t be unlocked."
+        }
+    }
+
+    /// The ``message``: resource, byte range and cause.
+    public var failureReason: String? { message }
+
+    /// The text of what the user can do; `nil` if that is only to contact the developer.
+    public var recoverySuggestion: String? {
+        switch code.name {
+        case .resourceChanged: "Play it again from the beginning."
+        case .originUnavailable: "Check the network connection and try again."
+        case .originRefused:
+            switch httpStatus {
+            case 401, 403, 407: "Sign in again."
+            default: nil
+            }
+        case .malformedResponse: "If the network asks for a sign-in on a web page, sign in there and try again."
+        case .storage: "Make room on the device and try again."
+        case .directoryInUse: "Close the other app and try again."
+        case .catalogTooNew: "Update this app."
+        case .notStored, .incomplete: "Connect to the network to load it."
+        case .capacityExceeded: "Remove stored media that is no longer wanted."
+        case .unsatisfiableRange, .catalogDamaged, .invalidArgument, .closed, .keyRequired, .keyRefused: nil
+        }
+    }
+
+    /// The domain of the error as an `NSError`.
+    public static var errorDomain: String { "Spool.CacheError" }
+
+    /// The code's number, the same in every version; docs/errors.md lists them.
+    public var errorCode: Int { code.number }
+
+    /// The cause and the ``message`` under Foundation's keys.
+    public var errorUserInfo: [String: Any] { userInfo(underlying: underlying) }
+}
+
+extension LocalizedError {
+    /// The error's texts and its cause, under Foundation's keys.
+    package func userInfo(underlying: (any Error)?) -> [String: Any] {
+        var details: [String: Any] = [:]
+        details[NSLocalizedDescriptionKey] = errorDescription
+        details[NSLocalizedFailureReasonErrorKey] = failureReason
+        details[NSLocalizedRecoverySuggestionErrorKey] = recoverySuggestion
+        details[NSUnderlyingErrorKey] = underlying
+        return details
+    }
 }

@@ -1,13 +1,14 @@
 public import Foundation
+import Synchronization
 
-/// Keeps media in files of a directory, sparsely: what has not been fetched takes no room on the disk.
+/// Media in sparse files of a directory. Bytes that have not been fetched take no space on the disk.
 ///
-/// A cache's own is the folder `media` of its directory; one of an app's own may lie on another volume than the catalog.
+/// The default is the folder `media` of the cache's directory. Another directory may be on another volume than the catalog.
 public final class FileByteStore: ByteStore {
     private let folder: String
     private let fileSystem: any FileSystem
 
-    /// Files in `directory`, which is made, readable by its owner only, when the first file is.
+    /// Creates a store of files in `directory`, which is created with the first file, readable by its owner only.
     public convenience init(directory: URL) { self.init(folder: directory.path, fileSystem: SystemFileSystem()) }
 
     package init(folder: String, fileSystem: any FileSystem) {
@@ -15,10 +16,10 @@ public final class FileByteStore: ByteStore {
         self.fileSystem = fileSystem
     }
 
-    /// Where a file is; a folder for each of the first two digits keeps them short.
+    /// The path of a file. There is a folder for each of the first two digits, so that folders stay short.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
-    /// Opens a file; fails for one that is no file, such as a link.
+    /// Opens a file. Fails if it is no regular file, for example a link.
     public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {
         do {
             return try fileSystem.openFile(path(name), isWritable ? .readWrite : .read)
@@ -28,10 +29,10 @@ public final class FileByteStore: ByteStore {
         }
     }
 
-    /// Whether there is something with that name.
+    /// Whether a file has the name.
     public func contains(_ name: String) throws(CacheError) -> Bool { try fileSystem.attributes(path(name)) != nil }
 
-    /// Makes a file, and the folders that it lies in, for its owner only.
+    /// Creates a file and its folders, readable by their owner only.
     public func create(_ name: String) throws(CacheError) -> any StoredFile {
         do {
             return try fileSystem.openFile(path(name), .create)
@@ -46,10 +47,10 @@ public final class FileByteStore: ByteStore {
     @discardableResult
     public func remove(_ name: String) throws(CacheError) -> Bool { try fileSystem.remove(path(name)) }
 
-    /// Calls `body` with the names, sorted by their first two digits; passes over what others have put into the directory.
+    /// Calls `body` with the names, sorted by their first two digits. Files of other programs in the directory are skipped.
     public func forEachName(_ body: (String) throws -> Bool) throws {
         for shard in try fileSystem.list(folder).sorted() {
-            // Whatever else somebody put here is not ours to look into, let alone to remove.
+            // Folders of other programs are neither read nor removed.
             guard shard.utf8.count == 2, shard.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
             else { continue }
             let names: [String]
@@ -65,9 +66,9 @@ public final class FileByteStore: ByteStore {
         }
     }
 
-    /// The room on the volume.
+    /// The space on the volume.
     public func space() throws(CacheError) -> VolumeSpace? {
-        // Of the nearest folder that is there: this one is made with its first file.
+        // The nearest folder that exists, because this one is created with its first file.
         var path = folder
         while true {
             if try fileSystem.attributes(path) != nil { return try fileSystem.volumeSpace(at: path) }
@@ -76,4 +77,49 @@ public final class FileByteStore: ByteStore {
             path = parent
         }
     }
+}
+
+/// Media in memory, in pages of 64 KiB, up to the cache's capacity.
+///
+/// It is for a cache in memory, which also has its catalog there. If the cache has a directory, stored media is fetched again
+/// after each start.
+public final class MemoryByteStore: ByteStore {
+    private let files = Mutex<[String: MemoryFile]>([:])
+
+    /// Creates an empty store.
+    public init() {}
+
+    /// The memory that the files take, in bytes.
+    public var byteCount: Int64 { files.withLock { files in files.values.reduce(0) { $0 + $1.allocatedByteCount } } }
+
+    /// Opens a file for reading and writing.
+    public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {
+        files.withLock { $0[name] }
+    }
+
+    /// Creates an empty file.
+    public func create(_ name: String) throws(CacheError) -> any StoredFile {
+        files.withLock { files in
+            if let file = files[name] { return file }
+            let file = MemoryFile()
+            files[name] = file
+            return file
+        }
+    }
+
+    /// Removes a file. Its memory is freed when it is no longer open.
+    @discardableResult
+    public func remove(_ name: String) throws(CacheError) -> Bool {
+        files.withLock { $0.removeValue(forKey: name) } != nil
+    }
+
+    /// Calls `body` with the names of the current files.
+    public func forEachName(_ body: (String) throws -> Bool) throws {
+        for name in files.withLock({ Array($0.keys) }) {
+            guard try body(name) else { return }
+        }
+    }
+
+    /// `nil`, because only the capacity limits the size.
+    public func space() throws(CacheError) -> VolumeSpace? { nil }
 }

@@ -1,12 +1,22 @@
-/// The disk as the cache sees it: a seam, so that tests can have it fail at any call.
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// The disk, so that tests can make it fail at any call.
 ///
 /// Two implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass one `FileSystemContract`.
 /// All calls block and belong on a ``BlockingExecutor``. They may be made from several threads at once. Every error is
 /// a ``CacheError`` with code `storage` whose message names the path and the cause, and whose underlying error is a
 /// `POSIXError`; see ``CacheError/posixCode``.
 package protocol FileSystem: Sendable {
-    /// Creates a directory and the missing ones above it, each readable by its owner only (0700). One that is there
-    /// stays as it is.
+    /// Creates a directory and the missing ones above it, each readable by its owner only (0700). Existing ones are not
+    /// changed.
     func createDirectory(_ path: String) throws(CacheError)
 
     /// Excludes a cache's directory from backups and sets its data protection class, on platforms that have these.
@@ -16,50 +26,49 @@ package protocol FileSystem: Sendable {
 
     /// Opens a file.
     ///
-    /// Never follows a symbolic link in the last component (`ELOOP`), never leaks the descriptor to a child process.
-    /// A file that is created is readable and writable by its owner only (0600).
+    /// It does not follow a symbolic link in the last component (`ELOOP`), and child processes do not inherit the
+    /// descriptor. A file that is created is readable and writable by its owner only (0600).
     func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile
 
-    /// Takes an exclusive lock that lives as long as the returned file is open; the file is created if it is missing.
+    /// Takes an exclusive lock that lasts as long as the returned file is open. The file is created if it is missing.
     ///
-    /// Where it may only be read (`EROFS`, `EACCES`), the error says so, and nothing is locked.
+    /// If it may only be read (`EROFS`, `EACCES`), the error has that code, and nothing is locked.
     ///
-    /// - Returns: The lock's file, which may be read and written, or nil if someone else, here or in another process,
-    ///   holds the lock.
+    /// - Returns: The lock's file, which may be read and written; `nil` if the lock is taken, here or in another process.
     func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)?
 
-    /// Whose a file or directory is, and who may do what with it; nil if there is none. Follows symbolic links.
+    /// The owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
     func attributes(_ path: String) throws(CacheError) -> FileAttributes?
 
-    /// Removes a file; an open one keeps its bytes until it is closed.
+    /// Removes a file. An open one has its bytes until it is closed.
     ///
-    /// - Returns: False if there was none.
+    /// - Returns: `false` if there was none.
     @discardableResult
     func remove(_ path: String) throws(CacheError) -> Bool
 
-    /// Renames a file, replacing what has the new name.
+    /// Renames a file, and replaces a file with the new name.
     func rename(_ path: String, to newPath: String) throws(CacheError)
 
-    /// The names in a directory, without `.` and `..`, in no order; none if the directory is missing.
+    /// The names in a directory, without `.` and `..`, in any order. There are none if the directory is missing.
     func list(_ path: String) throws(CacheError) -> [String]
 
-    /// The room on the volume that holds `path`.
+    /// The space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 }
 
-/// What an opened file is for.
+/// The use of an open file.
 package enum FileAccess: Sendable {
-    /// Reading a file that exists.
+    /// Reading an existing file.
     case read
-    /// Reading and writing a file that exists.
+    /// Reading and writing an existing file.
     case readWrite
-    /// Reading and writing; the file is created if it is missing.
+    /// Reading and writing a file that is created if it is missing.
     case create
 }
 
-/// What a file system knows of a file or directory.
+/// The attributes of a file or directory.
 package struct FileAttributes: Sendable, Hashable {
-    /// The user's number.
+    /// The number of the owner.
     package var owner: UInt32
     /// The lower twelve bits of the mode, such as 0o700.
     package var permissions: UInt16
@@ -71,5 +80,148 @@ package struct FileAttributes: Sendable, Hashable {
         self.owner = owner
         self.permissions = permissions
         self.isDirectory = isDirectory
+    }
+}
+
+/// The files of the machine.
+package struct SystemFileSystem: FileSystem {
+    private let protection: FileProtection
+
+    /// Creates a file system that sets these attributes, by default those of the platform.
+    package init(protection: FileProtection = .system) { self.protection = protection }
+
+    package func createDirectory(_ path: String) throws(CacheError) {
+        try checkPath(path)
+        if mkdir(path, 0o700) == 0 { return }
+        switch errno {
+        case EEXIST where isDirectory(path): return
+        case EEXIST: throw .system("could not be created as a directory", path: path, errno: ENOTDIR)
+        case ENOENT:
+            let parent = (path as NSString).deletingLastPathComponent
+            guard !parent.isEmpty, parent != path else {
+                throw .system("could not be created", path: path, errno: ENOENT)
+            }
+            try createDirectory(parent)
+            // Another process may have been faster.
+            guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+                throw .system("could not be created", path: path, errno: errno)
+            }
+        case let code: throw .system("could not be created", path: path, errno: code)
+        }
+    }
+
+    package func protectDirectory(_ path: String) -> [CacheError] { protection.protectDirectory(path) }
+
+    package func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile {
+        try SystemFile(path: path, access: access, protection: protection)
+    }
+
+    package func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)? {
+        let file = try SystemFile(path: path, access: .create, protection: protection)
+        return try file.setMark(.exclusive) ? file : nil
+    }
+
+    package func attributes(_ path: String) throws(CacheError) -> FileAttributes? {
+        try checkPath(path)
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw .system("could not be looked at", path: path, errno: errno)
+        }
+        return FileAttributes(
+            owner: status.st_uid, permissions: UInt16(status.st_mode & 0o7777),
+            isDirectory: status.st_mode & S_IFMT == S_IFDIR)
+    }
+
+    @discardableResult
+    package func remove(_ path: String) throws(CacheError) -> Bool {
+        try checkPath(path)
+        if unlink(path) == 0 { return true }
+        guard errno == ENOENT else { throw .system("could not be removed", path: path, errno: errno) }
+        return false
+    }
+
+    package func rename(_ path: String, to newPath: String) throws(CacheError) {
+        try checkPath(path)
+        try checkPath(newPath)
+        guard renameFile(path, newPath) == 0 else {
+            throw .system("could not be renamed to “\(newPath)”", path: path, errno: errno)
+        }
+    }
+
+    package func list(_ path: String) throws(CacheError) -> [String] {
+        try checkPath(path)
+        guard let directory = opendir(path) else {
+            if errno == ENOENT { return [] }
+            throw .system("could not be listed", path: path, errno: errno)
+        }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                guard errno == 0 else { throw .system("could not be listed", path: path, errno: errno) }
+                return names
+            }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+    }
+
+    package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
+        try checkPath(path)
+        var status = statvfs()
+        while statvfs(path, &status) != 0 {
+            guard errno == EINTR else {
+                throw .system("has a volume whose space could not be read", path: path, errno: errno)
+            }
+        }
+        let (count, free) = (Int64(clamping: status.f_blocks), Int64(clamping: status.f_bavail))
+        func bytes(_ blocks: Int64) -> Int64 {
+            let (bytes, overflow) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+            return overflow ? .max : bytes
+        }
+        return VolumeSpace(size: bytes(count), free: bytes(free))
+    }
+
+    private func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+}
+
+/// The C call, whose name a method of the same name hides.
+private func renameFile(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }
+
+/// A C call would take the path up to a NUL as another path.
+func checkPath(_ path: String) throws(CacheError) {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+        throw CacheError(.invalidArgument, "“\(path)” can't be a path: it is empty or holds a NUL")
+    }
+}
+
+/// The platform's attributes for a cache's directory and files: the data protection class and the exclusion from
+/// backups.
+///
+/// It creates and opens nothing, and a failure never makes a directory or file unusable: some volumes and simulators
+/// reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
+package struct FileProtection: Sendable {
+    /// Sets the attributes of a cache's directory, and returns the errors of those that could not be set.
+    package var protectDirectory: @Sendable (_ path: String) -> [CacheError]
+    /// Sets the attributes of a file that has just been opened to be written.
+    ///
+    /// It returns no error. A volume that rejects the attributes of a file rejects those of the directory, too, and the
+    /// cache reports that once, when it is opened.
+    package var protectFile: @Sendable (_ descriptor: Int32, _ path: String) -> Void
+
+    /// Creates a protection that calls these closures.
+    package init(
+        protectDirectory: @escaping @Sendable (_ path: String) -> [CacheError],
+        protectFile: @escaping @Sendable (_ descriptor: Int32, _ path: String) -> Void
+    ) {
+        self.protectDirectory = protectDirectory
+        self.protectFile = protectFile
     }
 }

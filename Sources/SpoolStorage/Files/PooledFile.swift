@@ -1,13 +1,136 @@
 import Foundation
 import Synchronization
 
-/// A file that is opened when its bytes are wanted, and may be closed between two uses.
+/// The limit of open media files. A file's descriptor is opened when its bytes are needed. If there are too many, the one that
+/// was unused for the longest time is closed.
 ///
-/// Any thread may call. A descriptor that somebody holds stays open; so does what it shows, also if the file is removed.
+/// A descriptor that a read or a slice uses stays open until its user releases it, also beyond the limit. The pool's lock is taken before a file's lock. Neither is held while a file is opened.
+final class FilePool: Sendable {
+    private struct State {
+        /// The files that have or had a descriptor. `hand` is the position of the clock algorithm.
+        var ring: [Entry] = []
+        var hand = 0
+        /// The length of the ring at which released files are removed.
+        var sweepAt = 512
+        var isClosed = false
+    }
+
+    struct Entry {
+        weak var file: PooledFile?
+    }
+
+    private let state = Mutex(State())
+    /// The number of descriptors that are open or about to be opened. It is not under the lock, because the clock may release
+    /// the last reference to a file.
+    private let count = Atomic(0)
+    private let limit: Int
+
+    /// Creates a pool of at most `limit` open files.
+    init(limit: Int) { self.limit = limit }
+
+    /// The number of open descriptors.
+    var openCount: Int { count.load(ordering: .relaxed) }
+
+    /// Prevents further openings. Open files stay open while they are used.
+    func close() { state.withLock { $0.isClosed = true } }
+
+    /// Counts one more descriptor, and closes others if there are too many.
+    ///
+    /// - Returns: `false` if the pool is closed.
+    func makePlace() -> Bool {
+        // Closed after unlocking: closing may block.
+        let (isAllowed, closing) = state.withLock { state -> (Bool, [OpenFile]) in
+            guard !state.isClosed else { return (false, []) }
+            var closing: [OpenFile] = []
+            while count.load(ordering: .relaxed) - closing.count >= limit, let file = Self.takeUnused(&state) {
+                closing.append(file)
+            }
+            count.add(1, ordering: .relaxed)
+            return (true, closing)
+        }
+        withExtendedLifetime(closing) {}
+        return isAllowed
+    }
+
+    /// Closes unused files, at most half of the limit, because the system has no more descriptors.
+    ///
+    /// - Returns: Whether there was anything to close.
+    func relieve() -> Bool {
+        let closing = state.withLock { state in
+            var closing: [OpenFile] = []
+            while closing.count < max(1, limit / 2), let file = Self.takeUnused(&state) { closing.append(file) }
+            return closing
+        }
+        return !closing.isEmpty
+    }
+
+    /// Records that a descriptor was closed, or was not opened.
+    func noteClosed() { count.subtract(1, ordering: .relaxed) }
+
+    /// Adds a file with a descriptor to the ring.
+    func enter(_ file: PooledFile) {
+        state.withLock { state in
+            if state.ring.count >= state.sweepAt {
+                state.ring.removeAll { $0.file == nil }
+                state.sweepAt = max(512, 2 * state.ring.count)
+            }
+            state.ring.append(Entry(file: file))
+        }
+    }
+
+    /// The number of files in the ring, including released ones.
+    var ringCount: Int { state.withLock { $0.ring.count } }
+
+    /// The clock algorithm: skips files that are in use, or were used since their last turn.
+    private static func takeUnused(_ state: inout State) -> OpenFile? {
+        var steps = 2 * state.ring.count
+        while steps > 0, !state.ring.isEmpty {
+            steps -= 1
+            if state.hand >= state.ring.count { state.hand = 0 }
+            switch state.ring[state.hand].file?.takeIfUnused() ?? .closed {
+            case .inUse: state.hand += 1
+            case .closed:
+                state.ring.swapAt(state.hand, state.ring.count - 1)
+                state.ring.removeLast()
+            case .taken(let file):
+                state.ring.swapAt(state.hand, state.ring.count - 1)
+                state.ring.removeLast()
+                return file
+            }
+        }
+        return nil
+    }
+}
+
+/// An open descriptor, which its pool counts until its last user releases it.
+final class OpenFile: Sendable {
+    /// The file.
+    let file: any StoredFile
+    // After the file, because properties are released in the order of declaration, and a descriptor counts until it is
+    // closed. The pool's test depends on it.
+    private let place: Place?
+
+    init(_ file: any StoredFile, pool: FilePool?) {
+        self.file = file
+        self.place = pool.map { Place(pool: $0) }
+    }
+
+    private final class Place: Sendable {
+        let pool: FilePool
+
+        init(pool: FilePool) { self.pool = pool }
+
+        deinit { pool.noteClosed() }
+    }
+}
+
+/// A file that is opened when its bytes are needed, and may be closed between two uses.
+///
+/// Any thread may call. A descriptor that is in use stays open, and its bytes stay, also if the file is removed.
 final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
-        /// Used since the pool's clock last came by.
+        /// Whether it was used since its last turn of the pool's clock.
         var isRecent = false
         var isInRing = false
     }
@@ -17,11 +140,11 @@ final class PooledFile: Sendable {
     private let openExisting: @Sendable () throws(CacheError) -> (any StoredFile)?
     private let create: @Sendable () throws(CacheError) -> any StoredFile
 
-    /// A file of `pool`.
+    /// Creates a file of `pool`.
     ///
     /// - Parameters:
-    ///   - openExisting: Opens the file; nil if there is none.
-    ///   - create: Makes it.
+    ///   - openExisting: Opens the file; `nil` if there is none.
+    ///   - create: Creates the file.
     init(
         pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> (any StoredFile)?,
         create: @escaping @Sendable () throws(CacheError) -> any StoredFile
@@ -32,7 +155,7 @@ final class PooledFile: Sendable {
         self.state = Mutex(State())
     }
 
-    /// A file that stays open: one in memory, or of a test.
+    /// Creates a file that stays open, in memory or for a test.
     init(_ file: any StoredFile) {
         self.pool = nil
         self.openExisting = { () throws(CacheError) in file }
@@ -40,7 +163,7 @@ final class PooledFile: Sendable {
         self.state = Mutex(State(open: OpenFile(file, pool: nil)))
     }
 
-    /// The open descriptor; nil if it would have to be opened.
+    /// The open descriptor; `nil` if it would have to be opened.
     var openNow: OpenFile? {
         state.withLock { state in
             state.isRecent = true
@@ -48,7 +171,7 @@ final class PooledFile: Sendable {
         }
     }
 
-    /// The file, opened if need be; nil if there is none.
+    /// The file, which is opened if necessary; `nil` if there is none.
     ///
     /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was closed.
     func opened() throws(CacheError) -> OpenFile? {
@@ -56,19 +179,21 @@ final class PooledFile: Sendable {
         return try keepIfFound(openExisting)
     }
 
-    /// The file, made if there is none.
+    /// The file, which is created if there is none.
     func openedOrCreated() throws(CacheError) -> OpenFile {
         if let open = try opened() { return open }
         return try keep(create)
     }
 
-    /// Takes over a file that has just been made; false if there is an open one already or the pool is closed.
+    /// Uses a file that has just been created.
+    ///
+    /// - Returns: `false` if there is an open one already, or the pool is closed.
     func adopt(_ file: any StoredFile) -> Bool {
         guard pool?.makePlace() ?? true else { return false }
         return adopt(OpenFile(file, pool: pool)).isAdopted
     }
 
-    /// Closes the descriptor as soon as nobody uses it.
+    /// Closes the descriptor as soon as it is unused.
     func close() {
         // Released after unlocking: closing may block.
         let open = state.withLock { state in
@@ -78,7 +203,7 @@ final class PooledFile: Sendable {
         withExtendedLifetime(open) {}
     }
 
-    /// The file that `open` finds, kept open; nil if it finds none.
+    /// The file that `open` returns, which stays open; `nil` if there is none.
     private func keepIfFound(
         _ open: () throws(CacheError) -> (any StoredFile)?
     ) throws(CacheError) -> OpenFile? {
@@ -103,7 +228,7 @@ final class PooledFile: Sendable {
         }
     }
 
-    /// Once more after others have been closed, where no file can be opened any more.
+    /// Tries again after other files have been closed, if no file can be opened.
     private func withRelief<R>(_ open: () throws(CacheError) -> R) throws(CacheError) -> R {
         do {
             return try open()
@@ -116,7 +241,7 @@ final class PooledFile: Sendable {
 
     private func adopt(_ file: OpenFile) -> (open: OpenFile, isAdopted: Bool) {
         let (open, isAdopted, enters) = state.withLock { state -> (OpenFile, Bool, Bool) in
-            // Somebody else may have been faster.
+            // Another thread may have been faster.
             if let open = state.open { return (open, false, false) }
             state.open = file
             state.isRecent = true
@@ -132,7 +257,7 @@ final class PooledFile: Sendable {
         case taken(OpenFile)
     }
 
-    /// For the pool's clock.
+    /// Closes the file if it is unused, for the pool's clock.
     func takeIfUnused() -> Taken {
         state.withLock { state in
             guard state.open != nil else {

@@ -2,24 +2,24 @@ import ByteRanges
 import Synchronization
 
 extension Generation {
-    /// What became of bytes that were to land.
+    /// The result of storing bytes.
     package enum LandingResult: Sendable, Hashable {
-        /// These are readable now. It may be fewer than were given, also none: make room again for the rest.
+        /// The bytes that are readable now. They may be fewer than were passed, or none. Reserve space again for the rest.
         case landed(Range<Int64>)
-        /// Neither disk nor memory takes them now, and nobody waits for them.
+        /// Neither disk nor memory takes them now, and no reader waits for them.
         case noRoom
-        /// The generation is no longer the cache's.
+        /// The version has left the cache.
         case retired
-        /// What was stored of the first byte's block is bad, unreadable or gone: fetch these bytes again first.
+        /// The stored part of the first byte's block is damaged, unreadable or gone. Fetch these bytes again first.
         case prefixInvalidated(Range<Int64>)
     }
 
-    /// Finds room for bytes of `range` that are about to land, evicting what may go.
+    /// Reserves space for bytes of `range`, and evicts other media if necessary.
     ///
-    /// Suspends only when something has to be evicted; no thread is held while others evict.
+    /// It suspends only if media has to be evicted, and holds no thread while others evict.
     ///
-    /// - Parameter isAwaited: A reader waits for them: where the disk has no room, memory takes the first block, evicts
-    ///   what other readers left there, and goes beyond its limit by that block if need be, so that nothing hangs.
+    /// - Parameter isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first block. It
+    ///   evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that nothing hangs.
     package func makeRoom(for range: Range<Int64>, isAwaited: Bool) async -> Room {
         guard !isRetired.load(ordering: .acquiring), let owner else { return Room(range, .retired) }
         guard let disk, !mustLandInMemory(at: range.lowerBound) else { return makeMemory(for: range, isAwaited) }
@@ -43,7 +43,7 @@ extension Generation {
         return makeMemory(for: range, isAwaited)
     }
 
-    /// Whether bytes at `offset` have to go to memory: all do, or all before them of their block is there.
+    /// Whether bytes at `offset` have to be stored in memory: all do, or the bytes before them in their block are there.
     private func mustLandInMemory(at offset: Int64) -> Bool {
         guard state.withLock({ $0.isKept }) else { return true }
         let start = Block.roundDown(offset)
@@ -51,24 +51,24 @@ extension Generation {
     }
 
     private func makeMemory(for range: Range<Int64>, _ isAwaited: Bool) -> Room {
-        // Block by block, so that bytes go to disk again as soon as it takes them.
+        // Block by block, so that bytes are stored on disk again as soon as it takes them.
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = memory.missingByteCount(in: part)
         if case .reserved(let reservation) = memory.reserve(needed) { return Room(part, .memory, reservation) }
-        // A little more than asked for, so that not every block comes here.
+        // A little more than needed, so that this does not happen for each block.
         while isAwaited, owner?.makeMemory(max(needed, 4 * Block.size)) ?? false {
             if case .reserved(let reservation) = memory.reserve(needed) { return Room(part, .memory, reservation) }
         }
         return isAwaited ? Room(part, .memory, memory.reserveRegardless(needed)) : Room(range, .none)
     }
 
-    /// Lands bytes in the room that was made for them; when it returns, they are readable.
+    /// Stores bytes in the space that was reserved for them. When it returns, they are readable.
     ///
     /// - Parameters:
-    ///   - bytes: The bytes; what the room does not cover is left.
-    ///   - offset: Where the first one belongs.
-    ///   - room: From ``makeRoom(for:isAwaited:)``, for a range that begins at `offset`.
-    /// - Throws: ``CacheError`` with code `invalidArgument` if the bytes lie beyond the length.
+    ///   - bytes: The bytes. Those outside of the reservation are ignored.
+    ///   - offset: The offset of the first one.
+    ///   - room: The result of ``makeRoom(for:isAwaited:)`` for a range that starts at `offset`.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if the bytes exceed the length.
     package func land(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, in room: inout Room
     ) throws -> LandingResult {
@@ -128,13 +128,13 @@ extension Generation {
             return .prefixInvalidated(start..<offset)
         }
         if !isBegun, let disk, disk.contains(start..<offset) {
-            // What of the block is on disk is taken along: a block is in one place.
+            // The part of the block on disk is copied, because a block is in one place.
             prefix = [UInt8](repeating: 0, count: Int(offset - start))
             do {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither takes bytes nor gives these back: this one block is given up, or nothing would go on.
+                // The disk neither takes bytes nor returns these. This block is discarded, because playback would stall.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
         }
@@ -143,14 +143,116 @@ extension Generation {
         return .landed(isLanded ? landed : offset..<offset)
     }
 
-    /// The transfer that landed up to `position` brings no more: what it leaves of a block is sealed.
+    /// Ends the transfer that has stored bytes up to `position`. The stored part of its last block gets a checksum.
     package func endLanding(at position: Int64) {
         if let missing = disk?.endLanding(at: position) {
-            // What memory has meanwhile is not missing.
+            // Bytes that are in memory by now are not missing.
             let lost = missing.invalidated.filter { !memory.file.contains($0.clamped(to: missing.range)) }
             noteInvalidated(lost, cause: missing.cause)
         }
         memory.file.endLanding(at: position)
         owner?.noteLandingEnded(of: self)
+    }
+}
+
+/// A reservation for bytes: of the capacity, or of memory.
+///
+/// The unused part is returned when it ends.
+package struct Room: ~Copyable, Sendable {
+    enum Place: Sendable {
+        case disk, memory
+        /// There is no space now, and no reader waits for the bytes.
+        case none
+        /// The version has left the cache.
+        case retired
+    }
+
+    /// The bytes for which it is. It may be shorter than the requested range.
+    package let range: Range<Int64>
+    let place: Place
+    var reservation: Reservation
+
+    init(_ range: Range<Int64>, _ place: Place, _ reservation: consuming Reservation = Reservation()) {
+        self.range = range
+        self.place = place
+        self.reservation = reservation
+    }
+}
+
+/// The bytes of a version that are only in memory, because the disk does not take them.
+///
+/// They have no checksums and no record, and are evicted as soon as no reader is near them.
+final class GenerationMemory: Sendable {
+    /// The bytes.
+    let file: MediaFile
+    private let pages = MemoryFile()
+    /// The account of such memory, of the whole cache.
+    private let ledger: Ledger
+    /// Storing and evicting take turns, so that each page is counted once.
+    private let turn = Mutex(())
+    private let isUsed = Atomic(false)
+
+    init(length: Int64?, ledger: Ledger) {
+        file = MediaFile(file: PooledFile(pages), sealer: nil, length: length)
+        self.ledger = ledger
+    }
+
+    /// Whether there may be bytes.
+    var isInUse: Bool { isUsed.load(ordering: .acquiring) }
+
+    /// The ranges that are in memory.
+    var landed: ByteRangeSet { isInUse ? file.landed : ByteRangeSet() }
+
+    /// The memory in use, in bytes.
+    var byteCount: Int64 { pages.byteCount }
+
+    /// The memory that `range` needs in addition, in bytes.
+    func missingByteCount(in range: Range<Int64>) -> Int64 {
+        Int64(pages.missingPageCount(in: range)) * MemoryFile.pageSize
+    }
+
+    /// Reserves memory, as far as the limit allows.
+    func reserve(_ count: Int64) -> ReservationResult { ledger.reserve(count) }
+
+    /// Reserves memory, also beyond the limit.
+    func reserveRegardless(_ count: Int64) -> Reservation { ledger.reserveRegardless(count) }
+
+    /// Stores bytes.
+    ///
+    /// - Parameters:
+    ///   - prefix: The bytes before them in their block, which are on disk. A block is in one place.
+    ///   - reservation: The memory that is reserved for them.
+    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that was there when it was reserved
+    ///   may have been released since.
+    func land(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64, after prefix: [UInt8], _ reservation: inout Reservation
+    ) throws -> Bool {
+        try turn.withLock { _ in
+            let before = pages.byteCount
+            let needed = missingByteCount(in: offset..<offset + Int64(bytes.count))
+            guard needed <= reservation.remaining else { return false }
+            isUsed.store(true, ordering: .releasing)
+            defer { reservation.land(pages.byteCount - before) }
+            if !prefix.isEmpty { try prefix.withUnsafeBytes { try file.land($0, at: offset - Int64(prefix.count)) } }
+            try file.land(bytes, at: offset)
+            return true
+        }
+    }
+
+    /// Evicts ranges.
+    func evict(_ ranges: [Range<Int64>]) {
+        turn.withLock { _ in
+            let before = pages.byteCount
+            // Memory frees everything.
+            for range in ranges { _ = file.evict(range) }
+            ledger.giveBack(before - pages.byteCount)
+            if pages.byteCount == 0 { isUsed.store(false, ordering: .releasing) }
+        }
+    }
+
+    /// Evicts everything, also of a block whose transfer has not ended.
+    func evictAll() {
+        file.endAllLanding()
+        if let bounds = file.landed.bounds { evict([bounds]) }
     }
 }

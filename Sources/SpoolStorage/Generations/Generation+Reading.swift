@@ -1,21 +1,22 @@
+import ByteRanges
 package import Foundation
 import Synchronization
 
 extension Generation {
-    /// Reads now, on the calling thread, if that needs no disk: the bytes are proven and in memory.
+    /// Reads now, on the calling thread, if the bytes are proven and in memory.
     ///
-    /// - Returns: How many were read, at least one and maybe fewer than `buffer` takes; nil: use ``read(_:into:)``.
+    /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is needed.
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
         return isDiskPassedOver.load(ordering: .relaxed) ? nil : disk?.readNow(offset, into: buffer)
     }
 
-    /// Up to `range.count` landed bytes from `range.lowerBound` on; fewer where what has landed ends, or where disk and
-    /// memory meet.
+    /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the boundary of
+    /// disk and memory.
     ///
-    /// - Throws: ``MissingBytes`` when they are not there, or are not what was received: those are holes now, and users
-    ///   have been told; ``CacheError`` when the file can't be opened this time (nothing is given up for that), and
-    ///   `closed` for bytes that were not open when the cache was closed.
+    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged ones are discarded, and users are informed.
+    ///   ``CacheError`` if the file can't be opened this time, and nothing is discarded for that. Its code is `closed` for bytes
+    ///   that were not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {
@@ -23,21 +24,21 @@ extension Generation {
         }
     }
 
-    /// As ``read(_:)``, into a buffer that has room for `range`; returns how many were read.
+    /// Reads bytes as ``read(_:)`` into a buffer that is large enough, and returns their number.
     package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         let (file, part) = try source(of: range)
         try reporting(file, part) { try file.read(part, into: buffer) }
         return Int(part.upperBound - part.lowerBound)
     }
 
-    /// Proven bytes that stay where they are while the slice lives, for `sendfile`: of the landed part of `range` at its
-    /// beginning.
+    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay as long as the
+    /// slice.
     ///
-    /// - Throws: As ``read(_:)`` does.
+    /// - Throws: The same errors as ``read(_:)``.
     package func slice(_ range: Range<Int64>) throws -> MediaSlice {
         guard let lease = owner?.extend(self) else { throw CacheError(.closed, "\(url) is no longer open") }
         let (file, part) = try source(of: range)
-        // Held first, then proven: what is proven before may go until it is held.
+        // Held first, then proven, because bytes may be evicted until they are held.
         let ticket = file.hold(part)
         do {
             let open = try reporting(file, part) {
@@ -51,10 +52,10 @@ extension Generation {
         }
     }
 
-    /// As ``slice(_:)``, of all of `range` at once, if that needs no disk: so it may be called on an event loop.
+    /// Returns a slice of all of `range` if that needs no disk, so that an event loop may call it.
     ///
-    /// - Parameter lease: Of this generation; the slice keeps it.
-    /// - Returns: Nil: use ``slice(_:)``.
+    /// - Parameter lease: A lease on this version. The slice holds it.
+    /// - Returns: `nil` if ``slice(_:)`` is needed.
     package func sliceNow(_ range: Range<Int64>, holding lease: Lease) -> MediaSlice? {
         guard handsOutSlices, !isDiskPassedOver.load(ordering: .relaxed), let disk, let held = disk.holdNow(range)
         else {
@@ -76,7 +77,7 @@ extension Generation {
         do {
             return try body()
         } catch let missing as MissingBytes {
-            // Damage seldom comes alone: what of it lies ahead is asked for in the same request.
+            // Damage is seldom alone. More of it is found here, so that one request fetches all of it.
             let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
             let more = isDamage ? file.badBlocks(after: part) : []
             noteInvalidated(missing.invalidated + more, cause: missing.cause)
@@ -86,10 +87,10 @@ extension Generation {
 }
 
 extension MediaFile {
-    /// From where a read began, how far is looked for more: as far as a request at a new place goes by default.
+    /// The distance from the start of a read within which more damage is looked for: the default length of a new request.
     private static let lookAhead: Int64 = 1 << 20
 
-    /// Checks what has landed after a read that met bad blocks; those found are holes now.
+    /// Checks the bytes after a read that has found damaged blocks, and discards damaged ones.
     fileprivate func badBlocks(after read: Range<Int64>) -> [Range<Int64>] {
         let start = Block.roundUp(read.upperBound)
         let end = Block.roundDown(read.lowerBound) + Self.lookAhead
@@ -100,8 +101,95 @@ extension MediaFile {
         } catch let missing as MissingBytes {
             return missing.invalidated
         } catch {
-            // A file that can't be opened now, or seals that can't be read: whoever reads there meets it.
+            // If the file or the checksums can't be read now, the next reader of these bytes finds out.
             return []
         }
+    }
+}
+
+extension Generation {
+    /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or they are not
+    /// stored. See ``readNow(_:into:)``.
+    package func dataNow(at offset: Int64, count: Int) -> Data? {
+        // If there is no memory for a buffer, the slow way reports it.
+        try? ReadBuffers.data(upTo: count) { readNow(offset, into: $0) }
+    }
+}
+
+extension MediaSlice {
+    /// The bytes of the slice, which are read now; empty if the disk fails. This blocks.
+    package var data: Data {
+        // The disk has failed since the bytes were proven. ``read(into:)`` throws the error.
+        (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()
+    }
+}
+
+/// The memory for bytes that readers get. It is used again after they have released it.
+///
+/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB are
+/// reused, 2 MiB altogether. Smaller and larger ones are the allocator's. Any thread may call, and may release the `Data`.
+enum ReadBuffers {
+    /// An unused buffer.
+    ///
+    /// `@unchecked Sendable`: the thread that takes it out of the list is the only one that has it.
+    private struct Spare: @unchecked Sendable {
+        var start: UnsafeMutableRawPointer
+        var capacity: Int
+    }
+
+    private static let spares = Mutex<[Spare]>([])
+    private static let reused = 64 << 10...1 << 20
+    private static let keptInAll = 2 << 20
+
+    /// Returns the bytes that `fill` has written, up to `count`; `nil` if there are none.
+    ///
+    /// - Parameter fill: Returns the number of bytes that it has written.
+    /// - Throws: ``CacheError`` with code `storage` if there is no memory. The errors of `fill`.
+    static func data(upTo count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int?) throws -> Data? {
+        let capacity = reused.contains(count) ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count
+        guard let start = take(capacity) ?? malloc(capacity) else {
+            throw CacheError(.storage, "no memory for \(count.counted("byte"))")
+        }
+        do {
+            guard let filled = try fill(UnsafeMutableRawBufferPointer(start: start, count: count)), filled > 0 else {
+                give(start, capacity)
+                return nil
+            }
+            return Data(bytesNoCopy: start, count: filled, deallocator: .custom { start, _ in give(start, capacity) })
+        } catch {
+            give(start, capacity)
+            throw error
+        }
+    }
+
+    /// Returns `count` bytes that `fill` has written.
+    ///
+    /// - Throws: The same errors as ``data(upTo:fill:)``.
+    static func data(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws -> Data {
+        let data = try data(upTo: count) { buffer in
+            try fill(buffer)
+            return buffer.count
+        }
+        return data ?? Data()
+    }
+
+    private static func take(_ capacity: Int) -> UnsafeMutableRawPointer? {
+        guard reused.contains(capacity) else { return nil }
+        return spares.withLock { spares -> Spare? in
+            guard let index = spares.lastIndex(where: { $0.capacity == capacity }) else { return nil }
+            return spares.remove(at: index)
+        }?.start
+    }
+
+    private static func give(_ start: UnsafeMutableRawPointer, _ capacity: Int) {
+        let spare = Spare(start: start, capacity: capacity)
+        let isKept =
+            reused.contains(capacity)
+            && spares.withLock { spares in
+                guard spares.reduce(capacity, { $0 + $1.capacity }) <= keptInAll else { return false }
+                spares.append(spare)
+                return true
+            }
+        if !isKept { free(start) }
     }
 }

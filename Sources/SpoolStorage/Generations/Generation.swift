@@ -1,44 +1,43 @@
 package import ByteRanges
 import Synchronization
 
-/// One version of a media file's bytes while it is open: on disk as far as the disk takes them, else in memory.
+/// An open version of a resource: its bytes, on disk as far as the disk takes them, otherwise in memory.
 ///
-/// There is one object for each in a process, made by the store, whoever uses it; who uses it holds a ``Lease``. What is
-/// in memory is never sealed or recorded, and is given up as soon as no reader is near it. Calls that touch bytes block,
-/// but for ``readNow(_:into:)``; they belong on the blocking executor. The questions take short locks and may be asked
-/// anywhere.
+/// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory have no
+/// checksums and no record, and are evicted as soon as no reader is near them. Calls that touch bytes block, except
+/// ``readNow(_:into:)``, and belong on the blocking executor. The questions take short locks. Any thread may ask them.
 package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
         var isDescriptionNew = false
         var isKept: Bool
-        /// What the ledger counts for its row; nil as long as nothing is to be recorded.
+        /// The bytes that are claimed for its row; `nil` as long as nothing is to be recorded.
         var rowClaim: Int64?
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
     }
 
-    /// The resource's name.
+    /// The resource's key.
     package let key: CacheKey
     /// The version's random name.
     package let identifier: GenerationIdentifier
-    /// Scheme, host and path: what people are shown.
+    /// Scheme, host and path, for people.
     package let url: String
-    /// What it was begun as a part of.
+    /// The presentation of which it is a part; `nil` if there is none.
     let presentation: CacheKey?
 
-    /// Nil if nothing of it may be on disk.
+    /// The bytes on disk; `nil` if nothing may be stored there.
     let disk: MediaFile?
     let memory: GenerationMemory
-    /// Its file could not be opened again and again: what is on disk stays there, and nobody reads it.
+    /// Whether the bytes on disk are not read, because the file could not be opened several times.
     let isDiskPassedOver = Atomic(false)
-    /// Capacity on disk.
+    /// The account of space on disk.
     let ledger: Ledger
     let row: CatalogRow
     let state: Mutex<State>
-    /// It has left the cache, or the cache is closed: nothing lands any more.
+    /// Whether it has left the cache, or the cache is closed, so that nothing more is stored.
     let isRetired = Atomic(false)
-    /// Its first block has landed, or it was stored already.
+    /// Whether its first block is stored, or it was stored before.
     let isProven: Atomic<Bool>
     weak let owner: (any GenerationOwner)?
 
@@ -62,12 +61,12 @@ package final class Generation: Sendable {
 
     // MARK: - Questions
 
-    /// Length, type, version and fields, as last described.
+    /// Length, type, version and fields.
     package var description: GenerationDescription { state.withLock { $0.description } }
 
-    /// Changes what is known of the version; recorded in the background.
+    /// Changes the description. It is recorded in the background.
     ///
-    /// - Returns: False, and nothing changes, if the new length contradicts what has landed or was known: that would be
+    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. It would be
     ///   another version.
     package func update(_ change: (inout GenerationDescription) -> Void) -> Bool {
         let (isPossible, isNew) = state.withLock { state -> (Bool, Bool) in
@@ -99,20 +98,20 @@ package final class Generation: Sendable {
     /// Whether new bytes go to disk.
     package var isKept: Bool { state.withLock { $0.isKept } && !isRetired.load(ordering: .relaxed) }
 
-    /// Whether another process may change the file meanwhile: then there are no slices of it.
+    /// Whether another process may change the file meanwhile. Then there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
 
-    /// Whether slices of it save anything: its bytes lie in the file as they are sent, and stay.
+    /// Whether slices of it are useful, because the file has its bytes unencrypted, and they stay.
     package var handsOutSlices: Bool { disk.map { !$0.isShared && !$0.isEncrypted } ?? true }
 
-    /// All that can be read, on disk and in memory.
+    /// All bytes that can be read, on disk and in memory.
     package var landed: ByteRangeSet {
         guard !isDiskPassedOver.load(ordering: .acquiring), var landed = disk?.landed else { return memory.file.landed }
         if memory.isInUse { landed.formUnion(memory.file.landed) }
         return landed
     }
 
-    /// From `offset` to where the landed bytes around it end; nil if the byte at `offset` has not landed.
+    /// The stored bytes from `offset` on; `nil` if the byte at `offset` is not stored.
     package func landedPrefix(at offset: Int64) -> Range<Int64>? {
         if isDiskPassedOver.load(ordering: .acquiring) { return memory.file.prefix(at: offset) }
         guard memory.isInUse else { return disk?.prefix(at: offset) }
@@ -123,14 +122,14 @@ package final class Generation: Sendable {
         return offset < end ? offset..<end : nil
     }
 
-    /// What is in memory only.
+    /// The bytes that are only in memory.
     package var landedInMemory: ByteRangeSet { memory.landed }
 
     /// Evicts ranges in memory that no reader is near.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
-    /// The file can't be opened now, as when the process has too many open: from now on the bytes come and go in memory.
-    /// What is on disk is not given up: the next opening finds it.
+    /// Stores bytes only in memory from now on, because the file can't be opened, for example because too many are open. The
+    /// bytes on disk stay, and the next opening finds them.
     package func passOverDisk(_ cause: CacheError) {
         guard !isDiskPassedOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
         stopKeeping(cause)
@@ -144,12 +143,12 @@ package final class Generation: Sendable {
     /// The bytes that its row claims.
     var rowClaim: Int64 { state.withLock { $0.rowClaim ?? 0 } }
 
-    /// What is still to be claimed for the row.
+    /// The bytes that still have to be claimed for the row.
     var missingRowBytes: Int64 {
         state.withLock { $0.rowClaim == nil ? $0.description.rowBytes(url: url) : 0 }
     }
 
-    /// So many bytes have been claimed for the row.
+    /// Records the bytes that have been claimed for the row.
     func noteRowClaim(_ rowBytes: Int64) {
         guard rowBytes > 0 else { return }
         let excess = state.withLock { state -> Int64 in
@@ -162,7 +161,7 @@ package final class Generation: Sendable {
         ledger.correctRows(by: -excess)
     }
 
-    /// Claims the row of a resource of which no byte has to land.
+    /// Claims the row of a resource without bytes.
     ///
     /// - Parameter isRequired: Whether it is claimed even if it does not fit.
     /// - Returns: Whether it is claimed.
@@ -179,7 +178,7 @@ package final class Generation: Sendable {
         return true
     }
 
-    /// Its row is gone, and its claim is given back.
+    /// Returns the claim of its row, which was removed.
     func endRowClaim() {
         let claim = state.withLock { state in
             defer { state.rowClaim = nil }
@@ -190,13 +189,13 @@ package final class Generation: Sendable {
 
     // MARK: - For the store
 
-    /// From now on new bytes go to memory; what is on disk stays readable.
+    /// Stores new bytes in memory from now on. The bytes on disk stay readable.
     func stopKeeping(_ cause: CacheError) {
         state.withLock { $0.isKept = false }
         reportLoss(cause)
     }
 
-    /// Tells once why bytes are not kept.
+    /// Reports once why bytes are not stored.
     func reportLoss(_ cause: CacheError) {
         let isNews = state.withLock { state in
             defer { state.isLossReported = true }
@@ -205,7 +204,7 @@ package final class Generation: Sendable {
         if isNews { owner?.report(.notKept(key, url: url, cause)) }
     }
 
-    /// What the catalog has not been told of the version itself.
+    /// The description, if it is not recorded.
     func takeDescription() -> GenerationDescription? {
         state.withLock { state in
             defer { state.isDescriptionNew = false }
@@ -213,26 +212,26 @@ package final class Generation: Sendable {
         }
     }
 
-    /// The description could not be written.
+    /// Takes the description back, because it could not be recorded.
     func restoreDescription() { state.withLock { $0.isDescriptionNew = true } }
 
-    /// Whether the catalog does not know everything.
+    /// Whether anything is not recorded.
     var hasChanges: Bool { state.withLock { $0.isDescriptionNew } || disk?.hasChanges ?? false }
 
-    /// Whether there are bytes on disk, or the whole is known to be empty.
+    /// Whether there are bytes on disk, or the resource is empty.
     var hasContent: Bool { disk.map { $0.landedByteCount > 0 || $0.isWhole } ?? false }
 
-    /// Tells users and the people of bytes that turned out bad or unreadable and are holes now.
+    /// Reports bytes that were found damaged or unreadable, and that are missing now.
     func noteInvalidated(_ ranges: [Range<Int64>], cause: CacheError? = nil) {
         guard let owner, !ranges.isEmpty else { return }
         owner.noteChange(of: self)
-        // What another process has evicted is no damage.
+        // Bytes that another process has evicted are not damaged.
         if !isShared { for range in ranges { owner.report(.blocksInvalidated(key, url: url, range)) } }
         if let cause { stopKeeping(cause) }
         for user in owner.users(of: self) { user.invalidated(ranges, of: self) }
     }
 
-    /// An empty resource is whole without a byte; a last short block may have been there before its end was known.
+    /// Makes it the stored version if it is complete. Its last short block may have been stored before its end was known.
     func proveIfWhole() {
         guard !isProven.load(ordering: .acquiring), let disk, disk.isWhole, disk.landedByteCount > 0 else { return }
         prove()
@@ -241,5 +240,48 @@ package final class Generation: Sendable {
     func prove() {
         guard !isProven.exchange(true, ordering: .acquiringAndReleasing) else { return }
         owner?.noteProof(of: self)
+    }
+}
+
+/// The description of a version, which is stored with its bytes.
+package struct GenerationDescription: Sendable, Hashable {
+    /// The whole resource's length in bytes; `nil` if it is unknown.
+    package var length: Int64?
+    /// The media type that the origin named.
+    package var contentType: String?
+    /// The identity of this version as the engine encodes it. The store does not read it.
+    package var version: String
+    /// Other values of the engine, such as freshness. The store does not read them.
+    package var fields: String
+
+    /// Creates a description.
+    package init(length: Int64? = nil, contentType: String? = nil, version: String = "", fields: String = "") {
+        self.length = length
+        self.contentType = contentType
+        self.version = version
+        self.fields = fields
+    }
+
+    /// The bytes that a resource takes on disk in addition to its media. They are for its rows with their indices, its place in
+    /// a folder, and the rest of the last block of its file.
+    static let leastRowBytes: Int64 = 4096
+
+    /// The bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the catalog.
+    func rowBytes(url: String) -> Int64 {
+        let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
+        let page = Self.leastRowBytes
+        return page + (texts > 2048 ? (texts + page - 1) / page * page : 0)
+    }
+}
+
+/// The catalog's number of a version; `nil` until it is recorded.
+final class CatalogRow: Sendable {
+    private let id: Mutex<Int64?>
+
+    init(_ id: Int64? = nil) { self.id = Mutex(id) }
+
+    var value: Int64? {
+        get { id.withLock { $0 } }
+        set { id.withLock { $0 = newValue } }
     }
 }

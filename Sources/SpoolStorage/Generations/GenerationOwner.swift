@@ -1,34 +1,96 @@
-/// What a generation asks of its store: a value's worth of calls, so that neither knows the other's parts.
+package import ByteRanges
+import Foundation
+import Synchronization
+
+/// The requests of a version to its store, so that neither knows the other's parts.
 ///
-/// None is called under a lock of the generation.
+/// No method is called under a lock of the version.
 protocol GenerationOwner: AnyObject, Sendable {
-    /// Something of the generation has changed that the catalog does not know.
+    /// Records a change of the version in the catalog soon.
     func noteChange(of generation: Generation)
 
-    /// A block of the generation is complete, which the catalog does not know.
+    /// Records a block that is complete in the catalog soon.
     func noteCompletion(of generation: Generation)
 
-    /// A transfer has ended: nobody waits just now for what could be done ahead.
+    /// Prepares for the next version, because a transfer has ended, and no reader waits for it.
     func noteLandingEnded(of generation: Generation)
 
-    /// The generation's first block has landed: it may take its place.
+    /// Makes the version the stored one of its key, because its first block is stored.
     func noteProof(of generation: Generation)
 
-    /// Sets capacity aside, and claims it for a row, evicting what is needed; full if it does not fit although all that may
-    /// go has gone. Holds no thread while it waits for its turn.
+    /// Reserves capacity, and claims it for a row, and evicts what is needed for that. No thread is held while it waits for
+    /// its turn.
+    ///
+    /// - Returns: `full` if it does not fit although everything that may be evicted has been.
     func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult
 
-    /// Has users of any generation give up memory that no reader is near.
+    /// Evicts bytes in memory, of any version, that no reader is near.
     ///
-    /// - Returns: Whether any was given up.
+    /// - Returns: Whether any were evicted.
     func makeMemory(_ count: Int64) -> Bool
 
-    /// Those who have the generation open.
+    /// The users that have the version open.
     func users(of generation: Generation) -> [any GenerationUser]
 
-    /// One more lease on a generation that is open; nil if it has gone.
+    /// Returns one more lease on an open version; `nil` if it is no longer open.
     func extend(_ generation: Generation) -> Lease?
 
-    /// Tells what happened.
+    /// Reports an event.
     func report(_ event: StoreEvent)
+}
+
+/// A user that has a version open to read or to store bytes.
+///
+/// The store holds it weakly. Methods are called on any thread, never under a lock of the store. They must not block.
+package protocol GenerationUser: AnyObject, Sendable {
+    /// Returns ranges of whole blocks within `place`, together about `count` bytes, that no reader is near. The user treats
+    /// them as missing from now on, until the result is reported.
+    func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>]
+
+    /// Reports that the offered ranges were evicted, except `kept`, which a slice holds or a transfer is filling.
+    func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation)
+
+    /// Reports bytes that a read found damaged or unreadable, and that are missing now.
+    func invalidated(_ ranges: [Range<Int64>], of generation: Generation)
+
+    /// Whether a transfer fetches bytes of the generation that a reader of this user needs now or later.
+    func isFilling(_ generation: Generation) -> Bool
+
+    /// Reports that the version has left the cache, because it was removed or replaced. Its bytes stay readable under
+    /// leases. Nothing more is stored of it.
+    func retired(_ generation: Generation)
+}
+
+/// An event in a store. Events are delivered on any thread, never under a lock.
+package enum StoreEvent: Sendable {
+    /// `bytes` bytes of the resource were evicted.
+    case evicted(CacheKey, url: String, bytes: Int64)
+    /// Stored bytes did not match their checksums, or could not be read, and were discarded.
+    case blocksInvalidated(CacheKey, url: String, Range<Int64>)
+    /// Bytes of the resource are stored in memory from now on, because of the error. Reported once for each version.
+    case notKept(CacheKey, url: String, CacheError)
+    /// A warning about work in the background, such as a catalog that could not be written.
+    case warning(String)
+}
+
+/// The receiver of a store's events, with a memory of the warnings that were reported.
+final class StoreReporter: Sendable {
+    private let onEvent: @Sendable (StoreEvent) -> Void
+    /// Causes that one warning was reported for.
+    private let warnedCauses = Mutex<Set<String>>([])
+
+    init(_ onEvent: @escaping @Sendable (StoreEvent) -> Void) { self.onEvent = onEvent }
+
+    /// Reports an event.
+    func report(_ event: StoreEvent) { onEvent(event) }
+
+    /// Reports a warning.
+    func warn(_ text: String) { onEvent(.warning(text)) }
+
+    /// Reports a warning, unless one of this kind with the same system error was reported before.
+    func warnOnce(_ kind: String, _ cause: CacheError, _ text: @autoclosure () -> String) {
+        let name = "\(kind) \(cause.posixCode.map { "\($0.rawValue)" } ?? cause.code.description)"
+        guard warnedCauses.withLock({ $0.insert(name).inserted }) else { return }
+        warn(text())
+    }
 }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// A holder's claim on an open generation: while it lives, what has landed stays readable.
+/// A hold on an open version. While it lasts, stored bytes stay readable.
 ///
-/// Ends by ``end()`` or with its last reference.
+/// It ends with ``end()`` or with its last reference.
 package final class Lease: Sendable {
-    /// What is held.
+    /// The version.
     package let generation: Generation
     private let onEnd: Mutex<(@Sendable () -> Void)?>
 
@@ -13,7 +13,7 @@ package final class Lease: Sendable {
         self.onEnd = Mutex(onEnd)
     }
 
-    /// Ends the lease; later calls do nothing.
+    /// Ends the lease. Later calls do nothing.
     package func end() {
         let action = onEnd.withLock { onEnd in
             defer { onEnd = nil }
@@ -23,4 +23,54 @@ package final class Lease: Sendable {
     }
 
     deinit { end() }
+}
+
+/// Proven bytes of a media file, for `sendfile`.
+///
+/// It holds a lease, the blocks and the descriptor, so it stays valid if anything is evicted, removed or closed meanwhile.
+package final class MediaSlice: Sendable {
+    /// The bytes of the resource.
+    package let range: Range<Int64>
+    private let file: MediaFile
+    private let ticket: UInt64
+    private let open: OpenFile
+    private let lease: Lease
+
+    init(_ range: Range<Int64>, of file: MediaFile, ticket: UInt64, open: OpenFile, lease: Lease) {
+        self.range = range
+        self.file = file
+        self.ticket = ticket
+        self.open = open
+        self.lease = lease
+    }
+
+    // The lease ends with its last reference.
+    deinit { file.endHold(ticket) }
+
+    /// The descriptor to send from; `nil` if the bytes are in memory or encrypted, and ``read(into:)`` is needed.
+    package var fileDescriptor: Int32? { file.isEncrypted ? nil : open.file.fileDescriptor }
+
+    /// The offset of the bytes in the file.
+    package var fileOffset: Int64 { range.lowerBound }
+
+    /// The number of bytes.
+    package var count: Int { Int(range.upperBound - range.lowerBound) }
+
+    /// Copies the first bytes until `buffer` is full. This blocks.
+    ///
+    /// - Returns: The number of copied bytes.
+    /// - Throws: ``CacheError`` if the disk fails.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        if file.isEncrypted {
+            let part = range.lowerBound..<range.lowerBound + Int64(min(count, buffer.count))
+            do {
+                try file.read(part, into: buffer)
+            } catch let missing as MissingBytes {
+                throw missing.cause ?? CacheError(.storage, "\(missing)", range: part)
+            }
+            return part.count
+        }
+        return try open.file.read(
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count)), at: range.lowerBound)
+    }
 }

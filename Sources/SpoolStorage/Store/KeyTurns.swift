@@ -1,17 +1,17 @@
 import Synchronization
 
-/// Lets one at a time decide what becomes of a key, in the order in which they came; no thread is held by who waits.
+/// The turns of keys: one task at a time decides about a key, first come, first served. A task that waits holds no thread.
 ///
-/// Turns of different keys have nothing to do with each other. Whoever has one may hold it across slow I/O of its key,
-/// and must not wait for another key's.
+/// Turns of different keys are independent. A task may hold one across slow I/O of its key, and must not wait for the turn of
+/// another key.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
-    /// Those who wait, by key; a key that is there is somebody's.
+    /// The tasks that wait, by key. A key in it is taken.
     private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
 
-    /// Turns that nobody has.
+    /// Creates turns that are all free.
     package init() {}
 
-    /// Runs `body` when it is its turn.
+    /// Waits for the turn, and runs `body`.
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -20,7 +20,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         return try await body()
     }
 
-    /// Waits for the turn; to be ended by ``end(_:)``.
+    /// Waits for the turn. End it with ``end(_:)``.
     private func take(_ key: Key) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isFree = waiting.withLock { waiting in
@@ -35,7 +35,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Takes the turn if nobody has it; to be ended by ``end(_:)``.
+    /// Takes the turn if it is free. End it with ``end(_:)``.
     func tryTake(_ key: Key) -> Bool {
         waiting.withLock { waiting in
             guard waiting[key] == nil else { return false }
@@ -44,10 +44,10 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// How many wait for a key's turn, beside who has it.
+    /// The number of tasks that wait for a key's turn.
     package func waiterCount(_ key: Key) -> Int { waiting.withLock { $0[key]?.count ?? 0 } }
 
-    /// Hands the turn to who came next.
+    /// Passes the turn to the next task.
     func end(_ key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
             guard var queue = waiting[key] else { return nil }
@@ -61,4 +61,75 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
         }
         next?.resume()
     }
+}
+
+/// Work in the background, counted, so that a close or a test can wait for all of it.
+final class BackgroundWork: Sendable {
+    private struct State {
+        var running = 0
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+    private let executor: BlockingExecutor
+
+    init(executor: BlockingExecutor) { self.executor = executor }
+
+    /// Starts work in a lane. It may block.
+    func start(in lane: BlockingExecutor.Lane, _ body: @escaping @Sendable () async -> Void) {
+        state.withLock { $0.running += 1 }
+        Task(executorPreference: executor.executor(for: lane)) {
+            await body()
+            self.end()
+        }
+    }
+
+    /// Counts `body`, and the work that it starts, as one. A task that waits for all work therefore finds no half of it.
+    func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
+        state.withLock { $0.running += 1 }
+        defer { end() }
+        return try body()
+    }
+
+    private func end() {
+        let waiting = state.withLock { state in
+            state.running -= 1
+            guard state.running == 0 else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when none is under way.
+    func waitUntilIdle() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isIdle = state.withLock { state in
+                if state.running > 0 { state.waiting.append(continuation) }
+                return state.running == 0
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+}
+
+/// Work that is repeated at an interval.
+final class RepeatedWork: Sendable {
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    /// Starts the work now, and again after each interval, until it is stopped or `body` returns `false`.
+    func start(
+        every interval: Duration, _ clock: CacheClock, on executor: BlockingExecutor,
+        _ body: @escaping @Sendable () -> Bool
+    ) {
+        let task = Task(executorPreference: executor.executor(for: .maintenance)) { [clock] in
+            repeat {
+                guard body() else { return }
+            } while (try? await clock.sleep(interval)) != nil  // Cancelled: the store is being closed.
+        }
+        self.task.withLock { $0 = task }
+    }
+
+    /// Starts no more work.
+    func stop() { task.withLock { $0?.cancel() } }
 }
