@@ -29,10 +29,14 @@ struct ManifestResponder: Sendable {
 
     /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
-    /// - Parameter opened: The response headers of the current version.
+    /// - Parameters:
+    ///   - opened: The response headers of the current version.
+    ///   - mayLook: Whether to read the first bytes even if neither the type nor the path names a manifest.
+    ///     The default is `true`.
     /// - Throws: `RequestFailure` with status 502 if the manifest cannot be rewritten, and the errors of reading.
     func manifest(
-        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall
+        of media: MediaResource, _ opened: OpenedResponse, for request: RequestHead, _ call: OriginCall,
+        mayLook: Bool = true
     ) async throws -> Manifest? {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response) else { return nil }
@@ -42,7 +46,8 @@ struct ManifestResponder: Sendable {
         if let name, let known = knowledge.kind(ofVersion: name) {
             kind = known
         } else {
-            guard Self.isWorthALook(request, response) else { return nil }
+            guard Self.saysManifest(response.fields, at: call.url) || mayLook && Self.isWorthALook(request, response)
+            else { return nil }
             kind = try await look(media, response)
             if let name { knowledge.note(kind, ofVersion: name) }
         }
@@ -53,10 +58,7 @@ struct ManifestResponder: Sendable {
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
     func withoutLength(_ response: Response, of call: OriginCall) -> Response {
-        let type = response.head.fields[.contentType]?.lowercased() ?? ""
-        guard Self.saysManifest(type) || [".m3u8", ".mpd"].contains(where: { call.url.path.hasSuffix($0) }) else {
-            return response
-        }
+        guard Self.saysManifest(response.head.fields, at: call.url) else { return response }
         var response = response
         response.lengthForHead = nil
         for name in [HTTPField.Name.eTag, .lastModified, .acceptRanges] {
@@ -90,10 +92,16 @@ struct ManifestResponder: Sendable {
 
     private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
 
+    /// Returns whether the type or the path names a manifest.
+    private static func saysManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
+        saysManifest(fields[.contentType]?.lowercased() ?? "")
+            || [".m3u8", ".mpd"].contains { url.path.hasSuffix($0) }
+    }
+
     /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
     private static func isWorthALook(_ request: RequestHead, _ response: StoredResponse) -> Bool {
         guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
-        return saysManifest(response.fields[.contentType]?.lowercased() ?? "") || response.length ?? .max <= 256 << 10
+        return response.length ?? .max <= 256 << 10
     }
 
     private func look(_ media: MediaResource, _ response: StoredResponse) async throws -> ManifestKind? {

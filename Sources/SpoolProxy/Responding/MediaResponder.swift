@@ -55,19 +55,32 @@ struct MediaResponder: Sendable {
         var known: MediaResource?
         // The first reader reads the requested range. Conditions may turn it into another one, for a second reader.
         for _ in 0..<3 {
-            let opened: MediaOpener.Opened
             do {
-                opened = try await open(range, of: known, opener, for: request, call, hold: hold)
+                let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened.media
                 if call.isReverse, !demand.onlyIfCached, needsOwnCookies(opened.head) {
                     opened.reader.cancel()
                     passed.insert(client, at: date.second)
                     return try await passing.respond(to: request, call, body: nil)
                 }
-                if let manifest = try await manifest(of: opened, for: request, call, opener.priority, hold: hold) {
+                let plan = builder.plan(for: request, opened.head.response)
+                let length = opened.head.response.length
+                if let wanted = plan.content.range, request.method == .get,
+                    !Self.isSame(wanted, range, length: length)
+                {
+                    opened.reader.cancel()
+                    range = wanted
+                    continue
+                }
+                // A transfer that no reader needs is cancelled, so that a look would cause another request.
+                let isPastEnd = Self.isPastEnd(range, length: length)
+                if let manifest = try await manifest(
+                    of: opened, for: request, call, opener.priority, hold: hold, mayLook: !isPastEnd)
+                {
                     opened.reader.cancel()
                     return builder.response(to: request, manifest, opened.head)
                 }
+                return builder.response(to: request, plan, opened)
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
@@ -75,15 +88,6 @@ struct MediaResponder: Sendable {
                 }
                 return builder.response(to: request, error)
             }
-            let plan = builder.plan(for: request, opened.head.response)
-            if let wanted = plan.content.range, request.method == .get,
-                !Self.isSame(wanted, range, length: opened.head.response.length)
-            {
-                opened.reader.cancel()
-                range = wanted
-                continue
-            }
-            return builder.response(to: request, plan, opened)
         }
         throw RequestFailure(502, "the origin's responses are each of another version", retryAfter: 1)
     }
@@ -116,14 +120,21 @@ struct MediaResponder: Sendable {
     /// Whether two ranges mean the same bytes of a resource.
     private static func isSame(_ one: MediaRange, _ other: MediaRange, length: Int64?) -> Bool {
         guard let length else { return one == other }
-        func bounds(_ range: MediaRange) -> Range<Int64>? {
-            switch range {
-            case .from(let start): start <= length ? start..<length : nil
-            case .bytes(let range): range.lowerBound <= length ? range.clamped(to: 0..<length) : nil
-            case .suffix(let count): max(0, length - max(0, count))..<length
-            }
+        return bounds(one, length: length) == bounds(other, length: length)
+    }
+
+    /// Whether a reader of a range needs no byte of a resource. It is `false` if the length is unknown.
+    private static func isPastEnd(_ range: MediaRange, length: Int64?) -> Bool {
+        length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
+    }
+
+    /// The bytes of a resource in a range, or `nil` if the range starts after the end.
+    private static func bounds(_ range: MediaRange, length: Int64) -> Range<Int64>? {
+        switch range {
+        case .from(let start): start <= length ? start..<length : nil
+        case .bytes(let range): range.lowerBound <= length ? range.clamped(to: 0..<length) : nil
+        case .suffix(let count): max(0, length - max(0, count))..<length
         }
-        return bounds(one) == bounds(other)
     }
 
     /// Whether the request is for a key that the server does not store, and that no download has stored.
@@ -194,18 +205,22 @@ struct MediaResponder: Sendable {
     }
 
     /// The manifest in a resource, or `nil` if the resource is not a manifest.
+    ///
+    /// - Parameter mayLook: See ``ManifestResponder/manifest(of:_:for:_:mayLook:)``.
     private func manifest(
         of opened: MediaOpener.Opened, for request: RequestHead, _ call: OriginCall, _ priority: Priority,
-        hold: Duration?
+        hold: Duration?, mayLook: Bool
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
         guard manifests.mayBeManifest(head.response, of: media) else { return nil }
         if hold == nil, priority != .preload, let patience {
-            return try await patiently(patience) { try await manifests.manifest(of: media, head, for: request, call) }
+            return try await patiently(patience) {
+                try await manifests.manifest(of: media, head, for: request, call, mayLook: mayLook)
+            }
         }
         let limit = max(Self.manifestTime, hold ?? .zero)
         let found = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
-            try await manifests.manifest(of: media, head, for: request, call)
+            try await manifests.manifest(of: media, head, for: request, call, mayLook: mayLook)
         }
         guard let found else {
             throw RequestFailure(504, "the manifest was not received within \(limit)", retryAfter: 1)
