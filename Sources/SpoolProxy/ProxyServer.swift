@@ -98,7 +98,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
             manifests: ManifestResponder(
                 cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
-                date: date, maximumBitRate: configuration.maximumBitRate, notesNeeds: configuration.startsWhenAsked))
+                date: date, clock: clock, maximumBitRate: configuration.maximumBitRate,
+                notesNeeds: configuration.startsWhenAsked))
         func origins(_ allowedHosts: [String]) -> OriginRules {
             OriginRules(allowedHosts: allowedHosts, mark: mark, ownPort: configuration.ownPort)
         }

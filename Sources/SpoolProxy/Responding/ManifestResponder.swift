@@ -8,8 +8,9 @@ import SpoolStreams
 
 /// The responder for HLS playlists and MPDs, whose references it changes to lead to the server.
 ///
-/// A manifest is recognized by its first bytes. It is fetched completely, parsed once, rewritten, and sent with a length and
-/// an entity tag of its own. A live one is stored no longer than the time after which a player requests it again.
+/// A manifest is recognized by its first bytes. If they are late, it must be named as one by its type or its path. It is
+/// fetched completely, parsed once, rewritten, and sent with a length and an entity tag of its own. A live one is stored
+/// no longer than the time after which a player requests it again.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
@@ -22,6 +23,7 @@ struct ManifestResponder: Sendable {
     let knowledge: StreamKnowledge
     let offline: OfflineVariants
     let date: DateText
+    let clock: any Clock<Duration>
     /// See ``ProxyConfiguration/maximumBitRate``.
     let maximumBitRate: Int64?
     /// Whether the cache records the origins of a stream.
@@ -46,9 +48,10 @@ struct ManifestResponder: Sendable {
         if let name, let known = knowledge.kind(ofVersion: name) {
             kind = known
         } else {
-            guard Self.saysManifest(response.fields, at: call.url) || mayLook && Self.isWorthALook(request, response)
-            else { return nil }
-            kind = try await look(media, response)
+            let isNamed = Self.saysManifest(response.fields, at: call.url)
+            guard isNamed || mayLook && Self.isWorthALook(request, response) else { return nil }
+            guard let found = try await look(media, response, within: isNamed ? nil : Self.lookTime) else { return nil }
+            kind = found
             if let name { knowledge.note(kind, ofVersion: name) }
         }
         guard let kind else { return nil }
@@ -87,8 +90,13 @@ struct ManifestResponder: Sendable {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
         if saysManifest(type) { return true }
-        return !["video/", "audio/", "image/", "font/"].contains { type.hasPrefix($0) }
+        return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
+
+    /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
+    private static let neverManifests = ["video/", "audio/", "image/", "font/", "text/event-stream"]
+    /// The time limit for the first byte of a resource that neither its type nor its path calls a manifest.
+    private static let lookTime = Duration.seconds(2)
 
     private static func saysManifest(_ type: String) -> Bool { type.contains("mpegurl") || type.contains("dash+xml") }
 
@@ -104,16 +112,33 @@ struct ManifestResponder: Sendable {
         return response.length ?? .max <= 256 << 10
     }
 
-    private func look(_ media: MediaResource, _ response: StoredResponse) async throws -> ManifestKind? {
+    /// Reads the first bytes.
+    ///
+    /// - Parameter limit: The time limit for the first byte, or `nil` if there is none.
+    /// - Returns: The kind, `.some(nil)` if the bytes are not a manifest, or `nil` if the first byte is late.
+    private func look(
+        _ media: MediaResource, _ response: StoredResponse, within limit: Duration?
+    ) async throws -> ManifestKind?? {
         var prefix: [UInt8] = []
         let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
-        while let chunk = try await reader.next() {
+        var next: MediaChunk?
+        if let limit {
+            let first = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
+                try await reader.next()
+            }
+            guard let first else { return nil }
+            next = first
+        } else {
+            next = try await reader.next()
+        }
+        while let chunk = next {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
             // Usually, the first bytes suffice. More bytes may never be received.
-            guard ManifestKind.isPossible(prefix: prefix) else { return nil }
+            guard ManifestKind.isPossible(prefix: prefix) else { return .some(nil) }
+            next = try await reader.next()
         }
-        return ManifestKind(prefix: prefix, contentType: response.fields[.contentType])
+        return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
     }
 
     private func rewritten(

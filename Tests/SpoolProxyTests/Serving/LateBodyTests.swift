@@ -1,5 +1,7 @@
 import Foundation
 import HTTPTypes
+import NIOCore
+import NIOPosix
 import Spool
 import SpoolOrigin
 import SpoolTesting
@@ -13,6 +15,31 @@ import Testing
     private static func resource(_ text: String, type: String, etag: String? = nil) -> OriginResource {
         OriginResource(
             .data(Data(text.utf8)), etag: etag, contentType: type, rules: [OriginRule(0..<1, .stall(after: 0))])
+    }
+
+    private static func target(_ origin: OriginServer, _ path: String) -> String {
+        "/http/127.0.0.1:\(origin.port)\(path)"
+    }
+
+    /// Sends a request, calls `body` when the head of the response was received, and returns the response.
+    private func get(_ server: ProxyServer, _ target: String, atHead body: () -> Void) async throws -> RawResponse {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: try #require(server.port)) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            let fields = ["Host": "localhost", "Connection": "close"].map { "\($0): \($1)\r\n" }.joined()
+            try await outbound.write(ByteBuffer(string: "GET \(target) HTTP/1.1\r\n\(fields)\r\n"))
+            var received: [UInt8] = []
+            for try await buffer in inbound {
+                if received.isEmpty { body() }
+                received += buffer.readableBytesView
+            }
+            var bytes = received[...]
+            return try #require(RawResponse(&bytes))
+        }
     }
 
     @Test(arguments: ["bytes=1000-", "bytes=100-200", "bytes=36-"], ["\"v1\"", nil])
@@ -31,6 +58,52 @@ import Testing
             }
             try await origin.log.untilQuiet()
             #expect(origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test(arguments: [
+        ("text/event-stream", 0), ("application/json", 0), ("application/problem+json", 0),
+        ("application/octet-stream", 2),
+    ])
+    func `E146: The client receives the head although the first byte is late`(
+        type: String, seconds: Int
+    ) async throws {
+        let clock = ManualClock()
+        try await OriginServer.run(["/a": Self.resource("data: hello\n\n", type: type)]) { origin in
+            try await ProxyServer.run(clock: clock) { server, _ in
+                async let response = get(server, Self.target(origin, "/a")) { origin.release() }
+                if seconds > 0 {
+                    // The limits for a manifest, and for its first byte.
+                    try await clock.waitForSleepers(2)
+                    clock.advance(by: .seconds(seconds))
+                }
+                let received = try await response
+                #expect(received.status == 200)
+                #expect(String(decoding: received.body, as: UTF8.self) == "data: hello\n\n")
+            }
+            #expect(origin.log.exchanges.count == 1)
+        }
+    }
+
+    @Test(arguments: [("/a.m3u8", "text/plain"), ("/a", "application/vnd.apple.mpegurl")])
+    func `E146: A playlist is rewritten although its first byte is late`(path: String, type: String) async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"
+        let clock = ManualClock()
+        try await OriginServer.run([path: Self.resource(text, type: type)]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.limits.responseTime = .seconds(60)
+            try await ProxyServer.run(configuration, clock: clock) { server, _ in
+                async let response = server.get(Self.target(origin, path))
+                try await origin.log.until { !$0.isEmpty && $0[0].isStalled }
+                for _ in 0..<4 {
+                    try await clock.waitForSleepers(1)
+                    clock.advance(by: .seconds(2))
+                }
+                origin.release()
+                let received = try await response
+                #expect(received.status == 200)
+                #expect(String(decoding: received.body, as: UTF8.self).contains("/http/127.0.0.1:"))
+            }
         }
     }
 }
