@@ -36,7 +36,10 @@ struct OriginCall: Sendable {
             isReverse || isForOwner
             ? OutgoingFields.reverse(asked, hiding: admitted.secret)
             : OutgoingFields.forward(asked, hiding: admitted.secret)
-        if !isForOwner { fields = OutgoingFields.withoutUnkeyed(fields) }
+        if !isForOwner {
+            let hasBody = request.body != .none && request.method != .get && request.method != .head
+            fields = OutgoingFields.withoutUnkeyed(fields, hasBody: hasBody)
+        }
         if isReverse {
             for name in Set(own.map(\.name)) { fields[name] = nil }
             for field in own { fields.append(field) }
@@ -97,10 +100,13 @@ enum OutgoingFields {
 
     /// The fields for the server's own origin: all end-to-end fields except those that the cache sets.
     ///
+    /// ``trace`` is preserved even if `Connection` names it. Otherwise a client could hide a loop.
+    ///
     /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's paths.
     static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
-        HTTPFields(
-            EndToEndFields.of(fields).filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
+        func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
+        let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
+        return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
     }
 
     /// Removes the fields that change the responses of many origins although no cache key contains them.
@@ -110,12 +116,15 @@ enum OutgoingFields {
     ///
     /// Names with an underscore are removed as well. CGI and its successors can't distinguish `X_Forwarded_Host` or
     /// `Transfer_Encoding` from the names with hyphens.
-    static func withoutUnkeyed(_ fields: HTTPFields) -> HTTPFields {
+    ///
+    /// - Parameter hasBody: Whether the origin receives a body. Fields that describe one are removed otherwise.
+    static func withoutUnkeyed(_ fields: HTTPFields, hasBody: Bool) -> HTTPFields {
         HTTPFields(
             fields.filter { field in
                 let name = field.name.canonicalName
                 return !unkeyed.contains(name) && !unkeyedPrefixes.contains { name.hasPrefix($0) }
                     && !name.hasSuffix("-override") && !name.contains("_")
+                    && (hasBody || !ofBody.contains(name))
             })
     }
 
@@ -136,24 +145,35 @@ enum OutgoingFields {
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
     /// The fields that list the nodes of a request. Each node appends itself to them (RFC 9110 §7.6.3, RFC 8586 §3).
     private static let trace: Set<String> = ["via", "cdn-loop"]
+    /// The prefixes of names that are removed like those in ``unkeyed``, in alphabetical order.
     private static let unkeyedPrefixes = [
-        "x-forward", "forwarded", "x-original", "x-rewrite", "x-envoy-", "x-accel-", "x-sendfile-", "x-middleware-",
-        "x-invoke-", "x-proxy-", "x-http-method", "x-http-host", "x-http-path", "x-http-dest",
+        "cloudfront-", "forwarded", "ssl-client-", "x-accel-", "x-appengine-", "x-envoy-", "x-forward", "x-http-dest",
+        "x-http-host", "x-http-method", "x-http-path", "x-invoke-", "x-middleware-", "x-orig-", "x-original",
+        "x-originating-", "x-override-", "x-proxy-", "x-rewrite", "x-sendfile-", "x-ssl-client-", "x-vercel-",
     ]
+    /// The names that are removed, by what they claim.
     private static let unkeyed: Set<String> = [
         // The client's address.
-        "x-real-ip", "x-client-ip", "x-cluster-client-ip", "client-ip", "true-client-ip", "x-true-client-ip",
-        "x-originating-ip", "x-remote-ip", "x-remote-addr", "x-proxyuser-ip", "cf-connecting-ip", "cf-connecting-ipv6",
-        "cf-ipcountry", "fastly-client-ip", "x-azure-clientip", "x-appengine-user-ip", "x-country-code",
-        // The scheme, host, port and path.
-        "x-host", "x-backend-host", "x-server-name", "proxy-host", "x-scheme", "x-url-scheme", "x-protocol",
-        "front-end-https", "x-https", "cf-visitor", "cloudfront-forwarded-proto", "x-port", "x-url", "x-uri",
-        "x-request-uri", "request-uri", "base-url", "x-base-url", "x-path", "x-script-name", "x-wap-profile",
+        "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "client-ip", "cluster-client-ip", "fastly-client-ip",
+        "true-client-ip", "wl-proxy-client-ip", "x-azure-clientip", "x-client-ip", "x-cluster-client-ip",
+        "x-country-code", "x-proxyuser-ip", "x-real-ip", "x-remote-addr", "x-remote-ip", "x-true-client-ip",
+        // The client's identity.
+        "remote-user", "x-authenticated-user", "x-client-cert", "x-remote-user",
+        // The scheme and the port.
+        "cf-visitor", "front-end-https", "x-https", "x-port", "x-protocol", "x-scheme", "x-url-scheme",
+        // The host.
+        "http-host", "proxy", "proxy-host", "x-backend-host", "x-client-host", "x-host", "x-real-host", "x-server-name",
+        "x-target-host", "x-virtual-host",
+        // The path.
+        "base-url", "path-info", "request-uri", "script-name", "uri", "url", "x-base-url", "x-ingress-path",
+        "x-ms-original-url", "x-path", "x-replaced-path", "x-request-uri", "x-request-url", "x-script-name", "x-uri",
+        "x-url", "x-url-path",
         // The method.
         "x-method",
-        // Titles inside the audio.
-        "icy-metadata",
+        // The abilities of the client: another format, such as titles inside the audio.
+        "icy-metadata", "surrogate-capability", "x-wap-profile",
     ]
+    private static let ofBody: Set<String> = ["content-encoding", "content-range"]
     private static let conditions: Set<String> = [
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]

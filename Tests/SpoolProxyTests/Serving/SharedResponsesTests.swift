@@ -108,24 +108,75 @@ import Testing
         return resource
     }
 
-    @Test(arguments: [
-        "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-For", "X-Forwarded-Prefix", "Forwarded", "X-Real-IP",
-        "X-Original-URL", "X-Original-Host", "X-Rewrite-URL", "X-Host", "X-HTTP-Method-Override", "X-HTTP-Method",
-        "X-Method-Override", "X-HTTP-Host-Override", "Transfer_Encoding", "X_Forwarded_Host", "X-Scheme",
-        "X-Middleware-Subrequest", "CF-Connecting-IP",
-    ])
-    func `E122: A client's field that is in no cache key does not reach the origin`(name: String) async throws {
-        try await Self.reverse(Self.resource("max-age=60", etag: "\"v1\"", stalls: false)) { server, origin in
-            for method in ["GET", "POST", "HEAD"] {
-                let target = method == "HEAD" ? "/b" : "/a"
-                _ = try await server.get(target, "\(name): evil.example\r\nX-Other: 1\r\n", method: method)
+    /// Names of fields that clients need not send, by what they claim.
+    private static let unkeyed = [
+        "the client": [
+            "X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "X-Remote-User", "Remote-User",
+            "X-Authenticated-User", "Ssl-Client-Cert", "Wl-Proxy-Client-Ip", "Cluster-Client-Ip", "X-Vercel-Ip-Country",
+            "Cloudfront-Viewer-Country", "X-Appengine-Country", "Surrogate-Capability",
+        ],
+        "the host": [
+            "X-Forwarded-Host", "X-Forwarded-Proto", "X-Original-Host", "X-Host", "X-HTTP-Host-Override",
+            "X_Forwarded_Host", "X-Scheme", "X-Override-Host", "X-Orig-Host", "X-Real-Host", "X-Client-Host",
+            "X-Virtual-Host", "X-Target-Host", "Http-Host", "Proxy",
+        ],
+        "the path": [
+            "X-Forwarded-Prefix", "X-Original-URL", "X-Rewrite-URL", "X-Middleware-Subrequest", "X-Override-URL",
+            "X-Orig-URL", "X-Originating-URL", "X-Ms-Original-Url", "X-Request-Url", "X-Url-Path", "X-Replaced-Path",
+            "X-Ingress-Path", "Path-Info", "Script-Name", "Url", "Uri",
+        ],
+        "the method and the body": [
+            "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "Transfer_Encoding", "Content-Range",
+            "Content-Encoding",
+        ],
+    ]
+
+    @Test(arguments: unkeyed.keys.sorted())
+    func `E122: A client's field that is in no cache key does not reach the origin`(claim: String) async throws {
+        let names = try #require(Self.unkeyed[claim])
+        let page = Self.resource("max-age=60", etag: "\"v1\"", stalls: false)
+        try await Self.reverse(page, clock: ManualClock()) { server, origin in
+            for name in names {
+                for method in ["GET", "POST", "HEAD"] {
+                    let target = (method == "HEAD" ? "/b?" : "/a?") + name
+                    _ = try await server.get(target, "\(name): evil.example\r\nX-Other: 1\r\n", method: method)
+                }
             }
-            let fields = origin.log.exchanges.map(\.headerFields)
-            #expect(fields.count == 3)
-            for fields in fields {
-                #expect(!fields.contains { $0.value == "evil.example" })
-                #expect(fields[HTTPField.Name("X-Other")!] == "1")
+            #expect(origin.log.exchanges.count == 3 * names.count)
+            for exchange in origin.log.exchanges {
+                #expect(!exchange.headerFields.contains { $0.value == "evil.example" }, "\(exchange.query)")
+                #expect(exchange.headerFields[HTTPField.Name("X-Other")!] == "1")
             }
+        }
+    }
+
+    @Test func `E122: A description of a body reaches the origin with that body`() async throws {
+        try await Self.reverse(Self.resource("max-age=60", etag: nil, stalls: false), clock: ManualClock()) { server, origin in
+            let fields = "Host: localhost\r\nConnection: close\r\nContent-Length: 1\r\nContent-Encoding: br\r\n"
+            for method in ["POST", "GET"] {
+                _ = try await server.exchange("\(method) /a HTTP/1.1\r\n\(fields)\r\na")
+            }
+            let sent = origin.log.exchanges.map { $0.headerFields[.contentEncoding] }
+            #expect(sent == ["br", nil])
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `E147: Fields that list nodes reach the origin although Connection names them`(
+        isReverse: Bool
+    ) async throws {
+        try await OriginServer.run(["/a": Self.resource("no-store", etag: nil, stalls: false)]) { origin in
+            var configuration = ProxyConfiguration()
+            if isReverse { configuration.origin = origin.url("/") }
+            let target = isReverse ? "/a" : "/http/127.0.0.1:\(origin.port)/a"
+            try await ProxyServer.run(configuration, clock: ManualClock()) { server, _ in
+                let nodes = "Via: 1.1 other\r\nCDN-Loop: other-cdn\r\n"
+                _ = try await server.get(target, "Connection: via, CDN-Loop, x-other\r\n\(nodes)X-Other: 1\r\n")
+            }
+            let sent = try #require(origin.log.exchanges.last).headerFields
+            #expect(sent[values: .via].first == "1.1 other")
+            #expect(sent[values: try #require(HTTPField.Name("CDN-Loop"))].first == "other-cdn")
+            #expect(sent[try #require(HTTPField.Name("X-Other"))] == nil)
         }
     }
 
