@@ -4,8 +4,14 @@
 /// It has two halves. When the recent half is full, it replaces the older half, whose entries are forgotten. An entry
 /// is remembered until at least half of the entries, or of the bytes, have been recorded after it.
 struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var recent: [Key: Value] = [:]
-    private var older: [Key: Value] = [:]
+    private struct Entry {
+        var value: Value
+        /// The bytes of the key and the value, at most ``entryBytes``.
+        var bytes: UInt16
+    }
+
+    private var recent: [Key: Entry] = [:]
+    private var older: [Key: Entry] = [:]
     private var recentBytes = 0
     private let halfCount: Int
     private let halfBytes: Int
@@ -28,20 +34,21 @@ struct Remembered<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var isEmpty: Bool { recent.isEmpty }
 
     /// The last recorded value for a key, or `nil` if none is remembered.
-    subscript(key: Key) -> Value? { recent[key] ?? older[key] }
+    subscript(key: Key) -> Value? { (recent[key] ?? older[key])?.value }
 
-    /// Remembers a value. An entry of more than 32 KiB is not remembered.
+    /// Remembers a value instead of the key's previous one. An entry of more than 32 KiB is not remembered.
     ///
     /// - Parameter bytes: The memory size of the key and the value, in bytes, without the table's overhead.
     mutating func note(_ value: Value, for key: Key, bytes: Int) {
+        // An entry that is recorded again counts once, with its new size.
+        if let previous = recent.removeValue(forKey: key) { recentBytes -= Int(previous.bytes) }
+        older[key] = nil
         guard bytes <= min(Self.entryBytes, halfBytes) else { return }
-        let isKnown = recent[key] != nil
-        if !isKnown, recent.count >= halfCount || recentBytes + bytes > halfBytes {
+        if recent.count >= halfCount || recentBytes + bytes > halfBytes {
             (older, recent, recentBytes) = (recent, [:], 0)
         }
-        recent[key] = value
-        // An entry that is recorded again counts once.
-        if !isKnown { recentBytes += bytes }
+        recent[key] = Entry(value: value, bytes: UInt16(bytes))
+        recentBytes += bytes
     }
 }
 #endif

@@ -20,6 +20,19 @@ import Testing
         #expect(table[1000] == nil)
     }
 
+    @Test func `E148: A table respects its limit of bytes while the values of known keys grow`() {
+        var table = Remembered<Int, Int>(count: 100, bytes: 10_000)
+        for bytes in stride(from: 10, through: 1000, by: 10) {
+            for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
+        }
+        #expect((0..<50).filter { table[$0] != nil }.count <= 10)
+        // One key has its last size, not the sum of its sizes.
+        for _ in 0..<50 { table.note(1, for: 100, bytes: 1000) }
+        #expect((46..<50).allSatisfy { table[$0] == 1000 })
+        table.note(2, for: 100, bytes: 40_000)
+        #expect(table[100] == nil)
+    }
+
     @Test("E130: No table remembers an address that is too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
