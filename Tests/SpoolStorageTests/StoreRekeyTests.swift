@@ -68,6 +68,7 @@ struct StoreRekeyTests {
         #expect(try await store.verify(repairing: false).bad == 0)
         try await store.checkLedger()
         try await store.close()
+        #expect(FolderTree.paths(under: fixture.path).filter { $0.contains("catalog-rekeyed") } == [])
         if fixture.byteStore == nil { #expect(fixture.mediaFiles.count == names.count + 1) }
     }
 
@@ -84,7 +85,7 @@ struct StoreRekeyTests {
     }
 
     private var secondCatalogs: [String] {
-        FolderTree.paths(under: fixture.path).filter { $0.hasPrefix("catalog-rekeyed") }
+        FolderTree.paths(under: fixture.path).filter { $0.contains("catalog-rekeyed") }
     }
 
     @Test(

@@ -26,9 +26,10 @@ final class CatalogCopy: Sendable {
     /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible key, or `storage`. An error of deriving the key.
     init(of previous: Catalog, for key: EncryptionKey?, fileSystem: any FileSystem) throws {
         let secret = CacheSecret(format: key == nil ? .plain : .encrypted)
-        let path = (previous.path as NSString).deletingLastPathComponent + "/catalog-rekeyed.sqlite"
+        let folder = (previous.path as NSString).deletingLastPathComponent
+        let path = Self.path(in: folder)
         mark = try key.map { try EncryptionMark(secret, for: $0) }
-        try Self.remove(path, fileSystem)
+        try Self.remove(from: folder, fileSystem)
         // Created first for its mode, 0600.
         _ = try fileSystem.openFile(path, .create)
         try previous.readOnce { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
@@ -49,12 +50,16 @@ final class CatalogCopy: Sendable {
     /// Removes the copy from the disk.
     func discard(_ fileSystem: any FileSystem) {
         try? database.close()  // The file is removed all the same.
-        try? Self.remove(path, fileSystem)  // The next copy removes it.
+        // The next copy removes it, or the next opening after an unclean end.
+        try? Self.remove(from: (path as NSString).deletingLastPathComponent, fileSystem)
     }
 
-    private static func remove(_ path: String, _ fileSystem: any FileSystem) throws(CacheError) {
-        for suffix in ["", "-wal", "-shm", "-journal"] { try fileSystem.remove(path + suffix) }
+    /// Removes an incomplete copy from a cache directory.
+    static func remove(from folder: String, _ fileSystem: any FileSystem) throws(CacheError) {
+        for suffix in ["", "-wal", "-shm", "-journal"] { try fileSystem.remove(path(in: folder) + suffix) }
     }
+
+    private static func path(in folder: String) -> String { folder + "/catalog-rekeyed.sqlite" }
 
     // MARK: - Versions
 

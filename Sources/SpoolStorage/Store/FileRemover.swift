@@ -112,12 +112,13 @@ final class FileRemover: Sendable {
 
     // MARK: - Files of an earlier process
 
-    /// Removes files that no record names, which an unclean end has left. This blocks.
+    /// Removes files that no record names, which an unclean end has left, and an incomplete copy of the catalog. This blocks.
     ///
     /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
         do {
             guard try directory.catalog.settings.isSweepPending() else { return }
+            try CatalogCopy.remove(from: directory.path, directory.fileSystem)
             let failed = directory.removalsFailed
             guard try removeOrphans(isLive) else { return }
             try directory.noteSwept(since: failed)

@@ -73,7 +73,7 @@ extension Store {
 /// second catalog replaces the first one by a rename, and the previous media files are removed.
 ///
 /// Until the rename, the cache is as it was. If the process is killed before, no record names the copied files. The next
-/// opening removes them, and the next run removes the second catalog.
+/// opening removes them and the second catalog.
 ///
 /// The copy has no directory of its own next to the first one. A cache directory may be the root of a volume, or in a
 /// directory that its owner may not write to.
