@@ -144,18 +144,21 @@ struct Transfer {
     ) -> UpstreamRequest {
         var request = prepared
         request.longestHold = start.credentials.source.responseHold
-        // A new version is requested as a whole.
-        if preconditions.isValidation, !preconditions.mayBeConfirmed { return request }
+        let validator = preconditions.stored?.version.validator
+        if preconditions.isValidation, preconditions.mayBeConfirmed {
+            if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }
+            if let date = validator?.lastModified { request.headerFields[.ifModifiedSince] = date }
+        }
+        // A part would be of no use, or an empty resource has none.
+        if preconditions.isValidation, !preconditions.mayBeConfirmed || preconditions.stored?.version.length == 0 {
+            return request
+        }
         if let upper = start.upper {
             request.headerFields[.range] = RangeHeader.text(for: start.lower..<upper)
         } else if start.lower > 0 {
             request.headerFields[.range] = RangeHeader.text(from: start.lower)
         }
-        let validator = preconditions.stored?.version.validator
-        if preconditions.isValidation {
-            if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }
-            if let date = validator?.lastModified { request.headerFields[.ifModifiedSince] = date }
-        } else if let text = validator?.ifRangeText, request.headerFields[.range] != nil {
+        if !preconditions.isValidation, let text = validator?.ifRangeText, request.headerFields[.range] != nil {
             request.headerFields[.ifRange] = text
         }
         return request

@@ -17,9 +17,7 @@ extension CachingPlayer {
                 waitsForBytes: isWaiting, isLive: item.status == .readyToPlay && !item.duration.isNumeric,
                 isPlain: isPlain || !canPlayPlainly))
         if recovery.waiting == .network, path == nil {
-            path = NetworkPath { [weak self] in
-                Task { @MainActor in self?.networkReturned() }
-            }
+            path = NetworkPath { [weak self] in Task { @MainActor in self?.networkReturned() } }
         }
         switch action {
         case nil: break

@@ -125,6 +125,22 @@ struct UnprovenVersionCases {
         }
     }
 
+    @Test("E152: an empty resource is read again after one request", arguments: [nil, "W/\"a\"", "\"a\""])
+    func empty(_ tag: String?) async throws {
+        var resource = OriginResource.pattern(0)
+        resource.rules = [.always(.noValidators), .always(.field("ETag", tag))]
+        let stage = try MemoryStage(["/a": resource], freshness: .http)
+        try await stage.session { cache in
+            #expect(try await cache.media(for: stage.url()).bytes().isEmpty)
+            let former = stage.origin.log.exchanges.count
+            #expect(former <= 2)
+            for count in 1...2 {
+                #expect(try await cache.media(for: stage.url()).bytes().isEmpty)
+                #expect(stage.origin.log.exchanges.count - former == count)
+            }
+        }
+    }
+
     @Test("E113: if media has no validators, a second reader gets the header fields of its own response")
     func secondHead() async throws {
         let stage = try stage(Form.ranges.behaviours, .http, stall: 1_000_000)
