@@ -5,7 +5,7 @@ extension Scheduler {
     /// Decides which bytes of one resource are requested, when, and when a request is cancelled.
     ///
     /// It has no clock, no I/O and no lock. Each input is a mutating function that returns actions for the shell, in
-    /// order. The shell performs them after unlocking. An input records what has happened in the ``Plan``, and lets the
+    /// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the
     /// plan settle.
     struct StateMachine: ~Copyable {
         /// A task for the shell.

@@ -7,7 +7,8 @@ import Synchronization
 /// decides.
 ///
 /// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change together.
-/// It is locked for one step of the machine, and the actions are performed after unlocking.
+/// It is locked for one step of the machine and for creating the tasks of new transfers. All other actions are performed
+/// after unlocking.
 ///
 /// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
 /// and tests use ``feed(_:)``, ``ask`` and ``look(_:)``.
