@@ -131,11 +131,13 @@ struct UnprovenVersionCases {
         resource.rules = [.always(.noValidators), .always(.field("ETag", tag))]
         let stage = try MemoryStage(["/a": resource], freshness: .http)
         try await stage.session { cache in
-            #expect(try await cache.media(for: stage.url()).bytes().isEmpty)
+            var bytes = try await cache.media(for: stage.url()).bytes()
+            #expect(bytes.isEmpty)
             let former = stage.origin.log.exchanges.count
             #expect(former <= 2)
             for count in 1...2 {
-                #expect(try await cache.media(for: stage.url()).bytes().isEmpty)
+                bytes = try await cache.media(for: stage.url()).bytes()
+                #expect(bytes.isEmpty)
                 #expect(stage.origin.log.exchanges.count - former == count)
             }
         }
