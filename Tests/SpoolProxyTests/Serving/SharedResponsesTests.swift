@@ -151,7 +151,8 @@ import Testing
     }
 
     @Test func `E122: A description of a body reaches the origin with that body`() async throws {
-        try await Self.reverse(Self.resource("max-age=60", etag: nil, stalls: false), clock: ManualClock()) { server, origin in
+        let resource = Self.resource("max-age=60", etag: nil, stalls: false)
+        try await Self.reverse(resource, clock: ManualClock()) { server, origin in
             let fields = "Host: localhost\r\nConnection: close\r\nContent-Length: 1\r\nContent-Encoding: br\r\n"
             for method in ["POST", "GET"] {
                 _ = try await server.exchange("\(method) /a HTTP/1.1\r\n\(fields)\r\na")
