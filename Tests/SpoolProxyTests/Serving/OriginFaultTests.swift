@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [(nil, 200), (60, 200), (0, 503)] as [(Int?, Int)])
+    @Test(arguments: [(nil, 503), (60, 200), (0, 503)] as [(Int?, Int)])
     func `What is stale is used where the origin fails, for as long as it says`(window: Int?, status: Int) async throws
     {
         let fails = OriginRule(1..<Int.max, revise: { $0.status = 503 })
