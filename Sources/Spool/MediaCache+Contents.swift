@@ -9,7 +9,7 @@ extension MediaCache {
         try await store.resources().map { StoredResource($0) }
     }
 
-    /// Returns the resources that were used last, the last one first, and the number of all stored resources.
+    /// Returns the most recently used resources, the last one first, and the number of all stored resources.
     package func recentResources(limit: Int) async throws -> (resources: [StoredResource], count: Int) {
         let (resources, count) = try await store.recentResources(limit: limit)
         return (resources.map { StoredResource($0) }, count)
@@ -31,13 +31,13 @@ extension MediaCache {
 
     /// Protects a stored resource from eviction, also across launches, until it is unpinned or removed.
     ///
-    /// Bytes that are received later are protected, too. The key of a playlist also covers its segments and everything else
-    /// that was received through a server or a download of it.
+    /// Bytes that are received later are protected, too. The key of a playlist also covers its segments and everything
+    /// else that was received through a server or a download of it.
     ///
-    /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` names, or in
-    /// the user's credentials. The key of a URL covers all stored variants. The key of a source with credentials among its
-    /// header fields covers the variants for these. ``key(for:)-(MediaSource)`` and
-    /// ``MediaResource/key`` return the key of a source.
+    /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` names, or
+    /// in the user's credentials. The key of a URL covers all stored variants. The key of a source with credentials
+    /// among its header fields covers the variants for these. ``key(for:)-(MediaSource)`` and ``MediaResource/key``
+    /// return the key of a source.
     ///
     /// - Throws: `CacheError`: `.notStored` if nothing is stored under the key, `.storage`, `.closed`.
     public func pin(_ key: CacheKey) async throws { try await context.setPinned(true, key) }
@@ -49,8 +49,8 @@ extension MediaCache {
 
     /// Removes a stored resource, pinned or not. The key covers the same variants as in ``pin(_:)``.
     ///
-    /// A reader of it finishes from its open file or ends with `.resourceChanged`. A reader that is created later starts
-    /// again.
+    /// A reader of it finishes from its open file or ends with `.resourceChanged`. A reader that is created later
+    /// starts again.
     ///
     /// - Returns: Whether anything was stored.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
@@ -62,13 +62,14 @@ extension MediaCache {
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
     public func removeAll() async throws { try await store.removeAll() }
 
-    /// Evicts resources by the eviction policy until at most `size` bytes are stored.
+    /// Evicts resources according to the eviction policy until at most `size` bytes are stored.
     ///
     /// Pinned resources, and the bytes that readers need next, stay.
     ///
     /// - Parameter size: The number of bytes; `nil` for the capacity.
     /// - Returns: The number of evicted bytes.
-    /// - Throws: `CacheError`: `.invalidArgument` if `size` is negative, `.storage` if nothing may be changed, `.closed`.
+    /// - Throws: `CacheError`: `.invalidArgument` if `size` is negative, `.storage` if nothing may be changed,
+    ///   `.closed`.
     @discardableResult
     public func evict(to size: Int64? = nil) async throws -> Int64 {
         let store = try await store
@@ -76,12 +77,12 @@ extension MediaCache {
         return try await store.evict(to: size)
     }
 
-    /// Changes the capacity, and evicts what exceeds it, as far as pins and readers allow.
+    /// Changes the capacity, and evicts media that exceeds it, as far as pins and readers allow.
     ///
     /// - Throws: `CacheError`: `.invalidArgument` for an impossible capacity, `.storage`.
     public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }
 
-    /// Changes the capacity as ``setCapacity(_:)``, and records it in the directory for later openings.
+    /// Changes the capacity like ``setCapacity(_:)``, and records it in the directory for later openings.
     package func rememberCapacity(_ capacity: CacheCapacity) async throws {
         try await store.setCapacity(capacity, isRemembered: true)
     }

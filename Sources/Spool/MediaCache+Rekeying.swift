@@ -4,12 +4,13 @@ public import SpoolStorage
 extension MediaCache {
     /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it.
     ///
-    /// Copies all stored media, and replaces it by the copy at the end. That needs about as much free space as the cache
-    /// uses, and takes as long as copying the files does. Nothing is fetched. Until the end, the cache is as it was, so you
-    /// can cancel the task at any time. If the process is killed, the next opening removes the incomplete copy.
+    /// Copies all stored media, and replaces it with the copy at the end. The copy needs about as much free space as
+    /// the cache uses, and takes as long as copying the files does. Nothing is fetched. Until the end, the cache is
+    /// unchanged, so you can cancel the task at any time. If the process is killed, the next opening removes the
+    /// incomplete copy.
     ///
-    /// The space of the previous files is returned to the file system, which may leave their content on the disk until it
-    /// is overwritten.
+    /// The space of the previous files is returned to the file system, which may leave their content on the disk until
+    /// it is overwritten.
     ///
     /// - Parameters:
     ///   - directory: The cache's directory.

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The turns of client requests to request one resource from the origin. While a request has the turn, other requests
-/// wait for its response.
+/// The turns in which client requests may request one resource from the origin. While one client request has the turn,
+/// the others wait for its response.
 final class AskingTurns: Sendable {
     struct State {
         /// The number of the current turn. `nil` if no request has it.
@@ -10,11 +10,12 @@ final class AskingTurns: Sendable {
         var waits: [AsyncStream<Bool>.Continuation] = []
     }
 
-    /// The turn of one request. It ends when the response is received or this object is released.
+    /// The turn of one client request. It ends when the response is received, or when this object is released.
     final class Turn: Sendable {
         private let turns: AskingTurns
         private let number: Int
-        /// Whether a transfer of a cancelled request is in progress, whose response this request may receive.
+        /// Whether a transfer that a cancelled request started is still in progress. This request may receive its
+        /// response.
         let joinsTransfer: Bool
 
         fileprivate init(_ number: Int, of turns: AskingTurns, joinsTransfer: Bool) {
@@ -25,7 +26,7 @@ final class AskingTurns: Sendable {
 
         deinit { end() }
 
-        /// Ends the turn. It has no effect if the turn has already ended.
+        /// Ends the turn. Has no effect if the turn has already ended.
         func end(isAnswered: Bool = false) { turns.end(isAnswered: isAnswered) { $0 == number } }
     }
 
@@ -36,7 +37,7 @@ final class AskingTurns: Sendable {
 
     /// Takes the turn. Returns `nil` if another request has it.
     ///
-    /// - Parameter joinsTransfer: Whether a transfer is in progress. It is evaluated after the turn has been taken.
+    /// - Parameter joinsTransfer: Whether a transfer is in progress. Evaluated after the turn has been taken.
     func take(joinsTransfer: @autoclosure () -> Bool) -> Turn? {
         let number = state.withLock { state -> Int? in
             guard state.current == nil else { return nil }
@@ -47,8 +48,8 @@ final class AskingTurns: Sendable {
         return number.map { Turn($0, of: self, joinsTransfer: joinsTransfer()) }
     }
 
-    /// A stream that finishes when the current turn ends, or `nil` if no request has the turn. Its element states
-    /// whether the origin has responded.
+    /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
+    /// indicates whether the origin has responded.
     func endOfTurn() -> AsyncStream<Bool>? {
         state.withLock { state in
             guard state.current != nil else { return nil }
@@ -58,7 +59,7 @@ final class AskingTurns: Sendable {
         }
     }
 
-    /// Ends the turn, so that the requests that wait for the response check the resource again.
+    /// Ends the turn, so that the requests that wait for its response check the resource again.
     ///
     /// - Parameter isAnswered: Whether the origin has responded to the request that had the turn.
     func end(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {

@@ -2,14 +2,14 @@ import Foundation
 import HTTPRanges
 import SpoolStorage
 
-/// What every open resource of one cache shares.
+/// The context that all open resources of one cache share.
 final class CacheContext: Sendable {
     let configuration: MediaCacheConfiguration
     let upstream: any Upstream
     let opening: StoreOpening
     let conductor: Conductor
     let events: EventHub
-    /// Told what happens, if there are any.
+    /// The instruments that record events, if there are any.
     let instruments: CacheInstruments
     let clock: CacheClock
     let executor: BlockingExecutor
@@ -31,19 +31,19 @@ final class CacheContext: Sendable {
         self.executor = executor
     }
 
-    /// Whether responses of every status are stored, and web pages and errors are not told from media.
+    /// Whether responses of every status are stored, without distinguishing web pages and errors from media.
     var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
 
     /// The rule by which bytes of several responses are combined.
     var combiningRule: CombiningRule { configuration.freshness == .immutable ? .immutable : .strong }
 
-    /// The store, opened if it is not.
+    /// Returns the store, and opens it if it is not open.
     ///
-    /// - Throws: `CacheError` with code `.closed` once the cache is closed.
+    /// - Throws: `CacheError` with code `.closed` if the cache is closed.
     var store: Store { get async throws { try await opening.store } }
 
-    /// Bytes beyond a reader's position that may land, so that a small capacity still holds several readers' windows; nil
-    /// where there is room for all.
+    /// The number of bytes beyond a reader's position that may be stored, so that a small capacity still holds several
+    /// readers' windows. `nil` if there is space for all.
     func window(in store: Store) -> Int64? {
         store.capacity.map { max($0 / 4, min(1 << 20, configuration.memoryLimit / 4)) }
     }

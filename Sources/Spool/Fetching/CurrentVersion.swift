@@ -3,21 +3,22 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// The version of a resource that the origin sends now: what requests depend on it, and how responses change it.
+/// The version of a resource that the origin currently sends. It provides the preconditions of requests, and applies
+/// responses to the version.
 ///
-/// It knows no reader, and stores no bytes.
+/// It does not know the readers, and does not store bytes.
 struct CurrentVersion {
     let resource: OpenResource
 
     private var scheduler: Scheduler { resource.scheduler }
 
-    /// The facts from which a request's preconditions are made.
+    /// The data from which the preconditions of a request are derived.
     struct RequestPreconditions {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
-        /// Whether it is of use that the origin confirms the stored version. It is not if an incomplete version can't be
-        /// completed: the whole has to be requested.
+        /// Whether it is useful if the origin confirms the stored version. `false` if the version is incomplete and
+        /// can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
     }
 
@@ -37,8 +38,8 @@ struct CurrentVersion {
         version.resourceVersion.canBeAssembled(under: resource.context.combiningRule)
     }
 
-    /// Whether revalidation would end readers, because nothing can prove that the response is of the version that they
-    /// read.
+    /// Whether revalidation would end readers, because nothing can prove that the response belongs to the version that
+    /// they read.
     var isUnprovable: Bool {
         scheduler.feedingGeneration.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
@@ -46,9 +47,10 @@ struct CurrentVersion {
     /// Replaces the version `former` with another one, or with none. Readers of `former` continue to read it.
     ///
     /// - Parameters:
-    ///   - id: The transfer that receives the bytes of the new version, and `body` its body.
-    ///   - cacheability: The cacheability of the response with the new version, or `nil` if there is no such response. It
-    ///     takes effect together with the version.
+    ///   - id: The transfer that receives the bytes of the new version.
+    ///   - body: The body of that transfer's response.
+    ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no such
+    ///     response. It takes effect at the same time as the version.
     func replace(
         _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil
@@ -59,14 +61,15 @@ struct CurrentVersion {
         if isReplaced { resource.noteVersionChanged() }
     }
 
-    /// The origin has confirmed that the stored version is current.
+    /// Records that the origin has confirmed the stored version.
     func validated(_ generation: Generation, _ fields: HTTPFields, _ cacheability: ResponseCacheability) {
         let context = resource.context
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(
             updating: resource.freshness.current, at: context.clock.secondsSince1970())
         if !cacheability.mayStore {
-            // The version was stored when that was allowed. It is used this once, and validated before its next use.
+            // The version was stored when storing was allowed. It is used this one time, and validated before its next
+            // use.
             cacheability.freshness.freshUntil = 0
             cacheability.freshness.mustRevalidate = true
         }
@@ -80,15 +83,15 @@ struct CurrentVersion {
         scheduler.validated(generation)
     }
 
-    /// A response states how long its version may be used from now on.
+    /// Records how long a version may be used from now on, according to a response.
     func confirmed(by cacheability: ResponseCacheability, of generation: Generation) {
         if resource.freshness.confirm(cacheability.freshness) { generation.update(nil, cacheability.freshness) }
     }
 
-    /// A response contains the length of the resource, or its body has ended there.
+    /// Records the length of the resource, which a response contains or at which its body has ended.
     ///
-    /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond it, because they are of another
-    ///   version.
+    /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond the length, because they belong
+    ///   to another version.
     func learn(length: Int64, from id: TransferID) throws {
         guard length <= Block.offsetLimit else { return }
         let (isPlausible, generation) = scheduler.learn(length: length, from: id)

@@ -3,12 +3,12 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Changes how long the current version of a resource may be used, without a transfer.
+/// An update of how long the current version of a resource may be used, without a transfer.
 struct FreshnessUpdate {
     let resource: OpenResource
 
-    /// Takes over the header fields of a response to `HEAD`. If they are of another version, the stored one has to be
-    /// validated before its next use (RFC 9111 §4.3.5).
+    /// Applies the header fields of a response to `HEAD`. If they belong to another version, the stored version has to
+    /// be validated before its next use (RFC 9111 §4.3.5).
     ///
     /// - Parameters:
     ///   - credentials: The credentials of the source, with which the response was requested.
@@ -49,7 +49,9 @@ struct FreshnessUpdate {
         }
     }
 
-    /// From a moment in seconds since 1970, the stored version has to be validated before it is used.
+    /// Limits the time during which the stored version may be used without validation.
+    ///
+    /// - Parameter moment: The end of that time, in seconds since 1970.
     func limitUse(until moment: Int64) async {
         // Most calls change nothing, so they need not wait for responses that are being evaluated.
         if let current = resource.freshness.current, current.limited(until: moment) == current { return }

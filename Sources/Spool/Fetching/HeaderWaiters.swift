@@ -9,14 +9,14 @@ final class HeaderWaiters: Sendable {
 
     private let state = Mutex(State())
 
-    /// Waits until a response contains the information, or until `pull` has returned, which requests the response.
+    /// Waits until a response contains the information, or until `pull`, which requests the response, has returned.
     ///
-    /// - Parameter known: The information that is known after `pull`.
+    /// - Parameter known: Returns the information that is known after `pull`.
     func wait(
         on executor: any TaskExecutor, for pull: @escaping @Sendable () async -> Void,
         otherwise known: @escaping @Sendable () -> ContentInformation?
     ) async -> ContentInformation? {
-        // The information is passed on directly, because after another opening it may have to be validated again.
+        // The information is passed on directly, because it may have to be validated again after another opening.
         await withCheckedContinuation { continuation in
             let number = state.withLock { state in
                 state.count += 1
@@ -30,7 +30,7 @@ final class HeaderWaiters: Sendable {
         }
     }
 
-    /// A response contains the information.
+    /// Resumes all callers with the information that a response contains.
     func resume(with information: ContentInformation) {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }

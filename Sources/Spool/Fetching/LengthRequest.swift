@@ -2,14 +2,14 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// A request for the last bytes of a resource, from which its length follows. It is for origins that do not send the total.
+/// A request for the last bytes of a resource, to find its length. It is for origins that do not send the total length.
 struct LengthRequest {
     let resource: OpenResource
 
     /// Requests the last `count` bytes, and reads only the response headers.
     ///
-    /// - Returns: The length, which the resource now knows. `nil` if the response does not contain it, or if it is not of
-    ///   the current version.
+    /// - Returns: The length, which the resource now knows. `nil` if the response does not contain the length, or does
+    ///   not belong to the current version.
     /// - Throws: `CacheError` if the origin does not respond.
     func length(
         _ credentials: SourceCredentials, last count: Int64, _ priority: Priority

@@ -7,8 +7,8 @@ import Synchronization
 /// One open resource: it connects the readers, the transfers, the stored bytes and the events of one cache key.
 ///
 /// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
-/// response (``MediaResource/apart()``). The store holds the bytes. The scheduler decides what to request and when. Each
-/// ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, do one part each.
+/// response (``MediaResource/apart()``). The store holds the bytes. The scheduler decides what to request and when.
+/// Each ``Transfer`` receives bytes. The types that are properties here, such as ``ResourceReaders``, each do one part.
 final class OpenResource: Sendable {
     private struct State {
         /// Whether the stored version could not be opened. It must not be replaced, so nothing new is cached.
@@ -82,7 +82,7 @@ final class OpenResource: Sendable {
     }
 
     func send(_ kind: CacheEvent.Kind) {
-        // Before the event is sent, because its receiver may look at once.
+        // This comes before the event is sent, because its receiver may read the state immediately.
         switch kind {
         case .retrying(_, let cause): state.withLock { $0.lastRetryCause = cause.about(key) }
         case .failed(let error): state.withLock { $0.lastFailure = error.about(key) }
@@ -96,11 +96,11 @@ final class OpenResource: Sendable {
 
     /// Opens the stored part of the resource, once.
     ///
-    /// If the store fails, an event is sent and no error is thrown. Playback continues as if nothing were stored, and the
-    /// stored bytes stay.
+    /// If the store fails, an event is sent and no error is thrown. Playback continues as if nothing were stored, and
+    /// the stored bytes stay.
     ///
-    /// - Throws: `CancellationError` if the waiting task is cancelled. Under ``FreshnessPolicy/http``, the credentials of
-    ///   the source are resolved first, and that may never end. `CacheError` with code `.closed`.
+    /// - Throws: `CancellationError` if the waiting task is cancelled. Under ``FreshnessPolicy/http``, the credentials
+    ///   of the source are resolved first, which may never end. `CacheError` with code `.closed`.
     func load(_ credentials: SourceCredentials) async throws {
         try await opening.pass { try await open(credentials) }
     }
@@ -155,12 +155,12 @@ final class OpenResource: Sendable {
     /// The reason for the last retry. `nil` if bytes have been stored since.
     var lastRetryCause: CacheError? { state.withLock { $0.lastRetryCause } }
 
-    /// The content information that is known without asking the origin. `nil` if the length is not known, or if the origin
-    /// has to validate the stored version.
+    /// The content information that is known without a request to the origin. `nil` if the length is not known, or if
+    /// the origin has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
 
-    /// - Parameter evenStale: Whether a version is used that has to be validated. This is for callers that have waited for
-    ///   the validation, which only later readers need.
+    /// - Parameter evenStale: Whether a version is used that has to be validated. This is for callers that have waited
+    ///   for the validation, which only later readers need.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
@@ -188,20 +188,20 @@ final class OpenResource: Sendable {
 
     // MARK: - Responses and bytes
 
-    /// The content information that the first response contains. `nil` if `pull`, which requests it, has returned without
-    /// one.
+    /// Returns the content information that the first response contains. `nil` if `pull`, which requests the response,
+    /// has returned without one.
     func described(by pull: @escaping @Sendable () async -> Void) async -> ContentInformation? {
         await headerWaiters.wait(on: context.executor.executor(for: .playback), for: pull) { self.contentInformation }
     }
 
-    /// A response has been evaluated, and may contain the content information.
+    /// Records that a response has been evaluated. It may contain the content information.
     func noteDescribed() {
         headers.wakeReaders()
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
-    /// Counts one more version. Returns whether the origin's servers seem to have different ones. Parts of them can't be
-    /// combined, so the whole is taken from one response.
+    /// Counts one more version. Returns whether the origin's servers seem to have different versions. Parts of them
+    /// can't be combined, so the whole resource is taken from one response.
     func versionsDisagree() -> Bool {
         state.withLock { state in
             state.versionChanges += 1
@@ -209,14 +209,14 @@ final class OpenResource: Sendable {
         }
     }
 
-    /// Another version is current, or none.
+    /// Records that another version is current, or none.
     func noteVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
         changes.change()
     }
 
-    /// Bytes are stored in memory, which is scarce, so that less is fetched ahead of readers.
+    /// Limits the bytes that are fetched ahead of readers, because bytes are stored in memory, which is scarce.
     func limitWindow() {
         let isNews = state.withLock { state in
             defer { state.isWindowLimited = true }
@@ -225,7 +225,7 @@ final class OpenResource: Sendable {
         if isNews { scheduler.limitWindow(to: max(context.configuration.memoryLimit / 16, 2 * Block.size)) }
     }
 
-    /// Bytes have been stored, and readers may take them.
+    /// Records that bytes have been stored, and that readers may take them.
     func landed(_ range: Range<Int64>, by id: TransferID) {
         let isCurrent = scheduler.landed(
             range, by: id, now: context.clock.elapsed(), count: { serving.landed($0) },
@@ -238,7 +238,7 @@ final class OpenResource: Sendable {
         checkComplete()
     }
 
-    /// More bytes are stored, or the length is known.
+    /// Checks whether the resource is complete, after bytes have been stored or the length has become known.
     func checkComplete() {
         defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }
@@ -250,8 +250,8 @@ final class OpenResource: Sendable {
         if isNews { send(.completed) }
     }
 
-    /// Bytes that counted as stored could not be read. The store reports those that it has discarded. All others that it
-    /// does not have are missing from now on.
+    /// Records that bytes that counted as stored could not be read. The store reports the bytes that it has discarded.
+    /// All others that it does not have are missing from now on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.landed.contains(range) { return }
         state.withLock { $0.isComplete = false }
@@ -289,7 +289,7 @@ final class OpenResource: Sendable {
 
     // MARK: - Closing
 
-    /// Ends all readers and those that wait for their opening. Called once, when the cache closes.
+    /// Ends all readers, including those that wait for their opening. Called once, when the cache closes.
     func endReaders() {
         scheduler.endReaders()
         waits.end()
@@ -311,17 +311,17 @@ final class OpenResource: Sendable {
     /// Waits for transfers that are nearly done, cancels the rest, and waits for all to end.
     ///
     /// - Parameters:
-    ///   - limit: The time that transfers that are nearly done may take at most.
+    ///   - limit: The maximum time for transfers that are nearly done.
     ///   - isWanted: Returns whether the resource has been opened again meanwhile.
     func close(within limit: Duration = .seconds(60), unless isWanted: () -> Bool = { false }) async {
         let drainTime = min(context.configuration.readAhead.drainTime * 2, limit)
         await scheduler.close(drainTime: drainTime, unless: isWanted)
     }
 
-    /// A resource that was closing is opened again.
+    /// Reopens a resource that was closing.
     func reopen() { scheduler.reopen() }
 
-    /// No reader has the resource open any more.
+    /// Releases the version, because no reader has the resource open any more.
     func end() {
         scheduler.releaseVersion()
         changes.finish()
@@ -348,7 +348,7 @@ extension OpenResource: GenerationUser {
         changes.change()
     }
 
-    /// The resource has been removed from the cache. Open readers finish, and new ones fetch it again.
+    /// Records that the resource has been removed from the cache. Open readers finish, and new readers fetch it again.
     func retired(_ generation: Generation) {
         version.replace(generation, by: nil, keeping: nil)
     }

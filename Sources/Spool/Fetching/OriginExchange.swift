@@ -2,11 +2,11 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Sends the requests of one source to its origin: those of transfers, for a length, and before an import. Clients'
-/// requests that bypass the cache are sent here, too.
+/// The sender of one source's requests to its origin: the requests of transfers, for a length, and before an import. It
+/// also sends clients' requests that bypass the cache.
 ///
 /// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
-/// describes errors. It does not decide what is requested, and evaluates no response.
+/// describes errors. It does not decide what to request, and does not evaluate responses.
 struct OriginExchange: Sendable {
     let credentials: SourceCredentials
     let context: CacheContext
@@ -22,7 +22,7 @@ struct OriginExchange: Sendable {
     /// A response, and the connection that carries it.
     struct Opened: Sendable {
         let response: UpstreamResponse
-        /// It has to be ended after the body.
+        /// The connection, which has to be ended after the body.
         let connection: OriginConnection
         fileprivate let number: Int
     }
@@ -64,13 +64,13 @@ struct OriginExchange: Sendable {
         }
     }
 
-    /// Records that the origin could not be reached, if that is the reason of the error.
+    /// Records that the origin could not be reached, if that is the reason for the error.
     func noteLoss(_ error: any Error, of origin: OriginState) {
         guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
         origin.lost(.unreachable, at: context.clock.elapsed())
     }
 
-    /// Sends a client's request as it is. The caller records a loss of the network.
+    /// Sends a client's request unchanged. The caller records a loss of the network.
     static func relay(_ request: UpstreamRequest, in context: CacheContext) async throws -> UpstreamResponse {
         try await context.upstream.open(request)
     }
@@ -80,7 +80,7 @@ struct OriginExchange: Sendable {
     /// Sends a request that is not part of a transfer.
     ///
     /// - Parameter change: Completes the request.
-    /// - Throws: As ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
+    /// - Throws: The errors of ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
     func open(
         as priority: Priority, _ change: (inout UpstreamRequest) -> Void
     ) async throws -> Opened {
@@ -91,7 +91,7 @@ struct OriginExchange: Sendable {
         return Opened(response: response, connection: connection, number: prepared.number)
     }
 
-    /// Whether the origin refused the credentials of a request, and the source has returned new ones.
+    /// Refreshes the source's credentials if the origin refused them. Returns whether the source has returned new ones.
     func refreshesCredentials(after opened: Opened) async throws -> Bool {
         let status = opened.response.head.status.code
         guard [401, 403, 407, 410].contains(status) else { return false }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The response headers of one resource, for readers that need them before the first byte.
 ///
-/// It knows which version a reader is in, and why that version is used. It knows no offset of a transfer.
+/// It knows which version a reader reads, and why that version is used. It does not know the offsets of transfers.
 struct ResourceHeaders {
     let resource: OpenResource
 
@@ -19,7 +19,8 @@ struct ResourceHeaders {
         case apart
     }
 
-    /// Returns the headers of the reader's version when they are known and may be used. The reader stays in that version.
+    /// Returns the headers of the reader's version as soon as they are known and may be used. The reader keeps that
+    /// version.
     func response(_ id: ReaderID) async -> HeadResult {
         while true {
             if let result = responseNow(id) { return result }
@@ -27,7 +28,7 @@ struct ResourceHeaders {
         }
     }
 
-    /// Returns what ``response(_:)`` does if that needs no waiting. Otherwise returns `nil`.
+    /// Returns the result of ``response(_:)`` if it is available without waiting. Otherwise returns `nil`.
     func responseNow(_ id: ReaderID) -> HeadResult? {
         if scheduler.isClosed { return .failure(resource.closedError) }
         switch scheduler.head(for: id, now: resource.context.clock.elapsed()) {
@@ -42,16 +43,19 @@ struct ResourceHeaders {
         }
     }
 
-    /// The headers that are known without a reader. `nil` if there are none, or if the origin has to confirm them.
+    /// Returns the headers that are known without a reader. Returns `nil` if there are none, or if the origin has to
+    /// confirm them.
     func responseNow(use: StoredFreshness.Use) -> OpenedResponse? {
         guard resource.isLoaded, !scheduler.isClosed, use != .ask else { return nil }
         return scheduler.currentVersion(isStale: use != .fresh).map { opened($0) }
     }
 
-    /// Wakes the readers that wait for headers: a response has been evaluated, or the stored version may be used.
+    /// Wakes the readers that wait for headers, because a response has been evaluated or the stored version may be
+    /// used.
     func wakeReaders() {
-        // The turn ends before its reader is woken: that reader ends it as well, and by then another request may have
-        // taken it. If there is no version yet, the request whose turn it is asks the origin again, or fails.
+        // The turn ends before its reader is woken. That reader also ends the turn, and by then another request may
+        // have taken it. If there is no version yet, the request that has the turn sends a new request to the origin,
+        // or fails.
         if resource.generation != nil { resource.turns.end(isAnswered: true) }
         scheduler.wakeHeaderWaiters()
     }
@@ -63,7 +67,7 @@ struct ResourceHeaders {
             response: response, version: version.lease?.generation.identifier, source: version.source)
     }
 
-    /// The headers of a version. They are not parsed again for each request.
+    /// Returns the headers of a version, without parsing them again for each request.
     func response(of generation: Generation) -> StoredResponse {
         let (description, isKept) = (generation.description, generation.isKept)
         let known = resource.lastResponse.response(for: description)
@@ -74,7 +78,7 @@ struct ResourceHeaders {
     }
 }
 
-/// The response that was last made from a description of a version.
+/// The response that was last created from the description of a version.
 final class LastResponse: Sendable {
     private let state = Mutex<(description: GenerationDescription, response: StoredResponse)?>(nil)
 

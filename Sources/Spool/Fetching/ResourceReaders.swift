@@ -2,9 +2,9 @@ import ByteRanges
 import HTTPRanges
 import SpoolStorage
 
-/// The readers of one resource: how they open, what they may take next, and how they close.
+/// The readers of one resource. It opens and closes them, and returns the bytes that they may take next.
 ///
-/// It reads no bytes. ``MediaReader`` reads them from the version that it receives here.
+/// It does not read bytes. ``MediaReader`` reads them from the version that it receives here.
 struct ResourceReaders {
     let resource: OpenResource
 
@@ -26,13 +26,13 @@ struct ResourceReaders {
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         resource.usage.noteUse()
-        // First, so that nothing is requested while a player of another resource waits.
+        // This comes first, so that nothing is requested while a player of another resource waits.
         if priority == .preload { resource.preloadBegins() }
         let reader = scheduler.openReader(
             at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore, ahead: ahead,
             now: resource.context.clock.elapsed()
         ) { version, isProvided in
-            // The missing bytes could not be combined with the stored ones, and the reader would end between them.
+            // The missing bytes could not be combined with the stored ones, so the reader would end between them.
             if let version, !isProvided, !resource.version.canBeCompleted(version) { return .ask }
             return fixedUse ?? resource.freshness.use(opening, demand)
         }
@@ -40,7 +40,7 @@ struct ResourceReaders {
         return reader
     }
 
-    /// Closes a reader. If it waits, it is woken and finds its end.
+    /// Closes a reader. If it waits, it is woken and finds that it has ended.
     func close(_ id: ReaderID) {
         guard let reader = scheduler.closeReader(id) else { return }
         if reader.priority != .preload { resource.usage.noteStop(at: reader.position, length: reader.length) }
@@ -48,9 +48,10 @@ struct ResourceReaders {
         if reader.priority == .preload { resource.preloadEnds() }
     }
 
-    /// The version that has all of `range` stored and may be used without asking the origin. Otherwise `nil`.
+    /// Returns the version that has all of `range` stored and may be used without a request to the origin. Otherwise
+    /// `nil`.
     ///
-    /// It serves a reader that wants nothing else, and so need not open.
+    /// It serves a reader that needs only these bytes and therefore need not open.
     func leaseOfLanded(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)
@@ -84,7 +85,7 @@ struct ResourceReaders {
         }
     }
 
-    /// Returns what ``pull(_:from:limit:)`` does if that needs no waiting. Otherwise returns `nil`.
+    /// Returns the result of ``pull(_:from:limit:)`` if it is available without waiting. Otherwise returns `nil`.
     func pullNow(_ id: ReaderID, from position: Int64, limit: Int64) -> ReadResult? {
         switch scheduler.pull(id, from: position, limit: limit, now: resource.context.clock.elapsed()) {
         case .bytes(let lease, let range, let freeUntil): return .bytes(lease, range, freeUntil: freeUntil)
@@ -102,7 +103,8 @@ struct ResourceReaders {
         }
     }
 
-    /// A reader of a version that is no longer current reads on as far as its bytes are stored.
+    /// Returns the next stored bytes of a version that is no longer current. Its reader continues as far as they are
+    /// stored.
     private func read(in former: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
         let generation = former.generation
         let end = min(end ?? .max, generation.description.length ?? .max)
@@ -115,10 +117,10 @@ struct ResourceReaders {
         return .failure(CacheError(.resourceChanged, text))
     }
 
-    /// Whether a reader that has taken all bytes before `position` is at the end of the resource.
+    /// Returns whether a reader that has taken all bytes before `position` is at the end of the resource.
     ///
-    /// The bytes from there on may have been requested ahead of the reader. If the origin had none, and did not send the
-    /// length, the length is known now.
+    /// The bytes from `position` on may have been requested ahead of the reader. If the origin had none and did not
+    /// send the length, `position` is the length.
     private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
         guard error.code == .unsatisfiableRange, let generation = scheduler.learnEnd(at: position) else { return false }
         generation.learn(length: position)

@@ -12,7 +12,7 @@ final class ResourceUse: Sendable {
         var tag: String?
     }
 
-    /// The number of the resource among those of its cache.
+    /// The number that identifies the resource in its cache.
     let number: UInt32
     private let key: CacheKey
     private let context: CacheContext

@@ -4,14 +4,14 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// Evaluates one response against the stored version, and takes over the version that it contains.
+/// The evaluation of one response against the stored version. It adopts the version that the response contains.
 ///
-/// It stores no bytes and knows no reader.
+/// It does not store bytes, and does not know the readers.
 struct ResponseEvaluation {
     let resource: OpenResource
     let head: HTTPResponse
     let start: Scheduler.TransferStart
-    /// The offset from which bytes were requested. `nil` if the whole was requested.
+    /// The offset from which bytes were requested. `nil` if the whole resource was requested.
     let askedFrom: Int64?
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
@@ -21,7 +21,7 @@ struct ResponseEvaluation {
     enum Verdict {
         /// Bytes of the body are stored. The body starts at `offset`.
         case store(from: Int64, ResponseBody)
-        /// The bytes are of no use, but the same ones may be requested again at once.
+        /// The bytes can't be used, but the same bytes may be requested again immediately.
         case restart
         /// The requested bytes do not exist. Contains the length of the resource, if the origin sent it.
         case unsatisfiable(length: Int64?)
@@ -34,10 +34,11 @@ struct ResponseEvaluation {
     private var address: String { resource.address }
     private var keepsAnything: Bool { context.keepsAnyResponse }
 
-    /// Evaluates the response against the stored version, and takes over the version that it contains.
+    /// Evaluates the response against the stored version, and adopts the version that it contains.
     ///
-    /// - Returns: ``Verdict/restart`` if the version has to be requested as a whole, or if another version has become
-    ///   current. Also if nothing proves that the bytes are of the version that readers are receiving.
+    /// - Returns: ``Verdict/restart`` if the whole version has to be requested, or if another version has become
+    ///   current. It is also returned if nothing proves that the bytes belong to the version that readers are
+    ///   receiving.
     func run() async throws -> Verdict {
         // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource.
         try await resource.evaluation.run(resource.key) { try await evaluate() }
@@ -45,7 +46,7 @@ struct ResponseEvaluation {
 
     private func evaluate() async throws -> Verdict {
         guard !scheduler.isStale(start.id) else {
-            // Its bytes are of no use any more, but `Retry-After` still counts.
+            // The bytes can no longer be used, but `Retry-After` still applies.
             let decision = PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: nil, rule: .strong)
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
@@ -81,9 +82,9 @@ struct ResponseEvaluation {
         return verdict
     }
 
-    /// Takes over the version of a response with bytes.
+    /// Adopts the version of a response that contains bytes.
     ///
-    /// - Parameter isNew: Whether it is another version than the stored one.
+    /// - Parameter isNew: Whether the version differs from the stored one.
     private func accept(
         _ landing: PartialResponse.Landing, isNew: Bool, isUnproven: Bool, current: Generation?
     ) async throws -> Verdict {
@@ -91,7 +92,8 @@ struct ResponseEvaluation {
         let body = body(landing, isNew: isNew)
         let isWhole = landing.offset == 0 && landing.end != nil && landing.end == landing.version.length
         if head.status.code == 206, !isWhole, !landing.version.canBeAssembled(under: rule) {
-            // After a range request, the whole is requested. If that has been done, the same part would be sent again.
+            // After a range request, the whole resource is requested. If it was requested already, the origin would
+            // send the same part again.
             guard askedFrom != nil else {
                 let reason = "206: a part without a strong validator, although the whole was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
@@ -114,9 +116,9 @@ struct ResponseEvaluation {
         return .store(from: landing.offset, body)
     }
 
-    /// The properties of the body that the headers report.
+    /// Returns the properties of the body, according to the headers.
     ///
-    /// - Parameter isNew: Whether it starts a version, of which no byte is stored.
+    /// - Parameter isNew: Whether the body starts a version of which no byte is stored.
     private func body(_ landing: PartialResponse.Landing, isNew: Bool) -> ResponseBody {
         let isWhole = head.status != .partialContent
         let asked: Int64? = if isNew { landing.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
@@ -130,7 +132,7 @@ struct ResponseEvaluation {
             end: landing.end, isWhole: isWhole, support: isWhole ? (areRangesUseless ? .unsupported : nil) : .supported)
     }
 
-    /// The stored version can't be continued.
+    /// Abandons the stored version, because it can't be continued.
     private func abandon(_ generation: Generation, _ reason: String) {
         resource.send(.changed(reason: reason))
         // The next reader must not receive the same refusal again.
@@ -152,10 +154,10 @@ struct ResponseEvaluation {
         }
     }
 
-    /// The decision on a response whose status is an error for media, if responses of every status are stored.
+    /// Returns the decision on a response whose status is an error for media, if responses of every status are stored.
     ///
-    /// The response becomes a version of its own if it is a success or may be used again, but it does not replace media.
-    /// A response with media replaces such a version.
+    /// The response becomes a version of its own if it is a success or may be used again, but it does not replace
+    /// media. A response with media replaces such a version.
     private func otherStatus(replacing current: Generation?) -> PartialResponse.Decision? {
         guard keepsAnything else { return nil }
         let status = head.status.code

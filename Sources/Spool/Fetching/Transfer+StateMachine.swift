@@ -1,9 +1,9 @@
 import HTTPRanges
 
 extension Transfer {
-    /// Counts the bytes of a response's body, and decides where each piece is stored.
+    /// A counter of the bytes of a response's body. It decides where each piece is stored.
     ///
-    /// The header fields have been evaluated before. The body is compared with them here.
+    /// The header fields have already been evaluated. The body is compared with them here.
     struct StateMachine: ~Copyable {
         /// The use of a piece of the body.
         enum ChunkAction: Equatable {
@@ -11,15 +11,15 @@ extension Transfer {
             case land(skip: Int, count: Int, at: Int64)
             /// The whole piece is before the first byte to store.
             case skip
-            /// The rest is not wanted, or is longer than the header fields state.
+            /// The rest is not needed, or is longer than the header fields state.
             case stop
         }
 
         /// The meaning of the end of a body.
         enum EndAction: Equatable {
-            /// All bytes that the header fields state, or all wanted bytes, were received.
+            /// All bytes that the header fields state, or all needed bytes, were received.
             case complete
-            /// A body of unknown length has ended, and so the resource ends here.
+            /// A body of unknown length has ended, so the resource ends here.
             case endOfResource(at: Int64)
             /// Fewer bytes were received than the header fields state.
             case interrupted(at: Int64)
@@ -46,15 +46,15 @@ extension Transfer {
 
         /// The offset of the first byte to store of a body from `offset` to `end`.
         ///
-        /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored bytes.
-        ///   Bytes are stored from there or from the start of a block. `nil` if the response starts another version, of
-        ///   which no byte is stored, or has the whole body.
+        /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
+        ///   bytes. Bytes are stored from there or from the start of a block. `nil` if the response starts another
+        ///   version, of which no byte is stored, or has the whole body.
         static func firstLanding(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
             guard let asked, offset <= asked, asked < end ?? .max else { return Block.roundUp(offset) }
             return asked
         }
 
-        /// A piece of `count` bytes was received. No byte at or past `limit` is wanted.
+        /// Evaluates a received piece of `count` bytes. No byte at or past `limit` is needed.
         ///
         /// Bytes past the limit are lost, so no more bytes are stored after that, even if the limit moves.
         mutating func chunk(count: Int, limit: Int64) -> ChunkAction {

@@ -7,7 +7,8 @@ import SpoolStorage
 /// One request to the origin, from its first header field to its last stored byte.
 ///
 /// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it asks the scheduler for permission. It reports stored bytes and its end, and decides nothing about other bytes.
+/// piece, it asks the scheduler for permission. It reports stored bytes and its end, and decides nothing about other
+/// bytes.
 struct Transfer {
     let start: Scheduler.TransferStart
     let resource: OpenResource
@@ -15,11 +16,11 @@ struct Transfer {
     /// The end of a transfer.
     enum Outcome {
         case ended
-        /// The response was of no use, but the same bytes may be requested again at once.
+        /// The response could not be used, but the same bytes may be requested again immediately.
         case restart
         /// The request may be retried.
         case interrupted(CacheError, retryAfter: Duration?)
-        /// A retry would fail, too.
+        /// A retry would also fail.
         case refused(CacheError, isPersonal: Bool = false)
     }
 
@@ -120,8 +121,8 @@ struct Transfer {
         }
     }
 
-    /// Takes one of the origin's connections. The connection of a preload counts as a player's as soon as a player waits
-    /// for its bytes.
+    /// Takes one of the origin's connections. The connection of a preload counts as a player's as soon as a player
+    /// waits for its bytes.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
         guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
         if let connection = origin.connectAtOnce(.preload) { return connection }
@@ -149,7 +150,7 @@ struct Transfer {
             if let tag = validator?.entityTag?.text { request.headerFields[.ifNoneMatch] = tag }
             if let date = validator?.lastModified { request.headerFields[.ifModifiedSince] = date }
         }
-        // A part would be of no use, or an empty resource has none.
+        // A part could not be used, or the resource is empty and has none.
         if preconditions.isValidation, !preconditions.mayBeConfirmed || preconditions.stored?.version.length == 0 {
             return request
         }
@@ -172,13 +173,13 @@ struct Transfer {
         return .interrupted(error, retryAfter: rest)
     }
 
-    /// Whether the whole is to be requested once, because an origin that has never sent a part may refuse all ranges.
+    /// Whether to request the whole resource once, because an origin that has never sent a part may refuse all ranges.
     private func asksWithoutRange(_ request: UpstreamRequest) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.asksForWhole()
     }
 
-    /// Whether a 416 may be of another version than the current one, which was not known when the request was sent.
+    /// Whether a 416 may belong to another version than the current one, which was not known when the request was sent.
     private func tellsOfAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }
@@ -188,8 +189,8 @@ struct Transfer {
             try resource.version.learn(length: length, from: start.id)
             return .restart
         }
-        // The origin has no bytes from here on and does not send the length. If all bytes before are stored or are being
-        // received, the resource ends here.
+        // The origin has no bytes from here on and does not send the length. If all bytes before this offset are stored
+        // or being received, the resource ends here.
         if scheduler.reaches(start.lower) {
             try resource.version.learn(length: start.lower, from: start.id)
             return .restart
@@ -335,7 +336,7 @@ struct Transfer {
             case .retired:
                 return false
             case .prefixInvalidated(let range):
-                // It was reported when it was discarded. If it was not, the same request would follow forever.
+                // The block was reported when it was discarded. Otherwise the same request would be repeated forever.
                 resource.missing(range, of: lease.generation)
                 return false
             }

@@ -4,9 +4,9 @@ import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// How long the current version of a resource may be used, and when the origin last confirmed it.
+/// The freshness of the current version of a resource, and the time at which the origin last confirmed it.
 ///
-/// It knows nothing of the version's bytes.
+/// It does not know the version's bytes.
 final class VersionFreshness: Sendable {
     private struct State {
         /// The freshness of the stored response. `nil` if it is not known.
@@ -15,21 +15,22 @@ final class VersionFreshness: Sendable {
         var validated: (at: Duration, opening: Int)?
         /// The number of times that the resource has been opened.
         var openings = 0
-        /// Whether the origin is being asked while a stale version is used.
+        /// Whether a revalidation is in progress while a stale version is used.
         var isRevalidating = false
     }
 
-    /// Readers of one opening that start shortly after each other belong to one use. A response that was received or
-    /// confirmed for that opening a moment ago is not requested again.
+    /// The time for which a response that was received or confirmed for an opening is not requested again. Readers of
+    /// the opening that start within this time belong to one use.
     private static let useTime = Duration.seconds(10)
 
     private let policy: FreshnessPolicy
     private let clock: CacheClock
-    /// See ``StoredFreshness/asker``, for the requests of this resource.
+    /// The value of ``StoredFreshness/asker`` for the requests of this resource.
     let asker: String?
     private let state = Mutex(State())
 
-    /// - Parameter request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
+    /// - Parameter request: The header fields of the requests, if other users may receive their responses. Otherwise
+    ///   `nil`.
     init(_ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil) {
         self.policy = policy
         self.clock = clock
@@ -79,10 +80,10 @@ final class VersionFreshness: Sendable {
 
     // MARK: - Changes
 
-    /// The stored version has been opened.
+    /// Sets the freshness of the stored version, which has been opened.
     func open(_ stored: StoredFreshness?) { state.withLock { $0.stored = stored } }
 
-    /// The origin has sent or confirmed the version.
+    /// Records that the origin has sent or confirmed the version.
     ///
     /// - Returns: Whether the freshness has changed.
     @discardableResult
@@ -95,7 +96,7 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// The version may be used for a shorter time, and earlier confirmations no longer count.
+    /// Limits how long the version may be used. Earlier confirmations no longer count.
     func limit(to freshness: StoredFreshness) {
         state.withLock { state in
             state.stored = freshness
@@ -103,7 +104,7 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// Starts a revalidation in the background. Returns `false` if one is in progress.
+    /// Records the start of a revalidation in the background. Returns `false` if one is in progress.
     func beginRevalidation() -> Bool {
         state.withLock { state in
             defer { state.isRevalidating = true }

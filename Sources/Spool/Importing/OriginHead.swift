@@ -10,8 +10,8 @@ struct OriginHead: Sendable {
     /// The length of the whole resource, in bytes. `nil` if the origin does not send it.
     var length: Int64?
 
-    /// Requests the fields with `HEAD`, or with the first byte if the origin does not allow that, as for many signed URLs.
-    /// If the origin refuses the credentials, it requests them once more with new ones.
+    /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as for many signed URLs, requests the
+    /// first byte instead. If the origin refuses the credentials, it requests them once more with new ones.
     ///
     /// - Throws: `CacheError`: `.originUnavailable`, `.originRefused`.
     init(of source: MediaSource, in cache: MediaCache) async throws {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A thread that is blocked until a task has read a chunk.
 ///
-/// The task runs on threads of the cache, and needs none of those that may be blocked.
+/// The task runs on the cache's threads, and never needs a thread that may be blocked.
 final class BlockedRead: Sendable {
     private let result = Mutex<Result<MediaChunk?, any Error>?>(nil)
     private let ended = DispatchSemaphore(value: 0)

@@ -15,7 +15,8 @@ public enum MediaRange: Sendable, Hashable {
 }
 
 extension MediaRange {
-    /// The start of the range, and its end, unless they depend on the length. `nil` if the start depends on it.
+    /// Returns the start of the range, and its end unless it depends on the length. `nil` if the start depends on the
+    /// length.
     ///
     /// - Parameter offset: The offset of the last seek, from which the range is read instead.
     func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {

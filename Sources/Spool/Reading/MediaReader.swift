@@ -4,16 +4,17 @@ import HTTPRanges
 import SpoolStorage
 import Synchronization
 
-/// Reads a range of a media resource in order: stored bytes from the cache, and the rest as it is received.
+/// A reader of a range of a media resource, in order. It returns stored bytes from the cache, and all other bytes as
+/// they are received.
 ///
 /// ```swift
 /// for try await chunk in media.reader(in: 1_000_000...) { try await out.write(chunk.data) }
 /// ```
 ///
-/// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last one. A reader
-/// stores no bytes itself, and two readers of the same missing range share one transfer. One task or thread at a time may
-/// pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released, and received
-/// bytes stay in the cache.
+/// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last one. A
+/// reader stores no bytes itself, and two readers of the same missing range share one transfer. One task or thread at a
+/// time may pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released, and
+/// received bytes stay in the cache.
 public final class MediaReader: AsyncSequence, Sendable {
     /// A piece of the resource.
     public typealias Element = MediaChunk
@@ -22,7 +23,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let phase = ReaderPhase()
     private let chunkSize: Int64
     private let handsOutSlices: Bool
-    /// Waits for the opening. They end with each seek.
+    /// The waits for the opening. They end with each seek.
     private let waits = EndableWaits()
     /// Whether its bytes count as served to a client.
     private let isCounted: Bool
@@ -57,14 +58,15 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
-    /// Returns the next chunk, of at most `limit` bytes. Otherwise, it is the same as ``next()``.
+    /// Returns the next chunk, of at most `limit` bytes. Otherwise the same as ``next()``.
     package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
         if let chunk = first(limit) { return chunk }
         if phase.isFinished { return nil }
         return try await withTaskCancellationHandler {
             guard let executor = media.resource?.context.executor else { _ = try await media.opened(); return nil }
-            // The scheduler wakes this task on the threads that read its bytes. A chunk changes threads there and back.
+            // The scheduler wakes this task on the threads that read its bytes. For each chunk, the task changes
+            // threads there and back.
             let chunk = try await executor.runAsync { try await self.pull(limit) }
             if chunk == nil { try Task.checkCancellation() }
             return chunk
@@ -75,8 +77,8 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     /// Continues at another offset of the resource. The next chunk starts there, and the end of the range stays.
     ///
-    /// A reader that has reached its end or an error continues, too, but not one that was cancelled. A pull that waits
-    /// meanwhile waits for the new offset. A transfer that only the previous position needed is cancelled.
+    /// A reader that has reached its end or an error also continues, but not a cancelled one. A pull that is waiting
+    /// then waits for the new offset. A transfer that only the previous position needed is cancelled.
     ///
     /// - Parameter offset: The offset in bytes. If it is past the end of the resource, the next pull throws.
     public func seek(to offset: Int64) {
@@ -84,7 +86,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         waits.end()
     }
 
-    /// Ends the reader. A pull that waits returns `nil`. Stored bytes stay, and the transfers of other readers continue.
+    /// Ends the reader. A pull that waits returns `nil`. Stored bytes stay, and the transfers of other readers
+    /// continue.
     public func cancel() {
         phase.cancel()
         waits.end()
@@ -146,7 +149,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return storedChunk(limit)
     }
 
-    /// Opens the reader if the resource is open. If that throws, the slower way throws the same error again.
+    /// Opens the reader if the resource is open. If that throws, the slower path throws the same error again.
     private func openNow(_ asked: Int64?, in resource: OpenResource) -> OpenReader? {
         guard resource.isLoaded, let bounds = opening.range.bounds(from: asked),
             let reader = try? opening.open(bounds, asked: asked, in: resource),  // Thrown again by the slower way.
@@ -165,7 +168,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return chunk.flatMap { take($0, as: reader) ? $0 : nil }
     }
 
-    /// Returns all bytes that the reader is for, if they are one chunk that is stored.
+    /// Returns all bytes of the reader's range, if they are one stored chunk.
     ///
     /// The reader is not opened, because concurrent readers would wait for each other there.
     private func whole(
@@ -214,7 +217,8 @@ public final class MediaReader: AsyncSequence, Sendable {
                     phase.setFree(reader, until: freeUntil, in: lease)
                     if take(chunk, as: reader) { return chunk }
                 } catch is MissingBytes {
-                    // They were evicted or found damaged meanwhile. The scheduler knows, and requests them again.
+                    // The bytes were evicted or found damaged meanwhile. The scheduler knows this, and requests them
+                    // again.
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.code == .storage || error.code == .catalogDamaged {
                     // The file or its checksums can't be read now. The stored bytes stay.
@@ -239,12 +243,13 @@ public final class MediaReader: AsyncSequence, Sendable {
                 let reader = try await opening.open(at: asked, waits, turn)
                 if phase.open(reader, asked: asked) { return reader }
             } catch  where waits.turn != turn && !Task.isCancelled {
-                // The error is of a position that the reader has left.
+                // The error belongs to a position that the reader has left.
             }
         }
     }
 
-    /// Leaves a position at which the last bytes of another version start. Returns `false` if it is right in this one.
+    /// Leaves a position at which the last bytes of another version start. Returns `false` if the position is correct
+    /// in this one.
     ///
     /// - Throws: `CacheError` with code `.resourceChanged` if each response is of another version.
     private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
@@ -260,12 +265,12 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     // MARK: - Response headers
 
-    /// Returns the response headers of the reader's version. They are the stored ones if those may be used. Otherwise the
-    /// origin sends them, before its bytes.
+    /// Returns the response headers of the reader's version. These are the stored headers if they may be used.
+    /// Otherwise the origin sends them before the bytes.
     ///
-    /// The reader stays in that version. If the version changes, the reader ends with `.resourceChanged` at the end of its
-    /// stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be of another
-    /// version.
+    /// The reader stays in that version. If the version changes, the reader ends with `.resourceChanged` at the end of
+    /// its stored bytes. There are headers even if the range starts past the end. After ``seek(to:)``, they may be of
+    /// another version.
     ///
     /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
@@ -326,9 +331,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Reads bytes into a buffer, and blocks the calling thread until there are some.
     ///
     /// It is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`). An offset
-    /// other than the end of the last read is a ``seek(to:)``. Call it on a thread of the decoder or of your own, one at a
-    /// time. Never call it in a Swift task, an actor or on the main thread, which it would block. ``cancel()`` from another
-    /// thread and closing the cache end the wait immediately.
+    /// other than the end of the last read is a ``seek(to:)``. Call it on a thread of the decoder or of your own, one
+    /// at a time. Never call it in a Swift task, an actor or on the main thread, which it would block. ``cancel()``
+    /// from another thread and closing the cache end the wait immediately.
     ///
     /// ```swift
     /// let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size), at: position)
@@ -338,8 +343,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - buffer: Receives the bytes. It is not written to after the call.
     ///   - offset: The offset of the first byte in the resource.
     /// - Returns: The number of bytes. 0 for an empty buffer, and at or past the end of the range or of the resource.
-    /// - Throws: `CancellationError` if the reader is cancelled. Also the errors of ``next()``, but none for an offset past
-    ///   the end.
+    /// - Throws: `CancellationError` if the reader is cancelled. Also the errors of ``next()``, but none for an offset
+    ///   past the end.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
         if phase.isCancelled { throw CancellationError() }
         guard !buffer.isEmpty else { return 0 }
@@ -370,13 +375,13 @@ private struct ReadAttempts {
     private var diskFailures = 0
     private var moves = 0
 
-    /// Returns whether the disk is no longer to be used.
+    /// Returns whether the disk must no longer be used.
     mutating func noteDiskFailure() -> Bool {
         diskFailures += 1
         return diskFailures > Self.limit
     }
 
-    /// The reader has to be opened at another offset. Returns `false` if it has been opened too often.
+    /// Counts an opening at another offset. Returns `false` if the reader has been opened too often.
     mutating func noteMove() -> Bool {
         moves += 1
         return moves <= Self.limit

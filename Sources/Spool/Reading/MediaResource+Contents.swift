@@ -20,11 +20,11 @@ extension MediaResource {
 
     /// Copies the resource into a file if it is complete. Every byte is checked against its checksum.
     ///
-    /// The file is complete or not there. An existing file is replaced. With ``FreshnessPolicy/http``, this is the variant that
-    /// the source receives. Its resolver is called for the credentials.
+    /// The file is either complete or absent. An existing file is replaced. With ``FreshnessPolicy/http``, this is the
+    /// variant that the source receives. Its resolver is called for the credentials.
     ///
-    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The errors of
-    ///   the source's resolver.
+    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
+    ///   errors of the source's resolver.
     public func export(to file: URL) async throws { try await store.export(variantKey, to: file) }
 
     /// Passes the bytes of the resource to `write` if it is complete; see ``export(to:)``.
@@ -32,7 +32,8 @@ extension MediaResource {
         try await store.export(variantKey, writing: write)
     }
 
-    /// The ranges that are on disk, or about to be written there. If another process has the cache open, all stored ranges.
+    /// The ranges that are on disk, or about to be written there. If another process has the cache open, all stored
+    /// ranges.
     ///
     /// - Throws: The same errors as ``storedResource()``.
     package func keptRanges() async throws -> ByteRangeSet {

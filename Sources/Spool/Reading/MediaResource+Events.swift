@@ -1,10 +1,11 @@
 public import HTTPTypes
 
 extension MediaResource {
-    /// What happens from now on to this media file: loaded, completed, evicted, failed. As ``MediaCache/events()``, of this
-    /// one alone.
+    /// Returns a stream of the later events of this resource, such as loaded, completed, evicted or failed. It is like
+    /// ``MediaCache/events()``, for this resource alone.
     ///
-    /// What is there now is ``states``' first value. The stream keeps the resource open until it is let go of.
+    /// For the current state, see the first value of ``states``. The stream keeps the resource open until it is
+    /// released.
     public func events() -> AsyncStream<CacheEvent> {
         guard let resource else { return AsyncStream { nil } }
         let queue = resource.context.events.listen { $0 == resource.key || $0 == resource.usage.storageKey }
@@ -13,11 +14,11 @@ extension MediaResource {
 
     private func next(of queue: EventQueue) async -> CacheEvent? { await queue.next() }
 
-    /// The header fields under which the origin sent what is kept, as later responses have updated them; without cookies,
-    /// credentials, and those of the transport. Nil where nothing is kept; the origin is not asked.
+    /// Returns the header fields of the stored response, as later responses have updated them. They include no cookies,
+    /// no credentials and no fields of the transport. `nil` if nothing is stored. No request is sent to the origin.
     ///
-    /// - Throws: `CacheError` with code `.closed`; `CancellationError`; under ``FreshnessPolicy/http`` what the source's
-    ///   resolver throws.
+    /// - Throws: `CacheError` with code `.closed`; `CancellationError`. Under ``FreshnessPolicy/http``, also the errors
+    ///   of the source's resolver.
     public func storedHeaderFields() async throws -> HTTPFields? {
         let resource = try await opened()
         return resource.generation.map { resource.headers.response(of: $0).fields }

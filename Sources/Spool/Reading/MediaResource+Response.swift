@@ -4,14 +4,15 @@ package import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// What a client asks of the freshness of what it is sent.
+/// The client's requirements for the freshness of a response.
 package typealias FreshnessDemand = RequestDirectives
 
 extension MediaResource {
-    /// The head of the version that is there now, or, where nothing is stored or it has to be asked about, that the origin
-    /// sends: it is asked for the first block then, of which no byte is waited for.
+    /// Returns the response headers of the current version. If nothing is stored, or if the stored version has to be
+    /// validated, the origin sends them. The first block is then requested, but this method waits for none of its
+    /// bytes.
     ///
-    /// - Throws: As ``MediaReader/response()``.
+    /// - Throws: The errors of ``MediaReader/response()``.
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
         let use = decidedUse ?? resource.freshness.use(opening, demand)
@@ -24,7 +25,7 @@ extension MediaResource {
         ).response()
     }
 
-    /// Whether the origin has to be asked before what is stored may be used.
+    /// Returns whether the origin has to validate the stored version before it may be used.
     package func needsAsking(_ demand: FreshnessDemand) async throws -> Bool {
         try await opened().freshness.use(opening, demand) == .ask
     }
@@ -45,14 +46,14 @@ extension MediaResource {
         return (beside, response)
     }
 
-    /// Why the origin, which has sent nothing since, is asked again; nil where it is not.
+    /// The reason for the last retry. `nil` if there was none, or if bytes have been stored since.
     package var retryCause: CacheError? { resource?.lastRetryCause }
 
-    /// What is asked for where nothing but the head is wanted.
+    /// The range to request if only the response headers are needed.
     static let beginning = MediaRange.bytes(0..<1)
 
-    /// As ``reader(_:chunkSize:)``, for a client that asks for more, or less, than is fresh (RFC 9111 §5.2.1). What it asks
-    /// counts under ``FreshnessPolicy/http`` alone, but for `onlyIfCached` and `noStore`.
+    /// Returns a reader like ``reader(_:chunkSize:)``, with the request directives of a client (RFC 9111 §5.2.1).
+    /// Except for `onlyIfCached` and `noStore`, they apply only under ``FreshnessPolicy/http``.
     package func reader(
         _ range: MediaRange = .all, priority: Priority = .playback, chunkSize: Int = 256 << 10,
         handsOutSlices: Bool = false, demand: FreshnessDemand,
@@ -63,8 +64,8 @@ extension MediaResource {
             demand: demand, ahead: ahead)
     }
 
-    /// A reader of what is stored, be it fresh or not, which asks no origin: it throws `CacheError` with code `.notStored`
-    /// where it is not all there.
+    /// Returns a reader of the stored bytes, fresh or stale, which sends no request to the origin. The reader throws
+    /// `CacheError` with code `.notStored` if not all bytes are stored.
     package func storedReader() -> MediaReader {
         var demand = FreshnessDemand()
         demand.onlyIfCached = true
@@ -72,7 +73,7 @@ extension MediaResource {
             media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
     }
 
-    /// A reader that uses the open version without asking the origin.
+    /// Returns a reader that uses the open version without a request to the origin.
     ///
     /// Use it to read again from a response that was opened for a client. The client's directives have already decided
     /// whether that response may be used, and the decision must not be repeated without them.
@@ -80,7 +81,7 @@ extension MediaResource {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
     }
 
-    /// Checks that a range can be had without the origin, where the demand is for that alone.
+    /// Checks that a range is available without the origin, if the client allows only cached responses.
     ///
     /// - Throws: `CacheError` with code `.notStored` and status 504.
     func check(
@@ -94,29 +95,29 @@ extension MediaResource {
             key: key, range: range)
     }
 
-    /// Asks the origin once, in the background, whether what is stored still holds (RFC 5861 §3).
+    /// Revalidates the stored version once, in the background (RFC 5861 §3).
     func revalidate(_ resource: OpenResource) {
         guard !resource.version.isUnprovable, resource.freshness.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {
             let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
-            // What is stored stays stale where the origin can't be asked: the next use asks again.
+            // If the origin can't be reached, the stored version stays stale, and the next use revalidates it again.
             _ = try? await reader.response()
             resource.freshness.endRevalidation()
         }
     }
 
-    /// From a moment in seconds since 1970 on, the origin is asked before what is stored is used; nothing changes for those
-    /// who read it. Only under ``FreshnessPolicy/http``.
+    /// Limits the time during which the stored version may be used without validation, under ``FreshnessPolicy/http``.
+    /// Open readers are not affected.
     package func limitUse(until moment: Int64) async throws {
         await FreshnessUpdate(resource: try await opened()).limitUse(until: moment)
     }
 
-    /// Takes over what a response to `HEAD` says of the version that is stored; where it is of another one, what is stored
-    /// is asked about before it is used again (RFC 9111 §4.3.5).
+    /// Applies the header fields of a response to `HEAD`. If they belong to another version, the stored version has to
+    /// be validated before its next use (RFC 9111 §4.3.5).
     ///
     /// - Parameters:
-    ///   - url: Where it came from.
-    ///   - requestDate: When it was asked for.
+    ///   - url: The URL of the response.
+    ///   - requestDate: The date of the request.
     package func update(byHead head: HTTPResponse, from url: URL, requestDate: Date) async throws {
         try await FreshnessUpdate(resource: try await opened())
             .update(byHead: head, for: credentials, from: url, requestDate: requestDate)

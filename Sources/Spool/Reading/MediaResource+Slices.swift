@@ -1,7 +1,7 @@
 package import SpoolStorage
 
-/// Which version of a resource some bytes are of, and what was known of it: to tell whether a head that was made goes with
-/// them.
+/// A mark of the version of some bytes, with its description. It shows whether existing response headers belong to
+/// these bytes.
 package struct VersionMark: Sendable, Equatable {
     fileprivate var generation: GenerationIdentifier
     fileprivate var description: GenerationDescription
@@ -12,11 +12,11 @@ package struct VersionMark: Sendable, Equatable {
     }
 }
 
-/// What a server hands on without leaving its event loop.
+/// The bytes that a server can send without leaving its event loop.
 extension MediaResource {
-    /// All of `range` as a slice of the version that is open, where that may be used without asking anybody and needs no disk.
+    /// Returns all of `range` as a slice of the open version, if it may be used without a request. It needs no disk.
     ///
-    /// - Returns: Nil: open a reader.
+    /// - Returns: `nil` if a reader is needed.
     package func sliceNow(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {
         guard let resource, let lease = leaseOfLanded(range, in: resource),
             let slice = lease.generation.sliceNow(range, holding: lease)
@@ -25,7 +25,7 @@ extension MediaResource {
         return (slice, VersionMark(lease.generation))
     }
 
-    /// The mark of the version that is open, if that is the one of this head, and its first byte has landed.
+    /// Returns the mark of the open version, if the response is of that version and its first byte is stored.
     package func mark(of response: StoredResponse) -> VersionMark? {
         guard let resource, let lease = leaseOfLanded(0..<1, in: resource),
             resource.headers.response(of: lease.generation) == response

@@ -4,31 +4,33 @@ import HTTPRanges
 public import SpoolStorage
 import Synchronization
 
-/// One media file, opened through a cache: what it is, which of it is there, and readers of it.
+/// A media resource that is opened through a cache. It provides the content information, the stored ranges, and
+/// readers.
 ///
-/// Opening costs nothing; the catalog is asked when something is wanted. All `MediaResource` of one cache key share what has
-/// landed and what is on its way. The resource stays open while a `MediaResource` or one of its readers lives.
+/// Opening is cheap, because the catalog is read only when it is needed. All `MediaResource` objects with one cache key
+/// share stored bytes and running transfers. The resource stays open while a `MediaResource` or one of its readers
+/// exists.
 public final class MediaResource: Sendable {
     /// The resource's stable name in the cache.
     public let key: CacheKey
-    /// Where its bytes come from.
+    /// The source of the bytes.
     public let source: MediaSource
     let credentials: SourceCredentials
-    /// Nil where the cache was closed before this was opened.
+    /// `nil` if the cache was closed before the resource was opened.
     let resource: OpenResource?
     let opening: Int
     let identity: OpenResources.Identity
     private let registry: OpenResources
     /// The turn of the request for which the resource is opened.
     private let question: AskingTurns.Turn?
-    /// Whether it was opened for a source that sends other fields than this one.
+    /// Whether the resource was opened for a source that sends other header fields than this one.
     package let isShared: Bool
     /// How its readers may use the current version, as decided for the request for which the resource is opened. `nil`
     /// to decide when a reader opens.
     let decidedUse: StoredFreshness.Use?
     /// Whether the resource is opened for a request that may use another request's response.
     package var usesOthersResponse: Bool { decidedUse != nil || joinsTransfer }
-    /// Whether it may receive the response to another request that was given up.
+    /// Whether the resource may receive the response to another request that was cancelled.
     package var joinsTransfer: Bool { question?.joinsTransfer ?? false }
     /// The resource whose version other requests are reading. See ``confirmed(_:priority:)``.
     let beside: MediaResource?
@@ -63,19 +65,20 @@ public final class MediaResource: Sendable {
 
     deinit { if resource != nil { registry.release(identity) } }
 
-    /// Where its bytes are read: a task that only reads, and hands on, changes threads less often there.
+    /// The executor on which the bytes are read. A task that only reads and forwards bytes changes threads less often
+    /// there.
     package var readingExecutor: (any TaskExecutor)? { resource?.context.executor.executor(for: .playback) }
 
-    /// The resource, opened.
+    /// Returns the resource after opening it.
     func opened() async throws -> OpenResource {
         let resource = try openResource
         try await resource.load(credentials)
         return resource
     }
 
-    /// The resource, as far as it is.
+    /// The open resource, whether or not its stored part has been loaded.
     ///
-    /// - Throws: `CacheError` with code `.closed` where the cache was closed before.
+    /// - Throws: `CacheError` with code `.closed` if the cache was closed before.
     var openResource: OpenResource {
         get throws {
             if let resource { return resource }
@@ -83,7 +86,7 @@ public final class MediaResource: Sendable {
         }
     }
 
-    /// A reader's place in a resource.
+    /// A reader that is open in a resource.
     struct OpenedReader {
         var id: ReaderID
         var position: ReaderPosition
@@ -92,7 +95,7 @@ public final class MediaResource: Sendable {
         var own: MediaResource?
     }
 
-    /// Opens a reader in the resource, or in its own resource if asking the origin would end other readers.
+    /// Opens a reader in the resource, or in its own resource if a request to the origin would end other readers.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
@@ -126,7 +129,7 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// Serves a reader that must ask the origin before it uses the running response, if nothing can prove that both
+    /// It serves a reader that must validate the running response before using it, if nothing can prove that both
     /// versions are the same. The readers of the running response continue.
     private func apart() -> MediaResource? {
         guard let context = resource?.context else { return nil }
@@ -138,16 +141,17 @@ public final class MediaResource: Sendable {
         return MediaResource(identity: identity, credentials: credentials, resource: opened, registry: registry)
     }
 
-    /// The version that has all of `range`, where that has landed and may be used without asking.
+    /// Returns the version that has all of `range` stored, if it may be used without a request to the origin.
     func leaseOfLanded(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
         resource.readers.leaseOfLanded(range, opening: opening)
     }
 
-    /// Length, type and whether byte ranges can be asked for; from the catalog where it knows them.
+    /// Returns the length, the type, and whether byte ranges can be requested. They are read from the catalog if it
+    /// contains them.
     ///
-    /// Otherwise the origin is asked for the first block, which is kept.
+    /// Otherwise the first block is requested from the origin and stored.
     ///
-    /// - Throws: `CacheError` when the origin has to be asked and does not respond, or refuses.
+    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or refuses it.
     public func contentInformation() async throws -> ContentInformation {
         try await contentInformation(for: .playback)
     }
@@ -155,7 +159,7 @@ public final class MediaResource: Sendable {
     private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
-        // The head of a response tells it, and its first block, which a player wants next, lands.
+        // The headers of a response contain the information. Its first block, which a player needs next, is stored.
         let reader = MediaReader(
             media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1, isCounted: false)
         let failure = Mutex<(any Error)?>(nil)
@@ -172,7 +176,7 @@ public final class MediaResource: Sendable {
         } onCancel: {
             reader.cancel()
         }
-        // Nobody waits for that block any more: what is on its way of it is let in, but nothing is tried again.
+        // No reader waits for that block any more. Bytes that are in transit are stored, but nothing is retried.
         if known != nil { reader.cancel() }
         try Task.checkCancellation()
         if let known { return known }
@@ -181,14 +185,15 @@ public final class MediaResource: Sendable {
             ?? ContentInformation(length: nil, mimeType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
-    /// Whether ``contentInformation()`` has no need to ask the origin.
+    /// Returns whether ``contentInformation()`` needs no request to the origin.
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {
         get async throws { try await opened().contentInformation != nil }
     }
 
-    /// The number of bytes, asking the origin if need be; if it tells no total, for the last `count` of them.
+    /// Returns the number of bytes, which is requested from the origin if necessary. If the origin does not send the
+    /// total, the last `count` bytes are requested.
     func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
         if let length = try await contentInformation(for: priority).length { return length }
         let resource = try openResource
@@ -201,31 +206,31 @@ public final class MediaResource: Sendable {
             "\(source.displayAddress): the origin does not tell the length, so no last bytes can be read", key: key)
     }
 
-    /// A reader of `range`; it opens when its first chunk is pulled.
+    /// Returns a reader of `range`. It opens when its first chunk is pulled.
     ///
     /// - Parameters:
-    ///   - range: Which bytes to read.
-    ///   - chunkSize: The most bytes in one chunk.
+    ///   - range: The bytes to read.
+    ///   - chunkSize: The maximum number of bytes in one chunk.
     public func reader(_ range: MediaRange = .all, chunkSize: Int = 256 << 10) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize)
     }
 
-    /// A reader of a half-open range of bytes; what lies past the end of the resource is left out.
+    /// Returns a reader of a half-open range of bytes. The part past the end of the resource is omitted.
     public func reader(in range: Range<Int64>, chunkSize: Int = 256 << 10) -> MediaReader {
         reader(.bytes(range), chunkSize: chunkSize)
     }
 
-    /// A reader from an offset to the end of the resource: `media.reader(in: 1_000_000...)`.
+    /// Returns a reader from an offset to the end of the resource: `media.reader(in: 1_000_000...)`.
     public func reader(in range: PartialRangeFrom<Int64>, chunkSize: Int = 256 << 10) -> MediaReader {
         reader(.from(range.lowerBound), chunkSize: chunkSize)
     }
 
-    /// The bytes of a half-open range; what lies past the end of the resource is left out.
+    /// Returns the bytes of a half-open range. The part past the end of the resource is omitted.
     ///
-    /// All of them are in memory at once, so ask for little: headers, a picture, some seconds. For more, take a
-    /// ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
+    /// All of them are in memory at the same time, so use it for small ranges, such as headers, an image or some
+    /// seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
     ///
-    /// - Throws: As ``MediaReader/next()``: every byte is there, or there is an error.
+    /// - Throws: The errors of ``MediaReader/next()``. The result always has all bytes.
     public func data(in range: Range<Int64>) async throws -> Data {
         guard !range.isEmpty else { return Data() }
         var data = Data()
@@ -233,9 +238,10 @@ public final class MediaResource: Sendable {
         return data
     }
 
-    /// As ``reader(_:chunkSize:)``, for bytes that nobody waits for: playback goes first.
+    /// Returns a reader like ``reader(_:chunkSize:)``, for bytes that no player waits for. Playback has priority over
+    /// it.
     ///
-    /// - Parameter handsOutSlices: As ``sliceReader(_:chunkSize:)``.
+    /// - Parameter handsOutSlices: Whether chunks may be slices, like those of ``sliceReader(_:chunkSize:)``.
     package func preloadReader(
         _ range: MediaRange = .all, chunkSize: Int = 256 << 10, handsOutSlices: Bool = false
     ) -> MediaReader {
@@ -243,25 +249,26 @@ public final class MediaResource: Sendable {
             media: self, range: range, priority: .preload, chunkSize: chunkSize, handsOutSlices: handsOutSlices)
     }
 
-    /// As ``reader(_:chunkSize:)``, with chunks that are slices of the media file where the bytes lie in one.
+    /// Returns a reader like ``reader(_:chunkSize:)``. Its chunks are slices of the media file if the bytes are in a
+    /// file.
     package func sliceReader(_ range: MediaRange = .all, chunkSize: Int = 1 << 20) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }
 
-    /// Which bytes are stored; the origin is not asked.
+    /// Returns the stored ranges, without a request to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
     public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.landed } }
 
-    /// Which bytes have landed, as far as this process has opened the resource.
+    /// The stored ranges, as far as this process has opened the resource.
     package var landed: ByteRangeSet { resource?.scheduler.landed ?? ByteRangeSet() }
 
-    /// Counts since the resource was opened.
+    /// The counts since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
 
-    /// Where the source was last found to be; its own URL before that.
+    /// The URL that the source last resolved to. Before that, the source's own URL.
     package var resolvedURL: URL { credentials.known?.url ?? source.url }
 
-    /// Opens the stored part of the resource, if there is one, without asking the origin.
+    /// Opens the stored part of the resource, if there is one, without a request to the origin.
     package func load() async throws { _ = try await opened() }
 }

@@ -1,26 +1,26 @@
 import HTTPRanges
 import SpoolStorage
 
-/// The request of a ``MediaReader``: which bytes of which media it reads, and how. Opens the reader in its resource.
+/// The request of a ``MediaReader``: its media, its range, and its conditions. It opens the reader in its resource.
 struct ReaderOpening: Sendable {
     let media: MediaResource
     let range: MediaRange
     let priority: Priority
     /// The request directives of the client.
     let demand: FreshnessDemand
-    /// How it may use the stored version, or `nil` to decide by freshness.
+    /// How the reader may use the stored version, or `nil` to decide by freshness.
     let use: StoredFreshness.Use?
     /// The size of the first read-ahead.
     let ahead: ReadAheadStart
 
-    /// Whether the reader is only for the response headers.
+    /// Whether the reader needs only the response headers.
     var isForHeaders: Bool { range == MediaResource.beginning }
 
     /// Opens the resource, and a reader in it.
     ///
     /// - Parameters:
     ///   - asked: The offset of the last seek, or `nil` before the first one.
-    ///   - waits: Ends the waits for the source's resolver and for the length.
+    ///   - waits: The waits for the source's resolver and for the length, which can be ended.
     ///   - turn: The turn of `waits`.
     func open(at asked: Int64?, _ waits: EndableWaits, _ turn: UInt64) async throws -> OpenReader {
         let resource = try await resource(waits, turn)

@@ -10,11 +10,11 @@ struct OpenReader {
     /// The media of the reader's own resource, which stays open. `nil` if the reader uses a shared one.
     let own: MediaResource?
     fileprivate(set) var position: Int64
-    /// Whether its position was counted from the end of the resource, and its version is not known yet.
+    /// Whether the position was counted from the end of the resource, and the reader's version is not known yet.
     fileprivate(set) var isCountedFromEnd: Bool
-    /// The version of its last bytes. `nil` before its first bytes.
+    /// The version of the last bytes that the reader took. `nil` before its first bytes.
     fileprivate(set) var lease: Lease?
-    /// The offset up to which it may take stored bytes without asking the scheduler.
+    /// The offset up to which the reader may take stored bytes without asking the scheduler.
     fileprivate(set) var freeUntil: Int64 = 0
 
     init(_ reader: MediaResource.OpenedReader, position: Int64, isCountedFromEnd: Bool) {
@@ -23,7 +23,8 @@ struct OpenReader {
         self.isCountedFromEnd = isCountedFromEnd
     }
 
-    /// Whether its position is right in a version of this length. The last bytes of another version may start elsewhere.
+    /// Whether the position is correct in a version of this length. In another version, the last bytes may start
+    /// elsewhere.
     func stands(in length: Int64?, for range: MediaRange) -> Bool {
         guard isCountedFromEnd, let length, case .suffix(let count) = range else { return true }
         return position == MediaRange.start(ofLast: count, of: length)
@@ -41,7 +42,7 @@ struct OpenReader {
 
 /// The phase of a ``MediaReader``, which any thread may change.
 ///
-/// A change that concerns an open reader has no effect if the phase has another one by then, because of a seek.
+/// A change to an open reader has no effect if the phase no longer contains that reader, because of a seek.
 final class ReaderPhase: Sendable {
     enum Phase {
         /// Not open. Contains the offset of the last seek, or `nil` before the first one. → open, finished, cancelled
@@ -61,7 +62,7 @@ final class ReaderPhase: Sendable {
 
     // MARK: - From any thread
 
-    /// The next position is `offset`, unless the reader is cancelled.
+    /// Sets the next position to `offset`, unless the reader is cancelled.
     func seek(to offset: Int64) {
         let left = phase.withLock { phase -> OpenReader? in
             if case .cancelled = phase { return nil }
@@ -82,7 +83,7 @@ final class ReaderPhase: Sendable {
 
     // MARK: - Opening
 
-    /// The reader is open. If it was cancelled or has another position than `asked`, `reader` is closed.
+    /// Records that the reader is open. If it was cancelled or its position is no longer `asked`, closes `reader`.
     func open(_ reader: OpenReader, asked: Int64?) -> Bool {
         let isHere = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }
@@ -93,7 +94,7 @@ final class ReaderPhase: Sendable {
         return isHere
     }
 
-    /// The reader ends without having been open. Returns `false` if it has another position than `asked`.
+    /// Ends the reader before it was open. Returns `false` if its position is no longer `asked`.
     func finish(unopenedAt asked: Int64?) -> Bool {
         phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }
@@ -102,14 +103,14 @@ final class ReaderPhase: Sendable {
         }
     }
 
-    /// `other` takes the place of `reader`. The one that is not open after that is closed.
+    /// Replaces `reader` with `other`, and closes the one that is not open afterwards.
     func replace(_ reader: OpenReader, by other: OpenReader) {
         (change(reader) { $0 = .open(other) } ? reader : other).close()
     }
 
     // MARK: - While it is open
 
-    /// The reader may take stored bytes of the version before `end` without asking the scheduler.
+    /// Allows the reader to take stored bytes of the version before `end` without asking the scheduler.
     func setFree(_ reader: OpenReader, until end: Int64, in lease: Lease) {
         update(reader) { reader in
             reader.isCountedFromEnd = false
@@ -118,21 +119,22 @@ final class ReaderPhase: Sendable {
         }
     }
 
-    /// The version of the reader is known from now on.
+    /// Records that the version of the reader is known.
     func noteVersion(of reader: OpenReader) {
         if reader.isCountedFromEnd { update(reader) { $0.isCountedFromEnd = false } }
     }
 
-    /// The reader takes all bytes before `position`. Returns `false` if it is no longer open, so that it wants no bytes.
+    /// Records that the reader takes all bytes before `position`. Returns `false` if it is no longer open and needs no
+    /// bytes.
     func take(_ reader: OpenReader, upTo position: Int64) -> Bool {
         update(reader) { $0.move(to: position) }
     }
 
-    /// The reader ends. Returns `false` if it was no longer open.
+    /// Ends the reader. Returns `false` if it was no longer open.
     @discardableResult
     func finish(_ reader: OpenReader) -> Bool { leave(reader, for: .finished) }
 
-    /// The reader leaves its position, and is opened again.
+    /// Closes the reader at its position, so that it is opened again.
     func reopen(_ reader: OpenReader) { leave(reader, for: .unopened(at: nil)) }
 
     @discardableResult

@@ -3,46 +3,49 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// What the catalog keeps of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
+/// The catalog's record of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
 struct StoredFreshness: Codable, Sendable, Hashable {
-    /// Seconds since 1970 at which the response becomes stale.
+    /// The time at which the response becomes stale, in seconds since 1970.
     var freshUntil: Int64
-    /// Whether it must not be used stale, even when the origin can't be asked.
+    /// Whether it must not be used stale, even if the origin can't be reached.
     var mustRevalidate: Bool
-    /// Names of the request fields that select between variants.
+    /// The names of the request fields that select between variants.
     var vary: [String]
-    /// A hash of those fields' values; the values themselves may be secret.
+    /// A hash of those fields' values, because the values themselves may be secret.
     var selected: String
-    /// Seconds for which the response was fresh when it came; nil where an earlier build did not note it.
+    /// The time for which the response was fresh when it was received, in seconds. `nil` if an earlier build did not
+    /// record it.
     var lifetime: Int64?
-    /// Whether the lifetime is a word of `Cache-Control`, which goes before any `Expires` (RFC 9111 §5.3), also before one
-    /// that a later 304 brings; nil where an earlier build did not note it.
+    /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
+    /// over that of a later 304. `nil` if an earlier build did not record it.
     var isLifetimeControlled: Bool?
-    /// Seconds since 1970 at which the response came; nil where an earlier build did not note it.
+    /// The time at which the response was received, in seconds since 1970. `nil` if an earlier build did not record it.
     var receivedAt: Int64?
-    /// How many seconds old it was when it came (RFC 9111 §4.2.3); nil where an earlier build did not note it.
+    /// The age of the response when it was received, in seconds (RFC 9111 §4.2.3). `nil` if an earlier build did not
+    /// record it.
     var initialAge: Int64?
-    /// Status and fields; nil where an earlier build did not note them.
+    /// The status and the header fields. `nil` if an earlier build did not record them.
     var head: StoredHead?
-    /// Seconds for which it may be used stale while the origin is asked (RFC 5861 §3).
+    /// The time for which it may be used stale during a revalidation, in seconds (RFC 5861 §3).
     var staleWhileRevalidate: Int64?
-    /// Seconds for which it may be used stale where the origin fails (RFC 5861 §4); nil: as long as it is stored.
+    /// The time for which it may be used stale if the origin fails, in seconds (RFC 5861 §4). `nil` for as long as it
+    /// is stored.
     var staleIfError: Int64?
 
-    /// Whether the origin has shown that it has another version now, and none of that has come yet: what is stored is not
-    /// used any more. Nil: it has not.
+    /// Whether the origin has another version now, of which no byte has been received yet. The stored version is then
+    /// no longer used. `nil` if not.
     var isSuperseded: Bool?
 
     /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
-    /// A hash of the header fields of the request that received or confirmed the response, without those that do not tell
-    /// users apart; `nil` if the cache does not store responses of every status.
+    /// A hash of the header fields of the request that received or confirmed the response, without those that do not
+    /// distinguish users; `nil` if the cache does not store responses of every status.
     var asker: String?
 
-    /// Hashes of the keys whose variant this is: of the resource for everyone, and for these credentials; nil for one that
-    /// has the resource's own key.
+    /// The hashes of the keys whose variant this is. One key is the resource's for all users, and one is for these
+    /// credentials. The value is `nil` for a variant that has the resource's own key.
     var variantOf: [String]?
 
     /// Whether Spool can have written every number. Dates are at most 10,000 years from 1970, and numbers of seconds
@@ -55,15 +58,16 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             && head.map { (100...999).contains($0.status) } ?? true
     }
 
-    /// A response that came later than now came while the calendar was ahead: nothing is known of its age.
+    /// Whether the response is fresh. It is not if it was received in the future, while the calendar was ahead, because
+    /// its age is then not known.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
-    /// How many seconds old the response is.
+    /// The age of the response, in seconds.
     func age(at now: Int64) -> Int64 {
         min((initialAge ?? 0) + max(0, now - (receivedAt ?? now)), NumberLimits.seconds)
     }
 
-    /// Whether it may be used at `now` without waiting for the origin, by its own word and what a request asks for.
+    /// Returns how it may be used at `now`, according to its own directives and those of a request.
     func use(at now: Int64, for demand: RequestDirectives) -> Use {
         let isKnown = now >= receivedAt ?? .min
         guard isKnown, demand != RequestDirectives() else {
@@ -97,7 +101,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     enum Failure: Hashable, Sendable {
         /// The origin could not be reached, or its response could not be read.
         case unreachable
-        /// The origin responded with an error for now.
+        /// The origin responded with a temporary error.
         case status(Int)
     }
 
@@ -109,20 +113,20 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         if let staleIfError, now >= freshUntil + staleIfError { return false }
         guard let asker else { return true }
         if case .status(let status) = failure, status < 500 { return false }
-        // The origin has allowed its use for other requests, for a time or after an error.
+        // The origin has allowed the use of the response for other requests, for a time or after an error.
         if staleIfError != nil || lifetime ?? 0 > 0 { return true }
-        // Otherwise it may be meant for one user, even if nothing says so.
+        // Otherwise the response may be meant for one user, even if no field indicates that.
         return failure == .unreachable && asker == self.asker
     }
 
-    /// Returns what ``asker`` is for a request with these fields.
+    /// Returns the value of ``asker`` for a request with these fields.
     static func asker(_ request: HTTPFields) -> String {
         let fields = request.filter { !unspecific.contains($0.name.canonicalName) }
         return CacheKey(fields.map { "\($0.name.canonicalName):\($0.value)" }.sorted().joined(separator: "\n")).hash
     }
 
-    /// Names of request fields that do not tell users apart: conditions, ranges, preferences, and what a player sends anew
-    /// for each playback.
+    /// The names of request fields that do not distinguish users: conditions, ranges, preferences, and fields that
+    /// change with each playback.
     private static let unspecific: Set<String> = [
         "accept", "accept-encoding", "accept-language", "cache-control", "cdn-loop", "dnt", "icy-metadata",
         "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "origin", "pragma",
@@ -140,19 +144,19 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         case fresh
         /// Although it is stale, as the request allows.
         case stale
-        /// Although it is stale, while the origin is asked.
+        /// Although it is stale, during a revalidation.
         case staleMeanwhile
-        /// When the origin has been asked.
+        /// After the origin has been asked.
         case ask
     }
 
-    /// Whether a request with these fields would have got the same variant.
+    /// Whether a request with these fields would have received the same variant.
     func matches(_ request: HTTPFields) -> Bool {
         guard !vary.isEmpty else { return true }
         return selection(by: request) == selected
     }
 
-    /// What stands for the variant that a request with these fields selects.
+    /// Returns the identity of the variant that a request with these fields selects.
     func selection(by request: HTTPFields) -> String {
         var names = HTTPFields()
         names[.vary] = vary.joined(separator: ", ")
@@ -160,7 +164,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     }
 
     static func digest(of vary: Vary, in request: HTTPFields) -> String {
-        // As every request is sent: half the web varies by encoding, and none is ever asked for.
+        // Every request is sent with this value. Many responses vary by encoding, and no encoding is ever requested.
         var request = request
         request[.acceptEncoding] = "identity"
         for name in [HTTPField.Name.range, .ifRange, .ifNoneMatch, .ifModifiedSince] { request[name] = nil }

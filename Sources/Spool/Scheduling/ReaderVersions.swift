@@ -1,12 +1,12 @@
 import SpoolStorage
 
-/// The versions in which the readers of one resource are, and why they may use them.
+/// The version that each reader of one resource reads, and the reason why the reader may use it.
 ///
-/// It knows no offset. A reader that has not read yet is in the current version.
+/// It does not know offsets. A reader that has not read yet uses the current version.
 struct ReaderVersions {
     /// The version of a reader.
     enum Standing {
-        /// The current version, also if there is none yet.
+        /// The current version, even if there is none yet.
         case current
         /// This version, which is no longer the current one.
         case former(Lease)
@@ -18,7 +18,7 @@ struct ReaderVersions {
         var standing = Standing.current
         /// The reason why the version may be used. `nil` if it is not known yet whether it may be used.
         var source: OpenedResponse.Source?
-        /// Whether it waits for response headers, rather than for bytes.
+        /// Whether the reader waits for response headers, rather than for bytes.
         var awaitsHead = false
     }
 
@@ -28,7 +28,8 @@ struct ReaderVersions {
 
     func standing(of id: ReaderID) -> Standing { entries[id]?.standing ?? .current }
 
-    /// The reason why the reader may use its version. `nil` if it is not known yet whether it may use it.
+    /// Returns the reason why the reader may use its version. `nil` if it is not known yet whether the reader may use
+    /// it.
     func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
 
     /// Whether the reader waits for response headers, rather than for bytes.
@@ -44,19 +45,19 @@ struct ReaderVersions {
 
     mutating func setAwaitsHead(_ id: ReaderID, _ awaits: Bool) { entries[id]?.awaitsHead = awaits }
 
-    /// The readers stay in a version that is no longer the current one.
+    /// Keeps the readers in a version that is no longer current.
     mutating func keep(_ ids: [ReaderID], in former: Lease) {
         for id in ids { entries[id]?.standing = .former(former) }
     }
 
-    /// The readers need their own responses.
+    /// Records that the readers need their own responses.
     mutating func setApart(_ ids: [ReaderID]) {
         for id in ids { entries[id]?.standing = .apart }
     }
 
-    /// Readers of the current version may use it for this reason, if it was not known yet whether they may.
+    /// Sets the reason why readers of the current version may use it, for the readers that have no reason yet.
     ///
-    /// - Parameter evenKnown: Whether this also replaces the reason of readers that knew one.
+    /// - Parameter evenKnown: Whether this also replaces the reasons of the other readers.
     mutating func noteSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(entries.keys) {
             guard let entry = entries[id], case .current = entry.standing, entry.source == nil || evenKnown
@@ -65,7 +66,7 @@ struct ReaderVersions {
         }
     }
 
-    /// Returns the readers that wait for response headers, the oldest first. From now on, they do not.
+    /// Returns the readers that wait for response headers, oldest first, and records that they do not wait.
     mutating func takeHeaderWaiters() -> [ReaderID] {
         let ids = entries.filter { $0.value.awaitsHead }.keys.sorted()
         for id in ids { entries[id]?.awaitsHead = false }

@@ -11,9 +11,9 @@ extension Scheduler {
     ///   - credentials: The credentials with which its bytes are requested.
     ///   - mayKeep: Whether the bytes that are requested for it may be stored.
     ///   - ahead: The size of the first read-ahead.
-    ///   - decide: Returns how the reader may use the current version, from that version and whether all bytes of the
-    ///     range are stored or being received. It is called under the lock, so that no version becomes current between the
-    ///     decision and the opening. It may take one other lock.
+    ///   - decide: Returns how the reader may use the current version. Receives that version, and whether all bytes of
+    ///     the range are stored or being received. It is called under the lock, so that no version becomes current
+    ///     between the decision and the opening. It may take one other lock.
     /// - Returns: The reader, its position, and how it uses the current version.
     func openReader(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, mayKeep: Bool,
@@ -45,7 +45,7 @@ extension Scheduler {
         var length: Int64?
     }
 
-    /// Closes a reader. If it waits, it is woken. Returns `nil` if it was closed before.
+    /// Closes a reader. If it waits, it is woken. Returns `nil` if it was already closed.
     func closeReader(_ id: ReaderID) -> ClosedReader? {
         let (place, length) = ask { state in
             let place = state.readers.removeValue(forKey: id)
@@ -64,7 +64,7 @@ extension Scheduler {
     enum PullResult: Sendable {
         /// These bytes of the version. The reader may take stored bytes up to `freeUntil` without asking again.
         case bytes(Lease, Range<Int64>, freeUntil: Int64)
-        /// The bytes of a version that is no longer current, in which the reader is. Its range has this end.
+        /// The reader uses this version, which is no longer current. Its range ends at `end`.
         case former(Lease, end: Int64?)
         /// No bytes yet. The reader is woken later.
         case wait
@@ -101,18 +101,18 @@ extension Scheduler {
         }
     }
 
-    /// The end of a reader's range, or of the resource. `nil` if neither is known.
+    /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
     func end(of id: ReaderID) -> Int64? { look { $0.readers[id]?.end ?? $0.machine.length } }
 
-    /// A player of another resource waits, or no longer waits. Meanwhile, transfers for preloads pause.
+    /// Sets whether a player of another resource waits. While it waits, transfers for preloads pause.
     func setYielding(_ yields: Bool) { feed { $0.machine.setYielding(yields) } }
 
-    /// There is less space for the bytes ahead of readers.
+    /// Limits the bytes that are fetched ahead of readers, because there is less space.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }
 
     // MARK: - Response headers
 
-    /// The version in which a reader is.
+    /// The version that a reader uses.
     struct VersionInUse: Sendable {
         /// `nil` if only the length is known.
         var lease: Lease?
@@ -121,7 +121,7 @@ extension Scheduler {
         var source: OpenedResponse.Source
     }
 
-    /// The result for a reader that wants the response headers of its version.
+    /// The result for a reader that needs the response headers of its version.
     enum HeadResult: Sendable {
         case version(VersionInUse)
         /// Not yet. The reader is woken when a response has been evaluated.
@@ -135,7 +135,7 @@ extension Scheduler {
         case apart
     }
 
-    /// Returns the version of a reader, in which it stays from then on.
+    /// Returns the version of a reader. The reader keeps that version.
     func head(for id: ReaderID, now: Duration) -> HeadResult {
         ask { state in
             guard let place = state.readers[id] else { return (.gone, []) }
@@ -164,7 +164,7 @@ extension Scheduler {
         }
     }
 
-    /// The current version, for a use without a reader. `nil` if there is none.
+    /// Returns the current version, for a use without a reader. `nil` if there is none.
     ///
     /// - Parameter isStale: Whether it may be used although the origin has not validated it.
     func currentVersion(isStale: Bool) -> VersionInUse? {
@@ -202,7 +202,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a transfer is in progress that was not cancelled.
+    /// Whether a transfer that was not cancelled is in progress.
     var isFetching: Bool { look { $0.machine.plan.transfers.liveCount > 0 } }
 
     /// The credentials of the last reader that was opened.

@@ -29,8 +29,8 @@ extension Scheduler {
         enum ReadDecision: Equatable {
             /// These bytes are stored, from the reader's position on.
             ///
-            /// The reader may take stored bytes up to `freeUntil` without reporting its position, because nothing in the
-            /// plan changes before. There, or at a missing range after an eviction, it pulls again.
+            /// The reader may take stored bytes up to `freeUntil` without reporting its position, because nothing in
+            /// the plan changes before. There, or at a missing range after an eviction, it pulls again.
             case landed(Range<Int64>, freeUntil: Int64)
             /// No bytes yet. The reader is woken later.
             case wait
@@ -44,7 +44,7 @@ extension Scheduler {
             case closed
         }
 
-        /// The result for a reader that wants the response headers of its version.
+        /// The result for a reader that needs the response headers of its version.
         enum HeadDecision: Equatable {
             /// There is a version, or only the end of the resource is known.
             case described
@@ -69,7 +69,7 @@ extension Scheduler {
 
         /// The consequence of a transfer that did not receive the bytes that it requested.
         enum Outcome: Equatable {
-            /// Nothing to report: it was cancelled, or the request is sent again at once.
+            /// Nothing to report, because the transfer was cancelled, or the request is sent again immediately.
             case none
             /// The bytes are requested again after this time.
             case retries(after: Duration)
@@ -156,8 +156,8 @@ extension Scheduler.StateMachine {
         return (decision, actions + more)
     }
 
-    /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being received
-    /// by one transfer.
+    /// Whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or being
+    /// received by one transfer.
     func isProvided(from start: Int64, to end: Int64?) -> Bool {
         let end = min(end ?? .max, length ?? .max)
         guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }
@@ -235,8 +235,8 @@ extension Scheduler.StateMachine {
 extension Scheduler.StateMachine {
     /// The transfer has a connection. Returns whether it may still send its request.
     ///
-    /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only preloads
-    /// want its bytes. It is cancelled then, and planned again when it may be sent.
+    /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only
+    /// preloads want its bytes. It is cancelled then, and planned again when it may be sent.
     mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.isLeftAlone(transfer) || yields(transfer) else { return (true, []) }
@@ -276,7 +276,7 @@ extension Scheduler.StateMachine {
         return []
     }
 
-    /// Whether another whole body is of use. It is not if the present one will reach all bytes that readers wait for.
+    /// Whether another whole body is useful. It is not if the current one will reach all bytes that readers wait for.
     private func needsBody(beside id: TransferID) -> Bool {
         guard let first = plan.transfers.firstSequentialPosition(besides: id) else { return true }
         return plan.readers.states.contains { reader in
@@ -408,7 +408,7 @@ extension Scheduler.StateMachine {
         return (.none, actions + plan.settle())
     }
 
-    /// The transfer's response was of no use, but the same bytes may be requested again at once.
+    /// The transfer's response could not be used, but the same bytes may be requested again immediately.
     mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .restart, now: now)
     }
@@ -416,7 +416,7 @@ extension Scheduler.StateMachine {
     /// The transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
     ///
     /// - Parameters:
-    ///   - retryAfter: The delay that the origin wants (RFC 9110 §10.2.3). No reader requests the place before.
+    ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). No reader requests the place before.
     ///   - jitter: From 0 to 1.
     mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration
@@ -468,7 +468,8 @@ extension Scheduler.StateMachine {
 
     /// The total length is known.
     ///
-    /// - Returns: `false`, without a change, if bytes are stored beyond it, because then it is of another version.
+    /// - Returns: `false`, without a change, if bytes are stored beyond the length, because it then belongs to another
+    ///   version.
     mutating func lengthLearnt(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
         guard plan.stored.learn(length: length) else { return (false, []) }
@@ -555,7 +556,7 @@ extension Scheduler.StateMachine {
         }
     }
 
-    /// Stored bytes were damaged and are gone.
+    /// Stored bytes were damaged and have been discarded.
     mutating func invalidated(_ range: Range<Int64>) -> [Action] {
         let range = range.addressable
         guard !range.isEmpty else { return [] }

@@ -1,12 +1,12 @@
 import ByteRanges
 import SpoolStorage
 
-/// The questions and reports of a transfer. Each is one step under the lock of the scheduler.
+/// The queries and reports of a transfer. Each is one step under the lock of the scheduler.
 extension Scheduler {
     // MARK: - Questions
 
-    /// The offset at which a transfer would continue, and the version that stores its bytes. `nil` if it has ended, or if
-    /// no more of its bytes may be stored.
+    /// Returns the offset at which a transfer would continue, and the version that stores its bytes. `nil` if the
+    /// transfer has ended, or if no more of its bytes may be stored.
     func continuation(of id: TransferID) -> (offset: Int64, lease: Lease)? {
         look { state in
             guard let offset = state.machine.position(of: id), !state.machine.isStale(id), let lease = state.lease
@@ -17,8 +17,8 @@ extension Scheduler {
         }
     }
 
-    /// The facts on which a request's preconditions depend: the current version, the end of its stored bytes, and whether the
-    /// transfer validates them.
+    /// Returns the data on which a request's preconditions depend: the current version, the end of its stored bytes,
+    /// and whether the transfer validates them.
     func basis(of id: TransferID) -> (generation: Generation?, storedEnd: Int64, isValidation: Bool) {
         look { state in
             (state.lease?.generation, state.machine.landed.bounds?.upperBound ?? 0, state.machine.isValidation(id))
@@ -44,14 +44,14 @@ extension Scheduler {
 
     // MARK: - Steps
 
-    /// The transfer has a connection. Returns whether it may still send its request.
+    /// Records that the transfer has a connection. Returns whether it may still send its request.
     func mayAsk(_ id: TransferID) -> Bool { ask { $0.machine.mayAsk(id) } }
 
-    /// The connection to the origin has been measured.
+    /// Sets the estimate of the connection to the origin, which has been measured.
     func note(_ link: LinkEstimate) { look { $0.machine.link = link } }
 
-    /// The origin refused a range request. Returns whether the whole is to be requested once, because the origin has never
-    /// sent a part.
+    /// Records that the origin refused a range request. Returns whether to request the whole resource once, because the
+    /// origin has never sent a part.
     func asksForWhole() -> Bool {
         ask { state in
             guard state.machine.rangeSupport == .unknown else { return (false, []) }
@@ -59,13 +59,13 @@ extension Scheduler {
         }
     }
 
-    /// Parts of responses can't be combined, or the origin ignores range requests.
+    /// Records that parts of responses can't be combined, or that the origin ignores range requests.
     func noteRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }
 
-    /// The headers of a response have been received, and its bytes follow.
+    /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
 
-    /// Bytes of the transfer have been stored.
+    /// Records that bytes of the transfer have been stored.
     ///
     /// - Parameters:
     ///   - count: Counts the bytes that were not stored before. It is called under the lock, before a reader can take
@@ -84,19 +84,19 @@ extension Scheduler {
         }
     }
 
-    /// There was no space for the transfer's next bytes. Returns what it may do.
+    /// Records that there was no space for the transfer's next bytes. Returns what the transfer may do.
     func lacksSpace(_ id: TransferID) -> StateMachine.Permission { ask { $0.machine.transferLacksSpace(id) } }
 
     /// How a transfer ended.
     enum Ending: Sendable {
         case ended
-        /// Its response was of no use, but the same bytes may be requested again at once.
+        /// The response could not be used, but the same bytes may be requested again immediately.
         case restart
         case interrupted(retryAfter: Duration?, jitter: Double)
         case refused(isPersonal: Bool)
     }
 
-    /// The transfer's task is over.
+    /// Records that the task of a transfer has ended.
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
@@ -117,7 +117,7 @@ extension Scheduler {
             case .refused(let isPersonal):
                 (outcome, actions) = state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
             }
-            // In the same step, so that no reader receives the failure first.
+            // This is in the same step, so that no reader receives the failure first.
             if usesStale { actions += state.useStale() }
             return (outcome, actions)
         }
@@ -125,7 +125,7 @@ extension Scheduler {
 }
 
 extension Scheduler.State {
-    /// The stored version may be used although the origin can't be asked (RFC 9111 §4.2.4).
+    /// Allows the use of the stored version, although the origin can't validate it (RFC 9111 §4.2.4).
     fileprivate mutating func useStale() -> [Scheduler.StateMachine.Action] {
         guard lease != nil, machine.needsValidation else { return [] }
         versions.noteSource(.stale)

@@ -19,7 +19,7 @@ extension Scheduler {
         look { state in state.machine.length.map { state.machine.landed.contains(0..<$0) } ?? false }
     }
 
-    /// The facts that are known about the resource at one moment.
+    /// The known state of the resource at one moment.
     struct Contents: Sendable {
         var generation: Generation?
         var landed: ByteRangeSet
@@ -45,7 +45,7 @@ extension Scheduler {
         look { $0.machine.needsValidation || !$0.machine.landed.contains(range) ? nil : $0.lease }
     }
 
-    /// Whether all of the range that lies within the resource is stored.
+    /// Whether all bytes of the range that lie within the resource are stored.
     func holds(_ range: Range<Int64>) -> Bool {
         look { state in
             guard state.lease != nil else { return false }
@@ -64,7 +64,7 @@ extension Scheduler {
 
     // MARK: - The current version
 
-    /// The stored version has been opened. `nil` if nothing is stored.
+    /// Sets the stored version, which has been opened. `lease` is `nil` if nothing is stored.
     func open(_ lease: Lease?, supportsRanges: Bool) {
         let landed = lease?.generation.landed ?? ByteRangeSet()
         let length = lease?.generation.description.length
@@ -75,9 +75,9 @@ extension Scheduler {
         }
     }
 
-    /// No reader has the resource open any more.
+    /// Releases the current version, because no reader has the resource open any more.
     func releaseVersion() {
-        // It is released after unlocking, because the store may remove a file then.
+        // The lease is released after unlocking, because the store may then remove a file.
         _ = look { $0.lease.take() }
     }
 
@@ -86,8 +86,8 @@ extension Scheduler {
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer.
-    ///   - confirm: Records until when the new version may be used. It is called under the lock, so that no reader opens
-    ///     in between and validates a version that has just been received. It may take one other lock.
+    ///   - confirm: Records until when the new version may be used. It is called under the lock. Otherwise a reader
+    ///     could open in between, and validate a version that has just been received. It may take one other lock.
     /// - Returns: `false`, without a change, if `former` is not the current version.
     func replace(
         _ former: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?, confirm: () -> Void
@@ -101,8 +101,8 @@ extension Scheduler {
         }
     }
 
-    /// A transfer's response cannot be proved to be of the current version. If readers depend on another transfer, they
-    /// continue, and the response is not used.
+    /// Handles a response that can't be proved to belong to the current version. If readers depend on another transfer,
+    /// they continue, and the response is not used.
     ///
     /// - Parameters:
     ///   - current: A version to remove, in the same step, if the response may be used. `nil` to remove none.
@@ -119,7 +119,7 @@ extension Scheduler {
         }
     }
 
-    /// The origin has sent bytes of this version, whose length is known unless it is `nil`.
+    /// Records that the origin has sent bytes of this version. `length` is `nil` if the length is not known.
     func continued(_ generation: Generation, length: Int64?) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
@@ -130,7 +130,7 @@ extension Scheduler {
         }
     }
 
-    /// The origin has confirmed this version.
+    /// Records that the origin has confirmed this version.
     func validated(_ generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
@@ -141,10 +141,10 @@ extension Scheduler {
 
     // MARK: - The length
 
-    /// A transfer's response contains the length, or its body has ended there.
+    /// Records the length, which a transfer's response contains or at which its body has ended.
     ///
-    /// - Returns: The current version, or `nil` if the transfer is stale. `isPlausible` is `false`, without a change, if
-    ///   bytes are stored beyond the length.
+    /// - Returns: The current version, or `nil` if the transfer is stale. `isPlausible` is `false`, without a change,
+    ///   if bytes are stored beyond the length.
     func learn(length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
         ask { state in
             guard !state.machine.isStale(id) else { return ((true, nil), []) }
@@ -153,8 +153,8 @@ extension Scheduler {
         }
     }
 
-    /// The length of this version is known. Returns `false`, without a change, if it is not the current version, or if
-    /// bytes are stored beyond the length.
+    /// Records the length of this version. Returns `false`, without a change, if the version is not the current one, or
+    /// if bytes are stored beyond the length.
     func learn(length: Int64, of generation: Generation) -> Bool {
         ask { state in
             guard state.lease?.generation === generation else { return (false, []) }
@@ -162,7 +162,7 @@ extension Scheduler {
         }
     }
 
-    /// The origin has no bytes from `offset` on. If the stored bytes end there, this is the length.
+    /// Records that the origin has no bytes from `offset` on. If the stored bytes end there, `offset` is the length.
     ///
     /// - Returns: The current version, if the length was not known before.
     func learnEnd(at offset: Int64) -> Generation? {
@@ -184,7 +184,7 @@ extension Scheduler {
         }
     }
 
-    /// The store has evicted the offered ranges, except for `kept`.
+    /// Records that the store has evicted the offered ranges, except for `kept`.
     func evicted(_ ranges: [Range<Int64>], kept: ByteRangeSet, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
@@ -192,7 +192,7 @@ extension Scheduler {
         }
     }
 
-    /// Stored bytes of this version were damaged and are gone.
+    /// Records that stored bytes of this version were damaged and have been discarded.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
@@ -200,18 +200,18 @@ extension Scheduler {
         }
     }
 
-    /// Bytes of this version could not be read. Those that the store has discarded are gone.
+    /// Records that bytes of this version could not be read. Bytes that the store has discarded are then missing.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            // Read under the lock: bytes that were stored meanwhile would be requested twice.
+            // They are read under the lock. Otherwise bytes that were stored meanwhile would be requested twice.
             return state.invalidated(Array(generation.landed.holes(in: range)))
         }
     }
 
     // MARK: - Closing
 
-    /// A resource that is closing is opened again.
+    /// Reopens a resource that is closing.
     func reopen() { feed { $0.machine.reopen() } }
 }
 

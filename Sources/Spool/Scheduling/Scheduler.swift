@@ -3,12 +3,12 @@ import Foundation
 import SpoolStorage
 import Synchronization
 
-/// Starts and cancels the transfers of one open resource, wakes its readers, and sets timers, as its ``StateMachine``
-/// decides.
+/// The scheduler of one open resource. It starts and cancels transfers, wakes readers, and sets timers, as its
+/// ``StateMachine`` decides.
 ///
-/// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change together.
-/// It is locked for one step of the machine and for creating the tasks of new transfers. All other actions are performed
-/// after unlocking.
+/// It does not read or write bytes, and does not know the origin. One lock guards all state that has to change
+/// together. It is locked for one step of the machine and for creating the tasks of new transfers. All other actions
+/// are performed after unlocking.
 ///
 /// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
 /// and tests use ``feed(_:)``, ``ask`` and ``look(_:)``.
@@ -144,11 +144,12 @@ final class Scheduler: Sendable {
 
         func perform(_ scheduler: Scheduler) {
             for (task, position) in cancelled {
-                // First, because the cache may end with its last transfer.
+                // This comes first, because the cache may end with its last transfer.
                 handlers?.cancelled(position)
                 task.cancel()
             }
-            // Before a player is woken. Otherwise its next request could pause a preload because it still seems to wait.
+            // This comes before a player is woken. Otherwise its next request could pause a preload because the player
+            // still seems to wait.
             if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }
@@ -168,7 +169,7 @@ final class Scheduler: Sendable {
 
     private func setTimer(_ id: TimerID, _ delay: Duration) {
         Task(executorPreference: executor.executor(for: .landing)) { [weak self, clock] in
-            // It is never cancelled. A timer that is no longer needed has no effect.
+            // The timer is never cancelled. It has no effect if it is no longer needed.
             guard (try? await clock.sleep(delay)) != nil, let self else { return }
             feed { $0.machine.timerFired(id, now: clock.elapsed()) }
         }
@@ -176,7 +177,7 @@ final class Scheduler: Sendable {
 
     // MARK: - Waiting
 
-    /// Waits until a reader that has to wait is woken. Returns immediately if it was woken since.
+    /// Waits until a reader that has to wait is woken. Returns immediately if it has been woken already.
     ///
     /// - Parameter waitsForHeaders: Whether the reader is also woken when a response has been evaluated.
     func wait(for id: ReaderID, orHeaders waitsForHeaders: Bool = false) async {
@@ -238,7 +239,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// The task of a transfer has ended.
+    /// Records that the task of a transfer has ended.
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
@@ -268,16 +269,16 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Whether readers have to stop, also in stored bytes.
+    /// Whether readers have to stop, even in stored bytes.
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    /// Ends readers, also in stored bytes. Called once, when the cache closes.
+    /// Ends readers, even in stored bytes. Called once, when the cache closes.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
     /// Waits for transfers that are nearly done, for at most `drainTime`, cancels the rest, and waits for all to end.
     ///
-    /// - Parameter isWanted: Returns whether the resource was opened again meanwhile, so that it must not be closed. It is
-    ///   called in the same step under the lock.
+    /// - Parameter isWanted: Returns whether the resource was opened again meanwhile, so that it must not be closed. It
+    ///   is called in the same step under the lock.
     func close(drainTime: Duration, unless isWanted: () -> Bool = { false }) async {
         let isOvertaken = ask { state in isWanted() ? (true, []) : (false, state.machine.close()) }
         guard !isOvertaken else { return }

@@ -3,8 +3,8 @@ package import Foundation
 
 /// The unit in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
 ///
-/// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored bytes of a
-/// block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
+/// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored
+/// bytes of a block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
 package enum Block {
     /// The number of bytes in a block, except the last one.
     package static let size: Int64 = 65536
@@ -12,7 +12,7 @@ package enum Block {
     /// The largest offset, ``ByteRanges/NumberLimits/byteOffset``. No byte is stored at or after it.
     package static let offsetLimit = NumberLimits.byteOffset
 
-    /// The index of the block with the byte at `offset`, which must not be negative.
+    /// Returns the index of the block that contains the byte at `offset`. The offset must not be negative.
     package static func index(of offset: Int64) -> Int64 { offset / size }
 
     /// The offset of the first byte of a block.
@@ -41,7 +41,7 @@ package enum Block {
 
 /// The catalog's record of a block: the number of its stored bytes, and their checksum.
 struct BlockRecord: Hashable, Sendable {
-    // In this order the record takes 40 bytes. Long media has tens of thousands of them in memory.
+    // In this order, a record takes 40 bytes. Long media has tens of thousands of records in memory.
     /// The checksum of the stored bytes.
     var seal: BlockSeal
     /// The number of bytes from the block's start that the checksum covers, from 1 to 65536.
@@ -67,7 +67,7 @@ struct BlockRecord: Hashable, Sendable {
 
 /// The random name of one version: the name of its file on disk, and a part of the data that its checksums cover.
 ///
-/// It is independent of the address and the cache key, so no name from outside ever becomes a path.
+/// It is independent of the address and the cache key, so no external name ever becomes a path.
 package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// The number of bytes in an identifier.
     package static let byteCount = 16
@@ -122,14 +122,14 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
     package var description: String { hex }
 }
 
-/// The error of a read whose bytes are not stored, or no longer. They have to be fetched again.
+/// The error of a read whose bytes are not stored, or no longer stored. They have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
-    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, ascending. There are none if the
-    /// bytes are only not stored, or were evicted meanwhile.
+    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, ascending. Empty if the
+    /// bytes are merely not stored, or were evicted meanwhile.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>
-    /// The error of the disk; `nil` if it could be read.
+    /// The error of the disk; `nil` if the disk could be read.
     package var cause: CacheError?
 
     /// Creates the error.

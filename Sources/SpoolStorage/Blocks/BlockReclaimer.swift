@@ -1,8 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// Returns the space of blocks to the disk. The caller holds the media file's writer, because no missing range may be freed
-/// while bytes are written to it.
+/// A reclaimer of the disk space of blocks. The caller holds the media file's writer, because no missing range may be
+/// freed while bytes are written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of blocks could not be freed. Once it is set, no more blocks of the file are evicted.
@@ -14,8 +14,8 @@ struct BlockReclaimer: Sendable {
     struct Evicted: Sendable {
         /// The evicted bytes, by run of adjacent blocks.
         var ranges: [Range<Int64>] = []
-        /// The reason why the disk did not free all of the space. Its blocks are removed from the map all the same, and stay
-        /// claimed until the file is removed.
+        /// The reason why the disk did not free all of the space. The blocks are removed from the map nevertheless, and
+        /// their space stays claimed until the file is removed.
         var failure: CacheError?
 
         /// The number of evicted bytes.
@@ -56,7 +56,8 @@ struct BlockReclaimer: Sendable {
             evicted.failure = error
             failure = error
         }
-        // Not before the disk has freed them, because other bytes are written in their place.
+        // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
+        // space.
         blocks.noteFreed(min(claim, evicted.byteCount), of: claim)
         return evicted
     }
@@ -64,7 +65,7 @@ struct BlockReclaimer: Sendable {
     /// Discards recorded blocks that take no disk space; see ``MediaFile/invalidateHoles()``.
     ///
     /// - Parameter filling: The blocks that transfers are filling. They stay.
-    /// - Returns: The blocks; `nil` if the file is gone.
+    /// - Returns: The discarded blocks; `nil` if the file no longer exists.
     func invalidateHoles(keeping filling: some Collection<Int64>) throws -> [Range<Int64>]? {
         guard let open = try blocks.file.opened() else { return nil }
         var solid = ByteRangeSet()
@@ -81,9 +82,9 @@ struct BlockReclaimer: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which an unclean end has left.
+    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean end.
     ///
-    /// - Throws: ``CacheError`` if the disk refuses.
+    /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws {
         guard let open = try blocks.file.opened(), try open.file.setMark(.exclusive) else { return }
         defer { clearMark(of: open) }

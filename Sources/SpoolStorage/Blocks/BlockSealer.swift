@@ -6,17 +6,19 @@ import Foundation
 import CSystemFiles
 #endif
 
-/// The checksums of one version's blocks, which find a torn, flipped, moved or forged block before a player gets it.
+/// The checksums of one version's blocks. They detect a torn, flipped, moved or forged block before a player receives
+/// it.
 ///
-/// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. Its key belongs to the version. It is derived
-/// with HKDF-SHA256 (RFC 5869) from the cache's secret, the hash of the resource's key, and the version's random identifier.
-/// The checksum therefore covers resource, version, block, length and bytes, and no block verifies as another one.
+/// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. Its key belongs to the version. It
+/// is derived with HKDF-SHA256 (RFC 5869) from the cache's secret, the hash of the resource's key, and the version's
+/// random identifier. The checksum therefore covers resource, version, block, length and bytes, and no block verifies
+/// as another one.
 ///
-/// In an unencrypted cache, the block's bytes are authenticated, but not encrypted. The message is a header of block index and
-/// stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the message, and the header is
-/// authenticated. The cipher may also be ChaCha20-Poly1305 (RFC 8439) there.
+/// In an unencrypted cache, the block's bytes are authenticated, but not encrypted. The message is a header of block
+/// index and stored length, and its ciphertext is discarded. In an encrypted cache, the bytes are the message, and the
+/// header is authenticated. The cipher may also be ChaCha20-Poly1305 (RFC 8439) there.
 ///
-/// It is pure except for the random nonce. Several threads may use it at once.
+/// The sealer is pure except for the random nonce. Several threads may use it at once.
 struct BlockSealer: Sendable {
     private let key: SymmetricKey
     /// The format of blocks in the file.
@@ -39,9 +41,9 @@ struct BlockSealer: Sendable {
             outputByteCount: 32)
     }
 
-    /// Makes the checksum of the stored part of a block, which the file has unencrypted.
+    /// Creates the checksum of the stored part of a block that is unencrypted in the file.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if the cipher fails, which it does for no block up to 64 KiB.
+    /// - Throws: ``CacheError`` with code `storage` if the cipher fails, which never happens for a block up to 64 KiB.
     func seal(_ bytes: UnsafeRawBufferPointer, index: Int64) throws(CacheError) -> BlockRecord {
         let nonce = AES.GCM.Nonce()
         guard let seal = makeSeal(bytes, index: index, nonce: nonce) else { throw Self.refusal(bytes, index) }
@@ -85,7 +87,7 @@ struct BlockSealer: Sendable {
         return seal.isEqualInConstantTime(to: record.seal)
     }
 
-    /// The received bytes of the file's `bytes` for `record`; `nil` if they are other bytes.
+    /// Returns the received bytes from the file's `bytes` for `record`; `nil` if these are other bytes.
     func open(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Data? {
         guard bytes.count == Int(record.length) else { return nil }
         if !format.isEncrypted { return verifies(bytes, as: record) ? Data(bytes) : nil }
@@ -123,7 +125,7 @@ struct BlockSealer: Sendable {
 }
 
 extension BlockSeal {
-    /// Compares all bytes, also after a difference, so that the time reveals nothing.
+    /// Compares all bytes, even after a difference, so that the time reveals nothing.
     fileprivate func isEqualInConstantTime(to other: BlockSeal) -> Bool {
         withUnsafeBytes { left in
             other.withUnsafeBytes { right in zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0 }
@@ -131,7 +133,7 @@ extension BlockSeal {
     }
 }
 
-/// The checksum of a block: a 12-byte nonce and a 16-byte tag. ``BlockSealer`` makes and checks it.
+/// The checksum of a block: a 12-byte nonce and a 16-byte tag. ``BlockSealer`` creates and checks it.
 struct BlockSeal: Hashable, Sendable {
     /// The number of bytes: nonce, then tag.
     static let byteCount = 28
@@ -167,7 +169,7 @@ struct BlockSeal: Hashable, Sendable {
     }
 }
 
-/// The format of a block's bytes in a media file. The numbers are recorded, so none is changed or used again.
+/// The format of a block's bytes in a media file. The numbers are recorded, so no number is ever changed or reused.
 enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// The received bytes.
     case plain = 1
@@ -176,7 +178,7 @@ enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// The bytes, encrypted with ChaCha20-Poly1305, which is faster on a processor without instructions for AES.
     case chaChaPoly = 3
 
-    /// Whether the key is needed to read them.
+    /// Whether the key is needed to read the bytes.
     var isEncrypted: Bool { self != .plain }
 
     /// The format of a cache that is encrypted on this machine.
@@ -186,7 +188,7 @@ enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
         #if os(Linux)
         c_system_files_has_aes() != 0
         #else
-        // All of Apple's processors that this package supports have them.
+        // All Apple processors that this package supports have AES instructions.
         true
         #endif
     }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The blocks of an encrypted media file.
 ///
-/// The file is read by whole blocks. A block that is being received is in memory until it is complete or its transfer ends.
-/// The caller holds the media file's writer while it writes.
+/// The file is read in whole blocks. A block that is being received stays in memory until it is complete or its
+/// transfer ends. The caller holds the media file's writer while it writes.
 struct EncryptedBlocks: Sendable {
     private let blocks: StoredBlocks
     private let sealer: BlockSealer
@@ -48,7 +48,7 @@ struct EncryptedBlocks: Sendable {
         try sealer.encrypt(bytes, index: index) { try open.file.write($0, at: Block.start(of: index)) }
     }
 
-    /// The buffer of a block of which `count` bytes are stored.
+    /// Returns the buffer of a block of which `count` bytes are stored.
     private func fillingBlock(_ index: Int64, count: Int) throws -> FillingBlock {
         let known = blocks.withFilling { _, filling in filling[index] }
         // A buffer with more bytes belongs to a failed write.
@@ -65,7 +65,7 @@ struct EncryptedBlocks: Sendable {
 
     /// Encrypts and writes the stored part of a block whose transfer has ended, and releases its buffer.
     ///
-    /// - Returns: The bytes that are lost because the disk refuses them.
+    /// - Returns: The bytes that are lost because they could not be written.
     func endFilling(_ index: Int64) -> MissingBytes? {
         let found = blocks.withFilling { map, filling in
             filling[index].map { ($0, map.landedCount(of: index), map.seal(of: index)?.length) }
@@ -95,7 +95,7 @@ struct EncryptedBlocks: Sendable {
 
     // MARK: - Reading
 
-    /// Whether a block has been encrypted again since a record was made of it, or is about to be, with more bytes.
+    /// Whether a block has been encrypted again, with more bytes, since the record was created, or is about to be.
     func isSuperseded(_ record: BlockRecord) -> Bool {
         blocks.withFilling { map, filling in
             filling[record.index] != nil || map.seal(of: record.index) ?? record != record
@@ -105,7 +105,7 @@ struct EncryptedBlocks: Sendable {
     /// The location of a block's bytes.
     private enum Location {
         case memory(FillingBlock)
-        /// In the file: the stored part of the block.
+        /// The block is in the file. Contains the range of its stored part.
         case file(Range<Int64>)
     }
 
@@ -119,7 +119,7 @@ struct EncryptedBlocks: Sendable {
             let start = Int(wanted.lowerBound - Block.start(of: index))
             switch try location(of: wanted, in: index) {
             case .memory(let block): block.copy(from: start, into: part)
-            // What is stored meanwhile only adds to it.
+            // Bytes that are stored meanwhile only extend this part.
             case .file(let stored): try openBlock(stored).copy(from: start, into: part)
             }
         }
@@ -134,8 +134,8 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Calls `body` with each block that `range` touches, and with its part of the range. Blocks that are found damaged are
-    /// reported after all have been examined.
+    /// Calls `body` with each block that `range` touches, and with its part of the range. Damaged blocks are reported
+    /// after all blocks have been examined.
     private func forEachBlock(of range: Range<Int64>, _ body: (Int64, Range<Int64>) throws -> Void) throws {
         var bad: [Range<Int64>] = []
         for index in Block.indices(touching: range) {
@@ -157,9 +157,9 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// The bytes of the stored part of a block.
+    /// Returns the bytes of the stored part of a block.
     ///
-    /// - Throws: ``MissingBytes`` if they are not those that were received. The block is discarded then.
+    /// - Throws: ``MissingBytes`` if the bytes are not the ones that were received. The block is then discarded.
     private func openBlock(_ block: Range<Int64>) throws -> Data {
         let index = Block.index(of: block.lowerBound)
         while true {
@@ -175,7 +175,7 @@ struct EncryptedBlocks: Sendable {
                     return plain
                 }
             }
-            // It may have been written again with more bytes, or discarded.
+            // The block may have been written again with more bytes, or discarded.
             let isAsBefore = blocks.withFilling { map, filling in
                 map.removals == before && filling[index] == nil
                     && map.landedCount(of: index) == block.upperBound - block.lowerBound
@@ -190,7 +190,7 @@ struct EncryptedBlocks: Sendable {
         }
     }
 
-    /// Reads stored bytes on the calling thread if that needs no disk; see ``MediaFile/readNow(_:into:)``.
+    /// Reads stored bytes on the calling thread if the disk is not needed; see ``MediaFile/readNow(_:into:)``.
     func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer, _ open: OpenFile) -> Int? {
         var count = 0
         while count < buffer.count {
@@ -225,10 +225,11 @@ struct EncryptedBlocks: Sendable {
     }
 }
 
-/// The bytes of a block that is being received. An encrypted cache has them only in memory until the block is encrypted.
+/// The bytes of a block that is being received. An encrypted cache has them only in memory until the block is
+/// encrypted.
 ///
-/// `@unchecked Sendable`: only the task that holds the media file's writer adds bytes. Others read only up to the count in the
-/// map, which is published under the map's lock.
+/// `@unchecked Sendable`: only the task that holds the media file's writer adds bytes. Other tasks read only up to the
+/// count in the map, which is published under the map's lock.
 final class FillingBlock: @unchecked Sendable {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Block.size), alignment: 16)
     /// The number of bytes. Only the writer uses it.

@@ -2,26 +2,27 @@ import ByteRanges
 import Synchronization
 
 extension MediaFile {
-    /// Writes bytes that the origin has sent. When it returns, they are readable.
+    /// Writes bytes that the origin has sent. They are readable when this method returns.
     ///
     /// Bytes that are already stored are skipped. If the disk takes only a part of a chunk, nothing of it is claimed.
     ///
     /// - Parameters:
-    ///   - bytes: The bytes, of any number of blocks.
-    ///   - offset: The offset of the first one: in stored bytes, at the stored end of its block, or at a block's start.
-    /// - Throws: ``CacheError`` if the disk refuses, or the range lies beyond the length. ``MissingBytes`` if bytes of the
-    ///   block before `offset` are missing, or if those that an earlier process has stored can't be read or are damaged. Then
-    ///   the block is discarded, and has to be fetched from its start.
+    ///   - bytes: The bytes, which may belong to any number of blocks.
+    ///   - offset: The offset of the first byte. It is in stored bytes, at the stored end of its block, or at a block's
+    ///     start.
+    /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range lies beyond the length. ``MissingBytes``
+    ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process has stored can't be
+    ///   read or are damaged. The block is then discarded, and has to be fetched from its start.
     func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         var room = Int64.max
         _ = try land(bytes, at: offset, room: &room)
     }
 
-    /// Writes bytes as ``land(_:at:)``, of which at most `room` may be new, because that number has been reserved.
+    /// Writes bytes like ``land(_:at:)``. At most `room` of them may be new, because that number has been reserved.
     ///
     /// - Parameter room: The rest of the reservation. Each new byte that is claimed reduces it by one.
-    /// - Returns: `false`, and nothing is written, if more than `room` would be new. Bytes that were stored when the
-    ///   reservation was made have been evicted since.
+    /// - Returns: `false`, and nothing is written, if more than `room` would be new. In that case, bytes that were
+    ///   stored when the reservation was made have since been evicted.
     func land(_ bytes: UnsafeRawBufferPointer, at offset: Int64, room: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
         guard !overflow, offset >= 0 else {
@@ -40,7 +41,8 @@ extension MediaFile {
         }
     }
 
-    /// The file to write to. It is created if there is none. If it is gone, all blocks are discarded.
+    /// Returns the file to write to, and creates it if there is none. If the file no longer exists, discards all
+    /// blocks.
     private func openForLanding(_ range: Range<Int64>, _ writer: inout Writer) throws -> OpenFile {
         if let open = try file.opened() { return open }
         writer.tails = [:]
@@ -90,7 +92,7 @@ extension MediaFile {
         if isEncrypted { for record in completed { writer.tails[record.index] = nil } }
     }
 
-    /// Adds bytes of one block to its tail, or makes the checksum of the block if they complete it.
+    /// Adds bytes of one block to its tail, or creates the checksum of the block if they complete it.
     private func take(
         _ bytes: UnsafeRawBufferPointer, at part: Range<Int64>, _ sealer: BlockSealer, _ writer: inout Writer
     ) throws -> BlockRecord? {
@@ -99,8 +101,8 @@ extension MediaFile {
         if isComplete, part.lowerBound == Block.start(of: index) {
             return try sealer.seal(bytes, index: index)
         }
-        // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied. Earlier bytes of a
-        // block that starts here were evicted.
+        // Appended in place: taken out of the dictionary, the buffer has one owner and is not copied. Earlier bytes of
+        // a block that starts here were evicted.
         var tail = writer.tails.removeValue(forKey: index) ?? []
         if part.lowerBound == Block.start(of: index) { tail.removeAll(keepingCapacity: true) }
         tail.reserveCapacity(Int(Block.size))
@@ -112,7 +114,7 @@ extension MediaFile {
         return try tail.withUnsafeBytes { try sealer.seal($0, index: index) }
     }
 
-    /// Reads and checks the stored part of a block whose buffer is gone, so that bytes may be appended.
+    /// Reads and checks the stored part of a block that has no buffer any more, so that bytes may be appended.
     private func loadTail(_ index: Int64, count: Int) throws -> [UInt8] {
         let start = Block.start(of: index)
         let range = start..<start + Int64(count)

@@ -3,9 +3,9 @@ import Foundation
 import Synchronization
 
 extension MediaFile {
-    /// Reads stored bytes now, on the calling thread, if they are proven and in memory.
+    /// Reads stored bytes immediately, on the calling thread, if they are proven and in memory.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if that can't be done now.
+    /// - Returns: The number of bytes, at least one; `nil` if that is not possible now.
     func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
         if let encrypted { return encrypted.readNow(offset, into: buffer, open) }
@@ -17,8 +17,8 @@ extension MediaFile {
         return blocks.isUnchanged(since: removals) ? count : nil
     }
 
-    /// Protects `range` from eviction now, on the calling thread, if that needs no disk. All of it has to be proven, the file
-    /// open, and one byte of each 64 KiB in memory.
+    /// Protects `range` from eviction immediately, on the calling thread, if the disk is not needed. All of it has to
+    /// be proven, the file open, and one byte of each 64 KiB in memory.
     ///
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
     func holdNow(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
@@ -45,15 +45,15 @@ extension MediaFile {
 
     /// Reads stored bytes.
     ///
-    /// Blocks that an earlier process has stored are checked against their checksums the first time. Afterwards a read costs
-    /// a `pread` and some tens of nanoseconds.
+    /// Blocks that an earlier process has stored are checked against their checksums the first time. Afterwards a read
+    /// costs a `pread` and some tens of nanoseconds.
     ///
     /// - Parameters:
     ///   - range: The bytes. All of them must be stored.
     ///   - buffer: A buffer that is large enough.
-    /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be read. In
-    ///   the last case it has a cause, and in the last two it names the blocks that are discarded. ``CacheError`` if the file
-    ///   can't be opened this time, or the catalog can't be read.
+    /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be
+    ///   read. In the last case it has a cause, and in the last two it names the blocks that are discarded.
+    ///   ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
@@ -75,8 +75,8 @@ extension MediaFile {
         }
     }
 
-    /// Reads while another process has the directory, and may evict, remove or fill blocks. Each block is checked in memory
-    /// after it was read, and again the next time.
+    /// Reads while another process has the directory open, and may evict, remove or fill blocks. Each block is checked
+    /// in memory after each read.
     private func readShared(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         _ = try blocks.withMap { map in try map.planReading(range) }
         var bytes = [UInt8](repeating: 0, count: Int(Block.size))
@@ -128,10 +128,10 @@ extension MediaFile {
         var failure: CacheError?
     }
 
-    /// Checks stored blocks against `records`, also those that were checked before.
+    /// Checks stored blocks against `records`, including blocks that were checked before.
     ///
-    /// Records of blocks that are not stored are skipped. A damaged block is discarded if `repairing`. Otherwise it stays, and
-    /// its next reader discards it.
+    /// Records of blocks that are not stored are skipped. A damaged block is discarded if `repairing`. Otherwise it
+    /// stays, and its next reader discards it.
     func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records {

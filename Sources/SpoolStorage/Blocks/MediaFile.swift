@@ -1,29 +1,29 @@
 import ByteRanges
 import Synchronization
 
-/// The bytes of one version of a resource: written where they belong, and read only if they are proven to be those that were
-/// received.
+/// The bytes of one version of a resource. They are written at their offsets, and read only if they are proven to be
+/// the bytes that were received.
 ///
-/// This is the only place between origin and player where bytes rest. It does not decide what is fetched, and never waits for
-/// bytes from the network. It stores no record beyond the process: the catalog does, from ``takeChanges()``.
+/// This is the only place between origin and player that stores bytes. It does not decide what is fetched, and never
+/// waits for bytes from the network. It stores no records itself. The catalog stores them, from ``takeChanges()``.
 ///
-/// Methods that touch bytes block and belong on a ``BlockingExecutor``. The questions (``landed``, ``contains(_:)``, …) take
-/// a lock for some nanoseconds. Any thread may call. Reads wait for nothing else. Storing and evicting take turns, so that
-/// no space is freed that has just been written to.
+/// Methods that access bytes block, and belong on a ``BlockingExecutor``. The queries (``landed``, ``contains(_:)``, …)
+/// take a lock for some nanoseconds. Any thread may call them. Reads wait for nothing else. Storing and evicting take
+/// turns, so that no space is freed that has just been written to.
 final class MediaFile: Sendable {
-    /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back. The map's
-    /// lock is taken inside, and inside that the lock of the space account.
+    /// The state that storing and evicting share. Its lock is held across their file calls, which call nothing back.
+    /// The map's lock is taken inside, and inside that the lock of the space account.
     struct Writer: Sendable {
-        /// The stored bytes of each block that a transfer is filling, because checksums cover the received bytes, not those
-        /// that the disk returns later. At most 64 KiB for each transfer. The bytes are absent in memory, which has no
-        /// checksums, and in an encrypted file, where ``StoredBlocks`` has them.
+        /// The stored bytes of each block that a transfer is filling, because checksums cover the received bytes, not
+        /// those that the disk returns later. At most 64 KiB for each transfer. The bytes are absent in memory, which
+        /// has no checksums, and in an encrypted file, where ``StoredBlocks`` has them.
         var tails: [Int64: [UInt8]] = [:]
         var reclaimer: BlockReclaimer
     }
 
     let file: PooledFile
     let sealer: BlockSealer?
-    /// Whether another process may change the file at any moment, so that nothing of it stays proven.
+    /// Whether another process may change the file at any moment, so that no part of it stays proven.
     let isShared: Bool
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
@@ -62,7 +62,7 @@ final class MediaFile: Sendable {
 
     // MARK: - Questions
 
-    /// All stored bytes. This is a copy: prefer the narrower questions.
+    /// All stored bytes. This is a copy, so prefer the narrower queries.
     var landed: ByteRangeSet { blocks.withMap { $0.landed } }
 
     /// The number of stored bytes.
@@ -74,7 +74,7 @@ final class MediaFile: Sendable {
     /// Whether evicted blocks still take space on disk.
     var holdsUnfreedBytes: Bool { blocks.holdsUnfreedBytes }
 
-    /// The stored bytes that are only in memory, because an encrypted block is written when it is complete.
+    /// The stored bytes that are only in memory, because an encrypted block is not written until it is complete.
     var memoryByteCount: Int64 { encrypted?.memoryByteCount ?? 0 }
 
     /// The whole resource's length; `nil` if it is unknown.
@@ -107,17 +107,18 @@ final class MediaFile: Sendable {
 
     /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: `false`, and nothing changes, if more is stored or another length was known. It would be another version.
+    /// - Returns: `false`, and nothing changes, if more bytes are stored or another length was known. The length would
+    ///   then belong to another version.
     func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
     /// Ends all claims, because the version has left the cache.
     ///
-    /// - Returns: The number of bytes that were claimed until now; 0 the second time.
+    /// - Returns: The number of bytes that were claimed until now; 0 if the claims have already ended.
     func endCounting() -> Int64 { blocks.endCounting() }
 
     // MARK: - Changes for the catalog
 
-    /// Whether the catalog does not have everything.
+    /// Whether there are changes that the catalog does not have.
     var hasChanges: Bool {
         writer.withLock { writer in
             blocks.withMap { map in
@@ -128,8 +129,8 @@ final class MediaFile: Sendable {
         }
     }
 
-    /// Makes checksums of the blocks that transfers are still filling. Encrypted blocks are skipped, because they would be
-    /// encrypted and written again each time.
+    /// Creates checksums of the blocks that transfers are still filling. Encrypted blocks are skipped, because they
+    /// would be encrypted and written again each time.
     func sealTails() {
         guard sealer != nil, !isEncrypted else { return }
         writer.withLock { writer in
@@ -140,13 +141,14 @@ final class MediaFile: Sendable {
     /// Returns the changes that the catalog does not have, each one once; `nil` if there are none.
     func takeChanges() -> BlockChanges? { blocks.withMap { $0.takeChanges() } }
 
-    /// Takes changes back that could not be written, for the next time.
+    /// Takes back changes that could not be written, for the next attempt.
     func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
 
-    /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for the next
-    /// ``takeChanges()``, and its buffer is released.
+    /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for
+    /// the next ``takeChanges()``, and its buffer is released.
     ///
-    /// - Returns: The bytes that are lost because the disk refuses them. Those of an encrypted file were in memory until now.
+    /// - Returns: The bytes that are lost because the disk rejects them. The bytes of an encrypted file were in memory
+    ///   until now.
     @discardableResult
     func endLanding(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
@@ -163,7 +165,7 @@ final class MediaFile: Sendable {
     /// Ends all transfers, at whatever offset.
     func endAllLanding() {
         writer.withLock { writer in
-            // Bytes that are lost are missing, and the next reader finds out.
+            // Lost bytes are missing, which the next reader finds.
             for index in writer.tails.keys.sorted() { _ = endTail(at: index, &writer) }
         }
     }
@@ -187,8 +189,8 @@ final class MediaFile: Sendable {
     /// Ends a hold.
     func endHold(_ ticket: UInt64) { blocks.withMap { $0.endHold(ticket) } }
 
-    /// Marks the file, if it is open, as read by a client of a cache that is being closed. Without the mark, another cache that
-    /// opens the directory may free the bytes, so the file is closed if it can't be marked.
+    /// Marks the file, if it is open, as read by a client of a cache that is being closed. Without the mark, another
+    /// cache that opens the directory may free the bytes, so the file is closed if it can't be marked.
     func markAsRead() {
         if let open = file.openNow, (try? open.file.setMark(.shared)) != true { file.close() }
     }
@@ -197,21 +199,22 @@ final class MediaFile: Sendable {
 
     /// Evicts the blocks whose stored bytes lie within `range`.
     ///
-    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endLanding(at:)``) and blocks
-    /// that a slice holds stay. All stay if a cache that was closed since still has readers of the file. The blocks are
-    /// removed from the map first, and their space is freed afterwards, so that no reader sees zeros. Record the change in
-    /// the catalog afterwards. If that is lost, the checksums show what happened.
+    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endLanding(at:)``) and
+    /// blocks that a slice holds stay. All blocks stay if a cache that has been closed still has readers of the file.
+    /// The blocks are removed from the map first, and their space is freed afterwards, so that no reader sees zeros.
+    /// Record the change in the catalog afterwards. If that record is lost, the checksums show what happened.
     ///
-    /// After the disk has once refused to free space, no more blocks are evicted. Only removing the file frees it.
+    /// After the disk has failed once to free space, no more blocks are evicted. Only removing the file frees the
+    /// space.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
         writer.withLock { $0.reclaimer.evict(range, keeping: $0.tails.keys) }
     }
 
-    /// Discards recorded blocks that take no disk space. After an unclean end, they were evicted, or did not reach the disk, or
-    /// the file is gone.
+    /// Discards recorded blocks that take no disk space. After an unclean end, these blocks were evicted or did not
+    /// reach the disk, or the file no longer exists.
     ///
     /// - Returns: The blocks. Their claims are returned. The caller records the change in the catalog.
-    /// - Throws: ``CacheError`` if the disk refuses. Then none is discarded.
+    /// - Throws: ``CacheError`` if the disk can't be read. No block is then discarded.
     func invalidateHoles() throws -> [Range<Int64>] {
         try writer.withLock { writer in
             if let holes = try writer.reclaimer.invalidateHoles(keeping: writer.tails.keys) { return holes }
@@ -220,8 +223,8 @@ final class MediaFile: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which an unclean end has left.
+    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean end.
     ///
-    /// - Throws: ``CacheError`` if the disk refuses.
+    /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws { try writer.withLock { try $0.reclaimer.freeUnclaimed() } }
 }

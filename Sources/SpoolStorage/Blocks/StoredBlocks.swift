@@ -4,14 +4,15 @@ import Synchronization
 
 /// The file of one version, and the map of the blocks in it.
 ///
-/// A ``MediaFile`` consists of it, ``EncryptedBlocks`` and a ``BlockReclaimer``. This is the only part that changes the map,
-/// reads checksums from the catalog, and returns claims of space. It does not decide what is read or written.
+/// It is one of the three parts of a ``MediaFile``, with ``EncryptedBlocks`` and ``BlockReclaimer``. Only this part
+/// changes the map, reads checksums from the catalog, and returns claims of space. It does not decide what is read or
+/// written.
 ///
-/// Methods that touch the file block. The others take a lock for some nanoseconds.
+/// Methods that use the file block the calling thread. The others take a lock for some nanoseconds.
 final class StoredBlocks: Sendable {
     private struct State: Sendable {
         var map: BlockMap
-        /// Whether stored bytes are claims of space.
+        /// Whether stored bytes count as claims of space.
         var isCounted = true
         /// The bytes of evicted blocks whose space the disk has not freed. They are claimed until the file is removed.
         var unfreed: Int64 = 0
@@ -26,7 +27,7 @@ final class StoredBlocks: Sendable {
 
     let file: PooledFile
     private let state: Mutex<State>
-    /// Reads the catalog's records of the blocks with these indices. This blocks.
+    /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
     /// Returns the claims of bytes that are no longer stored. Called under the lock of the map.
     private let giveBack: @Sendable (Int64) -> Void
@@ -43,8 +44,8 @@ final class StoredBlocks: Sendable {
 
     // MARK: - The map
 
-    /// Reads or changes the map, and returns the claim of bytes that are no longer stored. Except for ``evict(_:keeping:)``,
-    /// no other method ends claims.
+    /// Reads or changes the map, and returns the claim of bytes that are no longer stored. Except for
+    /// ``evict(_:keeping:)``, no other method ends claims.
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try state.withLock { state throws(Failure) in
@@ -65,13 +66,13 @@ final class StoredBlocks: Sendable {
         try state.withLock { state throws(Failure) in try body(&state.map, &state.filling) }
     }
 
-    /// Adds bytes that were written to the map.
+    /// Adds bytes that were written to the file to the map.
     ///
     /// - Parameters:
     ///   - stored: The number of stored bytes before them in their first block.
     ///   - records: The blocks that they complete.
     /// - Returns: The number of bytes that are claimed from now on.
-    /// - Throws: ``MissingBytes`` if a reader has found the start of the first block damaged since.
+    /// - Throws: ``MissingBytes`` if a reader has meanwhile found the start of the first block damaged.
     func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
         try state.withLock { state in
             guard stored == 0 || state.map.landed.contains(range.lowerBound - 1) else {
@@ -93,18 +94,18 @@ final class StoredBlocks: Sendable {
         return [blocks]
     }
 
-    /// Discards all blocks, because the file is gone.
+    /// Discards all blocks, because the file no longer exists.
     ///
     /// - Returns: The blocks.
     func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
 
-    /// The checked bytes from `offset` on, and the number of removals until now; `nil` if the byte at `offset` has not been
-    /// checked.
+    /// Returns the checked bytes from `offset` on, and the number of removals so far. `nil` if the byte at `offset` has
+    /// not been checked.
     func trusted(at offset: Int64) -> (range: Range<Int64>, removals: UInt64)? {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Whether nothing was removed since.
+    /// Whether no bytes have been removed since this number of removals.
     func isUnchanged(since removals: UInt64) -> Bool { state.withLock { $0.map.removals == removals } }
 
     /// Protects `range` from eviction if all of it has been checked.
@@ -129,7 +130,7 @@ final class StoredBlocks: Sendable {
 
     /// Ends all claims, because the version has left the cache.
     ///
-    /// - Returns: The number of bytes that were claimed until now; 0 the second time.
+    /// - Returns: The number of bytes that were claimed until now; 0 if the claims have already ended.
     func endCounting() -> Int64 {
         state.withLock { state in
             defer { state.isCounted = false }
@@ -137,7 +138,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Removes blocks from the map that are to be evicted.
+    /// Removes the blocks that are to be evicted from the map.
     ///
     /// - Returns: Their stored ranges, and the claim that the caller ends with ``noteFreed(_:of:)``.
     func evict(
@@ -154,7 +155,7 @@ final class StoredBlocks: Sendable {
     /// Returns the part of a claim that the disk has freed. The rest stays claimed.
     func noteFreed(_ freed: Int64, of claim: Int64) {
         let gone = state.withLock { state in
-            // A file that has left the cache claims nothing more.
+            // A file that has left the cache has no claims.
             guard state.isCounted else { return claim }
             state.unfreed += claim - freed
             return freed
@@ -164,14 +165,14 @@ final class StoredBlocks: Sendable {
 
     // MARK: - The file
 
-    /// The open file, for reading `range`. If it is gone, all blocks are discarded.
+    /// Returns the open file, for reading `range`. If the file no longer exists, discards all blocks.
     func openFile(for range: Range<Int64>) throws -> OpenFile {
         if let open = try file.opened() { return open }
         throw MissingBytes(invalidated: invalidateAll(), range: range)
     }
 
-    /// The open file, if it still reaches to the end of `range`. Otherwise its missing end is discarded, because a sender
-    /// that does not look at the bytes would wait for it.
+    /// Returns the open file if it still reaches the end of `range`. Otherwise discards its missing end, because a
+    /// sender that does not look at the bytes would wait for it.
     func openFile(holding range: Range<Int64>) throws -> OpenFile {
         let open = try openFile(for: range)
         let size = try open.file.size()
@@ -190,12 +191,13 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// The newest checksum of `block`, the stored part of one; `nil` if there is none, or it covers other bytes.
+    /// Returns the newest checksum of `block`, which is the stored part of a block. `nil` if there is none, or if it
+    /// covers other bytes.
     func seal(of block: Range<Int64>) throws -> BlockRecord? {
         let index = Block.index(of: block.lowerBound)
         let (known, removals) = withMap { ($0.seal(of: index), $0.removals) }
         if let known { return known.range == block ? known : nil }
-        // By the group, because a player reads the next blocks soon.
+        // Records are read in groups, because a player soon reads the next blocks.
         let group: Int64 = 64
         let start = index / group * group
         let records = try storedSeals(start..<start + group)
@@ -203,7 +205,7 @@ final class StoredBlocks: Sendable {
         return records.first { $0.index == index && $0.range == block }
     }
 
-    /// The catalog's record of a block now; `nil` if there is none.
+    /// Returns the catalog's current record of a block; `nil` if there is none.
     func storedSeal(at index: Int64) throws -> BlockRecord? {
         try storedSeals(index..<index + 1).first { $0.index == index && $0.isPlausible }
     }

@@ -11,8 +11,8 @@ import Synchronization
 /// In an encrypted cache, ``CatalogCipher`` encrypts the values. Callers pass and receive unencrypted keys and URLs.
 ///
 /// Every method blocks and belongs on a ``BlockingExecutor``. Any thread may call. The methods throw ``CacheError``:
-/// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. The method then
-/// also leaves a mark, so that the next opening sets the file aside.
+/// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. The method
+/// then also leaves a mark, so that the next opening sets the file aside.
 final class Catalog: Sendable {
     /// The database's path.
     let path: String
@@ -27,15 +27,15 @@ final class Catalog: Sendable {
     let cipher: CatalogCipher
     /// The secret of an encrypted cache; `nil` if it is unencrypted.
     private let unlocked: CacheSecret?
-    /// Whether it was closed. SQLite crashes if a closed connection is used.
+    /// Whether the catalog was closed. SQLite crashes if a closed connection is used.
     private let isClosed = Atomic(false)
     /// The last number for the order of use in an encrypted cache.
     private let lastOrdinal = Mutex<Int64?>(nil)
 
     /// Opens a catalog to read and write, or creates it. The lock of the cache directory allows one process at a time.
     ///
-    /// A damaged one is renamed to `catalog-damaged-<time>.sqlite`, with its other files, and an empty one is created. See
-    /// ``setAside``.
+    /// A damaged one is renamed to `catalog-damaged-<time>.sqlite`, with its other files, and an empty one is created.
+    /// See ``setAside``.
     ///
     /// - Parameter key: The key of an encrypted cache. A catalog that is created is encrypted with it.
     /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
@@ -71,8 +71,8 @@ final class Catalog: Sendable {
         self.setAside = nil
         self.marks = nil
         self.isNew = false
-        // SQLite would follow a link, and wait for the other end of a pipe. The file is not opened here, because closing
-        // any descriptor of a database releases the locks that this process has on it.
+        // SQLite would follow a link, and wait for the other end of a pipe. The file is not opened here, because
+        // closing any descriptor of a database releases the locks that this process has on it.
         try SystemFile.refuseOtherThanFile(path)
         var configuration = Self.configuration
         configuration.readonly = true
@@ -157,8 +157,8 @@ final class Catalog: Sendable {
     func close() throws {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
-            // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the last
-            // one can't write. If it fails here, the next opening does it.
+            // SQLite leaves the checkpoint to the last connection. GRDB closes the writing connection first, and the
+            // last one can't write. If it fails here, the next opening does it.
             try? database.writeWithoutTransaction { db in
                 if isWritable { _ = try db.checkpoint(.truncate) }
             }

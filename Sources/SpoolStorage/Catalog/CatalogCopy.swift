@@ -5,8 +5,8 @@ import GRDB
 
 /// A copy of a catalog for another key, in a file of its own.
 ///
-/// It starts as the previous catalog without blocks, and receives each version with its blocks after ``Rekeyer`` has copied
-/// the media. Nothing opens it as a catalog before ``finish(_:)``.
+/// It starts as the previous catalog without blocks, and receives each version with its blocks after ``Rekeyer`` has
+/// copied the media. It is not opened as a catalog before ``finish(_:)``.
 final class CatalogCopy: Sendable {
     /// The secret of the copy.
     let secret: CacheSecret
@@ -20,23 +20,24 @@ final class CatalogCopy: Sendable {
     /// The format of versions that have not been moved.
     private static let notMoved = 0
 
-    /// Starts a copy next to a catalog, and removes what an interrupted one has left.
+    /// Starts a copy next to a catalog, and removes the remains of an interrupted copy.
     ///
-    /// - Parameter key: The key of the copy; `nil` for an unencrypted one.
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible key, or `storage`. An error of deriving the key.
+    /// - Parameter key: The key of the copy; `nil` for an unencrypted copy.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible key, or `storage`. Also the errors of the
+    ///   key derivation.
     init(of previous: Catalog, for key: EncryptionKey?, fileSystem: any FileSystem) throws {
         let secret = CacheSecret(format: key == nil ? .plain : .encrypted)
         let folder = (previous.path as NSString).deletingLastPathComponent
         let path = Self.path(in: folder)
         mark = try key.map { try EncryptionMark(secret, for: $0) }
         try Self.remove(from: folder, fileSystem)
-        // Created first for its mode, 0600.
+        // The file is created first, so that it has the mode 0600.
         _ = try fileSystem.openFile(path, .create)
         try previous.readOnce { db in try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
         database = try Catalog.translating(path) {
             let database = try DatabaseQueue(path: path, configuration: Catalog.configuration)
             try database.writeWithoutTransaction { db in
-                // A copy that is interrupted is worthless, so only its end is written with care.
+                // An interrupted copy is of no use, so only the complete copy is synchronized to the device.
                 try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
                 // Versions without a resource were left by another program, and can't be read.
                 try db.execute(sql: "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)")
@@ -50,7 +51,7 @@ final class CatalogCopy: Sendable {
     /// Removes the copy from the disk.
     func discard(_ fileSystem: any FileSystem) {
         try? database.close()  // The file is removed all the same.
-        // The next copy removes it, or the next opening after an unclean end.
+        // If this fails, the next copy removes the file, or the next opening after an unclean end.
         try? Self.remove(from: (path as NSString).deletingLastPathComponent, fileSystem)
     }
 
@@ -109,7 +110,7 @@ final class CatalogCopy: Sendable {
     func finish(_ fileSystem: any FileSystem) throws {
         let (resources, downloads) = (try sealedResources(), try sealedDownloads())
         try write { db in
-            // They can't be read.
+            // These versions can't be read.
             try db.execute(sql: "DELETE FROM generation WHERE format = \(Self.notMoved)")
             try replaceDownloads(downloads, db)
             let update = try db.cachedStatement(
@@ -126,7 +127,7 @@ final class CatalogCopy: Sendable {
             try db.set("sweepPending", to: true.databaseValue)
         }
         try Catalog.translating(path) {
-            // Removes previous values from free pages.
+            // This removes previous values from free pages.
             try database.writeWithoutTransaction { db in try db.execute(sql: "VACUUM") }
             try database.close()
         }
@@ -148,7 +149,7 @@ final class CatalogCopy: Sendable {
                 do {
                     values.append(try sealedResource(row, after: &last))
                 } catch is CatalogCipher.UnreadableValue {
-                    // It was removed with its version.
+                    // The resource was removed with its version.
                 }
             }
             return values
@@ -227,8 +228,8 @@ extension Catalog {
 
     /// Writes the log of a closed catalog into its file, and removes the log.
     ///
-    /// The file can then be replaced. SQLite refuses this while any other connection has the catalog open, and no reader can
-    /// start a log again.
+    /// The file can then be replaced. SQLite refuses this while any other connection has the catalog open. Afterwards,
+    /// no reader can start a log again.
     ///
     /// - Throws: ``CacheError`` with code `directoryInUse`, or `storage`.
     static func endLog(of path: String) throws {

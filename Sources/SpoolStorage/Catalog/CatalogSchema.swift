@@ -199,7 +199,7 @@ struct CatalogLock {
 }
 
 extension Catalog {
-    /// Checks whether an existing catalog opens with a key. It changes nothing, unlike opening it to write.
+    /// Checks whether an existing catalog opens with a key. Unlike opening the catalog for writing, it changes nothing.
     ///
     /// - Throws: ``CacheError``: `keyRequired`, `keyRefused`, `invalidArgument` for an impossible key, or an error of
     ///   deriving it. Opening the catalog reports all other errors.

@@ -63,8 +63,8 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("capacity", to: bytes?.databaseValue) }
     }
 
-    /// The secret from which the keys of all checksums are derived. It is created at the first use. In a catalog that is only
-    /// read and has none, and therefore no checksums, it is random.
+    /// The secret from which the keys of all checksums are derived. It is created at the first use. In a catalog that
+    /// is only read and has none, and therefore no checksums, it is random.
     func sealKey() throws -> SymmetricKey {
         if let stored = try catalog.read({ db in try Self.sealKey(db) }) { return stored }
         guard catalog.isWritable else { return SymmetricKey(size: .bits256) }
@@ -168,11 +168,12 @@ extension Database {
 
 /// The time from which the maximum age counts. It does no I/O.
 ///
-/// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it. A clock
-/// that is years ahead for a moment therefore evicts nothing, and neither does one that starts in 1970 and is corrected
-/// later.
+/// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it.
+/// A clock that is years ahead for a moment therefore causes no eviction. The same applies to a clock that starts in
+/// 1970 and is corrected later.
 struct AgeStart: Sendable {
-    /// The difference between the wall clock and the elapsed time that counts as a sudden change, in seconds.
+    /// The difference between the wall clock and the elapsed time that counts as a sudden change of the clock, in
+    /// seconds.
     private static let tolerance: TimeInterval = 60
 
     /// The times that the catalog stores.

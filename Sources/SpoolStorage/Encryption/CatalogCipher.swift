@@ -4,8 +4,8 @@ import GRDB
 
 /// The encryption of the catalog's values; none in an unencrypted cache.
 ///
-/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A value that
-/// can't be decrypted counts as absent.
+/// An encrypted value belongs to one column and row. A value that was moved to another cell counts as changed. A value
+/// that can't be decrypted counts as absent.
 struct CatalogCipher: Sendable {
     /// A column that is encrypted.
     enum Column: String {
@@ -127,11 +127,11 @@ struct CatalogCipher: Sendable {
     }
 }
 
-/// Maps the 256 bits of a cache key to 256 others, and back, under a secret. The catalog finds a resource by its key, and a
-/// reader that has only the catalog can't try addresses.
+/// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog finds a resource
+/// by its key, and a reader of the catalog alone can't test addresses.
 ///
-/// Four rounds of a Feistel network over HMAC-SHA256, a pseudo-random permutation in both directions (M. Luby,
-/// C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).
+/// It uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both directions
+/// (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).
 struct KeyPermutation: Sendable {
     private let key: SymmetricKey
 
@@ -143,7 +143,7 @@ struct KeyPermutation: Sendable {
     /// The key of a name.
     func key(of name: String) -> String {
         guard let (left, right) = Self.halves(of: name) else { return name }
-        // The network backwards is the network with its halves and its rounds in the other order.
+        // The inverse of the network is the same network with its halves and rounds in the opposite order.
         let (first, second) = feistel(right, left, rounds: [3, 2, 1, 0])
         return (second + first).hexadecimal
     }

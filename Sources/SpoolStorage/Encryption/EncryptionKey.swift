@@ -4,8 +4,8 @@ import Synchronization
 
 /// The key with which a cache's files and catalog are encrypted.
 ///
-/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a file of its own. If it is
-/// lost, only the stored media is lost, and is fetched again.
+/// Keep it where other users can't read it: on Apple's platforms in the Keychain, on a server in a file of its own. If
+/// the key is lost, only the stored media is lost, and is fetched again.
 public struct EncryptionKey: Sendable {
     /// The number of bytes in a key.
     public static let byteCount = 32
@@ -19,16 +19,17 @@ public struct EncryptionKey: Sendable {
 
     /// Creates a key that is derived from something else, such as a passphrase.
     ///
-    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt has 16 random bytes, and stays as long as
-    ///   the cache has the key. The closure is called once for each salt, on a thread that may block. Opening throws its
-    ///   errors.
+    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt has 16 random bytes, and does not
+    ///   change as long as the cache has the key. The closure is called once for each salt, on a thread that may block.
+    ///   Opening throws its errors.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
     }
 
     /// Returns the bytes for a salt.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` if they have another length. The errors of the closure.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if they have another length. Also the errors of the
+    ///   closure.
     func bytes(salt: Data) throws -> Data {
         let bytes = try derivation.bytes(salt: salt)
         guard bytes.count == Self.byteCount else {
@@ -39,7 +40,7 @@ public struct EncryptionKey: Sendable {
         return bytes
     }
 
-    /// The closure with its last result, because it may take long on purpose.
+    /// The closure with its last result, because it may be slow on purpose.
     private final class Derivation: Sendable {
         let derive: @Sendable (Data) throws -> Data
         let last = Mutex<(salt: Data, bytes: Data)?>(nil)
@@ -57,8 +58,9 @@ public struct EncryptionKey: Sendable {
 
 /// The 256 random bits from which a cache derives all keys of its checksums and ciphers, and the format of its blocks.
 ///
-/// In an unencrypted cache, the catalog contains it, and it only distinguishes damaged bytes from received ones. In an
-/// encrypted cache, it is itself encrypted with the cache's key. A cache that is given another key gets another secret.
+/// In an unencrypted cache, the catalog contains the secret, which only distinguishes damaged bytes from received ones.
+/// In an encrypted cache, the secret is itself encrypted with the cache's key. A cache that is given another key gets
+/// another secret.
 struct CacheSecret: Sendable {
     /// The format of blocks.
     let format: BlockFormat
@@ -92,7 +94,8 @@ struct CacheSecret: Sendable {
         return head + box
     }
 
-    /// Decrypts the result of ``sealed(with:)``; `nil` if it was made with another key, or is something else.
+    /// Decrypts the result of ``sealed(with:)``; `nil` if the data was encrypted with another key, or is something
+    /// else.
     init?(opening data: Data, with key: SymmetricKey) {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,

@@ -17,10 +17,11 @@ public struct EvictionPolicy: Sendable {
 
     /// Stores media that is played again, and the starts of all other media.
     ///
-    /// New media that was played in one session is evicted first, the largest before the others. Media that was played again
-    /// stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its first 256 KiB, and
-    /// the bytes around the offset where its last session stopped, stay: a fifth of the cache is for these. A night in which
-    /// everything is played once therefore does not evict the media of each day.
+    /// New media that was played in only one session is evicted first, starting with the largest. Media that was played
+    /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its
+    /// first 256 KiB, and the bytes around the offset where its last session stopped, stay. A fifth of the cache is for
+    /// these bytes. A night in which everything is played once therefore does not evict the media that is played every
+    /// day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
     /// Evicts the media that was used longest ago.
@@ -31,15 +32,15 @@ public struct EvictionPolicy: Sendable {
 
     /// Evicts nothing for new media. When the cache is full, media that is not stored plays without being stored.
     ///
-    /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still evict media,
-    /// the least recently used first.
+    /// ``/Spool/MediaCache/evict(to:)``, a smaller capacity and ``/Spool/MediaCacheConfiguration/maximumAge`` still
+    /// evict media, the least recently used first.
     public static let never = EvictionPolicy(makesRoom: false) { LeastRecentlyUsed() }
 }
 
 /// The maximum size of some of the media: of one host, or of media with a tag of the app.
 ///
-/// Media that exceeds it is evicted soon, by the cache's policy. Media that is being read stays until then. Pinned media does
-/// not count. The cache's capacity holds as well.
+/// Media that exceeds the quota is evicted soon, according to the cache's policy. Media that is being read stays until
+/// its readers close. Pinned media does not count. The cache's capacity also applies.
 public struct EvictionQuota: Sendable, Hashable {
     enum Subject: Sendable, Hashable {
         case host(String)
@@ -60,7 +61,7 @@ public struct EvictionQuota: Sendable, Hashable {
         EvictionQuota(subject: .tag(tag), byteCount: byteCount)
     }
 
-    /// Whether it limits the media at `url`, with this tag.
+    /// Whether the quota limits the media at `url` with this tag.
     func counts(_ url: String, tag: String?) -> Bool {
         switch subject {
         case .host(let host): URL(string: url)?.host()?.lowercased() == host
@@ -71,8 +72,9 @@ public struct EvictionQuota: Sendable, Hashable {
 
 /// The maximum size of the media in a cache.
 ///
-/// It holds at every moment, because space is freed before bytes are stored. When it is reached, the media that is least likely
-/// to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media plays without being stored.
+/// The limit holds at every moment, because space is freed before bytes are stored. When it is reached, the media that
+/// is least likely to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media
+/// plays without being stored.
 public struct CacheCapacity: Sendable, Hashable {
     enum Kind: Hashable, Sendable {
         case bytes(Int64)

@@ -3,25 +3,28 @@ import Foundation
 
 /// The order in which resources are evicted: a value without I/O or a clock.
 ///
-/// Resources are numbers from 0. The owner of the strategy uses a number again after its resource was evicted. Each call takes
-/// constant amortized time. A strategy never returns a resource that is held.
+/// Resources are numbers from 0. The owner of the strategy uses a number again after its resource was evicted. Each
+/// call takes constant amortized time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
-    /// Sets the stored bytes of a resource. The first time, it is new. If it has none, it was removed.
+    /// Sets the stored bytes of a resource. A resource is new the first time. If it has no bytes, it was removed.
     ///
-    /// - Parameter fingerprint: A value that identifies the resource also after it was removed.
+    /// - Parameter fingerprint: A value that identifies the resource even after its removal.
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
     /// Records a use.
     ///
-    /// - Parameter isNewSitting: Whether a playback session starts. Media whose parts are read one after the other has one
-    ///   session.
+    /// - Parameter isNewSitting: Whether a playback session starts. Media whose parts are read one after the other has
+    ///   one session.
     mutating func use(_ resource: Int, isNewSitting: Bool)
-    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is the last one.
+    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is the last one
+    /// to evict.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int)
     /// Records that a resource that is played once was played to its end. It is evicted first, until it is used.
     mutating func spend(_ resource: Int)
-    /// Returns the resource to evict next, which is the same until ``update(_:fingerprint:_:)``; `nil` if there is none.
+    /// Returns the resource to evict next, which is the same until ``update(_:fingerprint:_:)``; `nil` if there is
+    /// none.
     ///
-    /// - Parameter isLastResort: Whether parts that readers have passed are evicted already, so that no resource is spared.
+    /// - Parameter isLastResort: Whether parts that readers have passed are evicted already, so that no resource is
+    ///   spared.
     mutating func nextVictim(isLastResort: Bool) -> EvictionVictim?
 }
 
@@ -77,10 +80,11 @@ package struct EvictionVictim: Hashable, Sendable {
     }
 }
 
-/// The parts of a resource: the bytes with which its next playback starts, and the order in which the others are evicted.
+/// The parts of a resource: the bytes with which its next playback starts, and the order in which the others are
+/// evicted.
 ///
-/// Playback starts at the first byte, or where the last session stopped. The start is the first 256 KiB, and the bytes from
-/// 128 KiB before that offset to 320 KiB after it, in whole blocks.
+/// Playback starts at the first byte, or where the last session stopped. The start is the first 256 KiB, and the bytes
+/// from 128 KiB before that offset to 320 KiB after it, in whole blocks.
 package struct EvictableParts: Sendable {
     /// The offset at which the last playback session stopped, in bytes, at most ``Block/offsetLimit``. `nil` if there
     /// is none, or if the session reached the end.
@@ -104,10 +108,12 @@ package struct EvictableParts: Sendable {
         return EvictableBytes(start: start, body: landed.byteCount - start)
     }
 
-    /// The ranges to evict for `count` bytes. They are more up to the end of a block, and less if there are fewer bytes.
+    /// The ranges to evict for `count` bytes. They have more bytes, up to the end of a block, or fewer if there are
+    /// fewer bytes.
     ///
-    /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without a stop is
-    /// evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from their end.
+    /// In the body, the played bytes are first, from their start, then the bytes ahead, from their end. A body without
+    /// a stop is evicted from its end. In the start, the bytes around the stop are first, then the first bytes, from
+    /// their end.
     package func ranges(_ count: Int64, of part: EvictionVictim.Part, in landed: ByteRangeSet) -> [Range<Int64>] {
         var taken: [Range<Int64>] = []
         var missing = count

@@ -1,10 +1,10 @@
-/// Three queues, first in, first out. New resources pass through a small queue, and stay only if they are used again.
+/// Three first-in, first-out queues. New resources pass through a small queue, and stay only if they are used again.
 ///
-/// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP 2023).
-/// The fingerprints of resources that leave the small queue unused are stored: the *ghosts*, at most as many as there are
-/// resources. A ghost that returns enters the main queue at once. Uses are counted up to 3, and move nothing. A resource that
-/// was not used again, and is so large that others would be evicted for it, is evicted before them. A held resource is in no
-/// queue, and is appended when it is released.
+/// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP
+/// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*, at most as many as
+/// there are resources. A ghost that returns enters the main queue immediately. Uses are counted up to 3, and do not
+/// move a resource. A resource that was not used again, and is so large that others would be evicted for it, is evicted
+/// before them. A held resource is in no queue, and is appended when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.
@@ -76,8 +76,8 @@ struct S3FIFO: Sendable {
 
     /// Returns the resource to evict, which is the same until its bytes are evicted; `nil` if there is none.
     ///
-    /// - Parameter isMainSpared: Whether nothing is evicted if new resources exceed their share and all of them are held. Their
-    ///   readers have passed bytes that are worth less.
+    /// - Parameter isMainSpared: Whether nothing is evicted if new resources exceed their share and all of them are
+    ///   held. Their readers have passed bytes that are worth less.
     mutating func nextVictim(isMainSpared: Bool = false) -> Int? {
         // A step without a result reduces a use count, or moves a resource that is used or no longer large, for good.
         while true {

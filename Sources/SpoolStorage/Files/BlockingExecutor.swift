@@ -2,13 +2,13 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The place of all blocking calls: its own threads, so that a slow disk never delays a player's event loop or Swift's shared
-/// threads.
+/// The executor of all blocking calls. It has its own threads, so that a slow disk never delays a player's event loop
+/// or Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. If there are two threads, the lowest
-/// lane never takes one of them. Jobs run concurrently, so there is no other order. Threads start when there is work and no
-/// idle one, up to the limit. Then they sleep until ``shutdown()`` or deinitialization. The one that fell asleep last is
-/// woken first, because its caches and its freed memory are still warm.
+/// Jobs wait in ``Lane``s and are taken strictly by lane, first in, first out within each. If there are two threads,
+/// the lowest lane never takes one of them. Jobs run concurrently, so there is no other order. A thread starts when
+/// there is work and no thread is idle, up to the limit. Threads then sleep until ``shutdown()`` or deinitialization.
+/// The thread that fell asleep last is woken first, because its caches and its freed memory are still warm.
 package final class BlockingExecutor: Sendable {
     /// The purpose of a job. The first lane is served first.
     package enum Lane: Int, Sendable, CaseIterable {
@@ -49,7 +49,7 @@ package final class BlockingExecutor: Sendable {
 
     /// Runs a blocking call on one of the threads, and returns its result. The caller waits without blocking.
     ///
-    /// It ignores cancellation: a call that has started is finished.
+    /// It ignores cancellation. A call that has started is finished.
     package func run<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -58,7 +58,7 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    /// Runs a function that blocks and waits alternately on the threads, so that it changes no thread in between.
+    /// Runs a function that blocks and waits alternately on the threads, so that it does not change threads in between.
     ///
     /// It holds no thread while it waits.
     package func runAsync<R: Sendable, Failure: Error>(
@@ -79,16 +79,17 @@ package final class BlockingExecutor: Sendable {
     @concurrent private func callAsync<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // Without a statement here, Swift 6.3 leaves the change of threads to the function that is called next, which makes
-        // none.
+        // Without a statement here, Swift 6.3 leaves the change of threads to the function that is called next, which
+        // makes none.
         _ = threadCount
         return try await body()
     }
 
-    /// Starts threads until there are `count`. The first playback needs some, and starting one takes longer than its work.
+    /// Starts threads until there are `count`. The first playback needs some, and starting a thread takes longer than
+    /// its work.
     package func prepareThreads(_ count: Int) { threads?.prepare(count) }
 
-    /// Ends the threads after the queued jobs. Later jobs are run all the same.
+    /// Ends the threads after the queued jobs. Later jobs still run.
     package func shutdown() { threads?.close() }
 
     /// The number of threads.
@@ -213,8 +214,8 @@ final class ThreadPool: Sendable {
     private func startThread() {
         let isStarted = DispatchSemaphore(value: 0)
         let thread = Thread {
-            // Set on the thread itself, because Linux ignores it elsewhere, and not before `start` has returned, because only
-            // then the thread is known.
+            // The name is set on the thread itself, because Linux ignores it elsewhere. It is set only after `start`
+            // has returned, because the thread is not known before.
             isStarted.wait()
             Thread.current.name = self.name
             self.work()

@@ -1,22 +1,22 @@
 /// The storage of media bytes, which need not be files.
 ///
 /// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another one, such as a
-/// ``MemoryByteStore``. The store has only bytes. Addresses, validators, checksums and times of use are in the cache's
-/// catalog. Each block is checked against its checksum when it is first read. A store that loses or changes bytes therefore
-/// causes a fetch, and never wrong bytes.
+/// ``MemoryByteStore``. The store contains only bytes. Addresses, validators, checksums and times of use are in the
+/// cache's catalog. Each block is checked against its checksum when it is first read. A store that loses or changes
+/// bytes therefore causes a fetch, and never wrong bytes.
 ///
-/// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random lower-case
-/// hexadecimal digits. All calls block, on threads of the cache. They may be made from several threads at once. Every store
-/// has to pass `ByteStoreContract` of SpoolTesting.
+/// A file belongs to the cache that has created it, so two caches must not share a store. Its name has 32 random
+/// lower-case hexadecimal digits. All calls block, on the cache's threads. Several threads may call at once. Every
+/// store has to pass `ByteStoreContract` of SpoolTesting.
 public protocol ByteStore: Sendable {
     /// Opens a file.
     ///
     /// - Parameters:
     ///   - name: The name of the file.
-    ///   - isWritable: Whether it is going to be written. If not, it may be on a read-only disk.
+    ///   - isWritable: Whether the file is going to be written. Otherwise it may be on a read-only disk.
     /// - Returns: `nil` if there is no file with this name.
-    /// - Throws: `CacheError` with code `storage` if it can't be opened this time. The cache tries again later. See
-    ///   ``CacheError/storage(_:underlying:)``.
+    /// - Throws: `CacheError` with code `storage` if the file can't be opened this time. The cache tries again later.
+    ///   See ``CacheError/storage(_:underlying:)``.
     func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)?
 
     /// Whether there is a file with this name. By default, the file is opened to find out.
@@ -30,15 +30,15 @@ public protocol ByteStore: Sendable {
     /// Removes a file. Open files have its bytes until they are released.
     ///
     /// - Returns: `false` if there was none.
-    /// - Throws: `CacheError` with code `storage`. The cache tries again when it is opened next.
+    /// - Throws: `CacheError` with code `storage`. The cache tries again at its next opening.
     @discardableResult
     func remove(_ name: String) throws(CacheError) -> Bool
 
-    /// Calls `body` with the name of each file, in any order, until it returns `false`. Files that are created or removed
-    /// meanwhile may be included or not.
+    /// Calls `body` with the name of each file, in any order, until it returns `false`. Files that are created or
+    /// removed meanwhile may be included or not.
     func forEachName(_ body: (String) throws -> Bool) throws
 
-    /// The space for files; `nil` if it is unknown. Then only a capacity in bytes is possible.
+    /// The space for files; `nil` if it is unknown. In that case, only a capacity in bytes is possible.
     func space() throws(CacheError) -> VolumeSpace?
 }
 
@@ -60,8 +60,8 @@ public struct VolumeSpace: Hashable, Sendable {
 
 /// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
 ///
-/// Several threads may use it at once, because there is no shared position. All calls block. Methods that a store may not need
-/// have a default implementation.
+/// Several threads may use it at once, because there is no shared position. All calls block. Methods that a store may
+/// not need have a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
     /// Reads from `offset` until `buffer` is full or the file ends. Bytes that take no space are zeros.
     ///
@@ -70,7 +70,7 @@ public protocol StoredFile: AnyObject, Sendable {
 
     /// Reads bytes from `offset` on that are in memory, without waiting for a disk.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if the first ones are not in memory, or that is unknown.
+    /// - Returns: The number of bytes, at least one; `nil` if the first bytes are not in memory, or if that is unknown.
     func readNow(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
 
     /// Writes all of `bytes` at `offset`. If it throws, any part of them may have been written.
@@ -78,8 +78,8 @@ public protocol StoredFile: AnyObject, Sendable {
 
     /// Frees the space of `range`. Its bytes are zeros afterwards.
     ///
-    /// If the bounds are multiples of 4 KiB, all of the range is freed. A range that reaches the end of the file shortens the
-    /// file instead. A range at or after the end does nothing.
+    /// If the bounds are multiples of 4 KiB, all of the range is freed. A range that reaches the end of the file
+    /// shortens the file instead. A range at or after the end does nothing.
     func punchHole(_ range: Range<Int64>) throws(CacheError)
 
     /// The next bytes at or after `offset` that take space; `nil` if there are none up to the end.

@@ -1,8 +1,8 @@
 import ByteRanges
 package import Foundation
 
-/// The only source of time and of random numbers: a monotonic clock for measuring and waiting, a calendar for dates, and
-/// random bits. A simulation has its own.
+/// The only source of time and of random numbers: a monotonic clock for measuring and waiting, a calendar for dates,
+/// and random bits. A simulation has its own.
 package struct CacheClock: Sendable {
     /// The time since the clock was created.
     package let elapsed: @Sendable () -> Duration
@@ -13,8 +13,8 @@ package struct CacheClock: Sendable {
     /// Random bits, for the jitter of retries and the names of media files; never for keys.
     package var random: @Sendable () -> UInt64
 
-    /// Waits for the network. Throws if the task is cancelled. The network's time is that of the machine, as that of a
-    /// transport's time-outs, also if a test advances the cache's clock. Only a simulation of both has its own.
+    /// Waits for the network. Throws if the task is cancelled. The network's time is the machine's time, like the
+    /// time-outs of a transport, even if a test advances the cache's clock. Only a simulation of both has its own time.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
     /// Creates a clock from `clock` and `now`.
@@ -37,7 +37,7 @@ package struct CacheClock: Sendable {
 }
 
 extension Date {
-    /// Whole microseconds since 1970; dates beyond what fits are clamped.
+    /// Whole microseconds since 1970. Dates that do not fit are clamped.
     var microseconds: Int64 {
         let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
         return Int64(exactly: microseconds) ?? (microseconds < 0 ? .min : .max)

@@ -6,7 +6,8 @@ public import Foundation
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of an error. Codes may be added, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        // docs/errors.md has a row for each code. Apps store the numbers in statistics, so none is changed or used again.
+        // docs/errors.md has a row for each code. Apps store the numbers in statistics, so no number is ever changed or
+        // reused.
         enum Name: Int, CaseIterable {
             case resourceChanged = 1, unsatisfiableRange, originUnavailable, originRefused, malformedResponse, storage
             case directoryInUse, catalogTooNew, catalogDamaged, notStored, incomplete, invalidArgument, closed
@@ -26,7 +27,7 @@ public struct CacheError: Error, CustomStringConvertible {
         /// The code's name, for logs.
         public var description: String { "\(name)" }
 
-        /// The origin's bytes changed during a read. A new reader gets the new version.
+        /// The origin's bytes changed during a read. A new reader receives the new version.
         public static let resourceChanged = Code(.resourceChanged)
         /// The range starts at or after the end of the resource (HTTP status 416).
         public static let unsatisfiableRange = Code(.unsatisfiableRange)
@@ -66,8 +67,8 @@ public struct CacheError: Error, CustomStringConvertible {
     public let message: String
     /// The resource; `nil` if the error concerns the whole cache, or a resource without a key.
     public internal(set) var key: CacheKey?
-    /// The bytes that failed; `nil` if the error does not concern bytes. The end is `Int64.max` if the end of the resource is
-    /// unknown.
+    /// The bytes that failed; `nil` if the error does not concern bytes. The end is `Int64.max` if the end of the
+    /// resource is unknown.
     public internal(set) var range: Range<Int64>?
     /// The HTTP status; `nil` if no response of an origin is the cause.
     public let httpStatus: Int?
@@ -166,7 +167,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// The ``message``: resource, byte range and cause.
     public var failureReason: String? { message }
 
-    /// The text of what the user can do; `nil` if that is only to contact the developer.
+    /// The action that the user can take; `nil` if the user can only contact the developer.
     public var recoverySuggestion: String? {
         switch code.name {
         case .resourceChanged: "Play it again from the beginning."

@@ -3,7 +3,8 @@ import Synchronization
 
 /// Media in sparse files of a directory. Bytes that have not been fetched take no space on the disk.
 ///
-/// The default is the folder `media` of the cache's directory. Another directory may be on another volume than the catalog.
+/// The default is the folder `media` of the cache's directory. Another directory may be on another volume than the
+/// catalog.
 public final class FileByteStore: ByteStore {
     private let folder: String
     private let fileSystem: any FileSystem
@@ -16,10 +17,10 @@ public final class FileByteStore: ByteStore {
         self.fileSystem = fileSystem
     }
 
-    /// The path of a file. There is a folder for each of the first two digits, so that folders stay short.
+    /// The path of a file. There is a folder for each pair of first digits, so that folders stay small.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
-    /// Opens a file. Fails if it is no regular file, for example a link.
+    /// Opens a file. Throws if it is not a regular file, for example if it is a link.
     public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {
         do {
             return try fileSystem.openFile(path(name), isWritable ? .readWrite : .read)
@@ -47,7 +48,8 @@ public final class FileByteStore: ByteStore {
     @discardableResult
     public func remove(_ name: String) throws(CacheError) -> Bool { try fileSystem.remove(path(name)) }
 
-    /// Calls `body` with the names, sorted by their first two digits. Files of other programs in the directory are skipped.
+    /// Calls `body` with the names, sorted by their first two digits. Files of other programs in the directory are
+    /// skipped.
     public func forEachName(_ body: (String) throws -> Bool) throws {
         for shard in try fileSystem.list(folder).sorted() {
             // Folders of other programs are neither read nor removed.
@@ -68,7 +70,7 @@ public final class FileByteStore: ByteStore {
 
     /// The space on the volume.
     public func space() throws(CacheError) -> VolumeSpace? {
-        // The nearest folder that exists, because this one is created with its first file.
+        // The nearest existing folder is used, because this one is created with its first file.
         var path = folder
         while true {
             if try fileSystem.attributes(path) != nil { return try fileSystem.volumeSpace(at: path) }
@@ -81,8 +83,8 @@ public final class FileByteStore: ByteStore {
 
 /// Media in memory, in pages of 64 KiB, up to the cache's capacity.
 ///
-/// It is for a cache in memory, which also has its catalog there. If the cache has a directory, stored media is fetched again
-/// after each start.
+/// It is for a cache in memory, which also has its catalog there. If the cache has a directory, stored media is fetched
+/// again after each start.
 public final class MemoryByteStore: ByteStore {
     private let files = Mutex<[String: MemoryFile]>([:])
 

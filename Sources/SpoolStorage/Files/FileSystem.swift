@@ -8,7 +8,7 @@ import Glibc
 import Musl
 #endif
 
-/// The disk, so that tests can make it fail at any call.
+/// The disk, as a protocol, so that tests can make any call fail.
 ///
 /// Two implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass one `FileSystemContract`.
 /// All calls block and belong on a ``BlockingExecutor``. They may be made from several threads at once. Every error is
@@ -34,13 +34,14 @@ package protocol FileSystem: Sendable {
     ///
     /// If it may only be read (`EROFS`, `EACCES`), the error has that code, and nothing is locked.
     ///
-    /// - Returns: The lock's file, which may be read and written; `nil` if the lock is taken, here or in another process.
+    /// - Returns: The lock's file, which may be read and written; `nil` if the lock is taken, here or in another
+    ///   process.
     func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)?
 
     /// The owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
     func attributes(_ path: String) throws(CacheError) -> FileAttributes?
 
-    /// Removes a file. An open one has its bytes until it is closed.
+    /// Removes a file. An open file keeps its bytes until it is closed.
     ///
     /// - Returns: `false` if there was none.
     @discardableResult

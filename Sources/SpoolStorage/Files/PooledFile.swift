@@ -1,10 +1,11 @@
 import Foundation
 import Synchronization
 
-/// The limit of open media files. A file's descriptor is opened when its bytes are needed. If there are too many, the one that
-/// was unused for the longest time is closed.
+/// The limit of open media files. A file's descriptor is opened when its bytes are needed. If there are too many, the
+/// one that was unused for the longest time is closed.
 ///
-/// A descriptor that a read or a slice uses stays open until its user releases it, also beyond the limit. The pool's lock is taken before a file's lock. Neither is held while a file is opened.
+/// A descriptor that a read or a slice uses stays open until its user releases it, even beyond the limit. The pool's
+/// lock is taken before a file's lock. Neither is held while a file is opened.
 final class FilePool: Sendable {
     private struct State {
         /// The files that have or had a descriptor. `hand` is the position of the clock algorithm.
@@ -20,8 +21,8 @@ final class FilePool: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The number of descriptors that are open or about to be opened. It is not under the lock, because the clock may release
-    /// the last reference to a file.
+    /// The number of descriptors that are open or about to be opened. It is not under the lock, because the clock may
+    /// release the last reference to a file.
     private let count = Atomic(0)
     private let limit: Int
 
@@ -126,7 +127,7 @@ final class OpenFile: Sendable {
 
 /// A file that is opened when its bytes are needed, and may be closed between two uses.
 ///
-/// Any thread may call. A descriptor that is in use stays open, and its bytes stay, also if the file is removed.
+/// Any thread may call. A descriptor that is in use stays open, and its bytes stay, even if the file is removed.
 final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
@@ -173,7 +174,8 @@ final class PooledFile: Sendable {
 
     /// The file, which is opened if necessary; `nil` if there is none.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was closed.
+    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, `closed` after the pool was
+    ///   closed.
     func opened() throws(CacheError) -> OpenFile? {
         if let open = openNow { return open }
         return try keepIfFound(openExisting)

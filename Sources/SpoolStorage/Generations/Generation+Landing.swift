@@ -4,22 +4,24 @@ import Synchronization
 extension Generation {
     /// The result of storing bytes.
     package enum LandingResult: Sendable, Hashable {
-        /// The bytes that are readable now. They may be fewer than were passed, or none. Reserve space again for the rest.
+        /// The bytes that are readable now. They may be fewer than were passed, or none. Reserve space again for the
+        /// rest.
         case landed(Range<Int64>)
-        /// Neither disk nor memory takes them now, and no reader waits for them.
+        /// Neither disk nor memory has space for the bytes now, and no reader waits for them.
         case noRoom
         /// The version has left the cache.
         case retired
-        /// The stored part of the first byte's block is damaged, unreadable or gone. Fetch these bytes again first.
+        /// The stored part of the first byte's block is damaged, unreadable or missing. Fetch these bytes again first.
         case prefixInvalidated(Range<Int64>)
     }
 
     /// Reserves space for bytes of `range`, and evicts other media if necessary.
     ///
-    /// It suspends only if media has to be evicted, and holds no thread while others evict.
+    /// It suspends only if media has to be evicted, and holds no thread while other tasks evict.
     ///
-    /// - Parameter isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first block. It
-    ///   evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so that nothing hangs.
+    /// - Parameter isAwaited: Whether a reader waits for the bytes. If the disk has no space, memory takes the first
+    ///   block. It evicts bytes that other readers have passed, and if necessary exceeds its limit by that block, so
+    ///   that nothing hangs.
     package func makeRoom(for range: Range<Int64>, isAwaited: Bool) async -> Room {
         guard !isRetired.load(ordering: .acquiring), let owner else { return Room(range, .retired) }
         guard let disk, !mustLandInMemory(at: range.lowerBound) else { return makeMemory(for: range, isAwaited) }
@@ -43,7 +45,8 @@ extension Generation {
         return makeMemory(for: range, isAwaited)
     }
 
-    /// Whether bytes at `offset` have to be stored in memory: all do, or the bytes before them in their block are there.
+    /// Whether bytes at `offset` have to be stored in memory, because all bytes do, or because the preceding bytes of
+    /// their block are in memory.
     private func mustLandInMemory(at offset: Int64) -> Bool {
         guard state.withLock({ $0.isKept }) else { return true }
         let start = Block.roundDown(offset)
@@ -62,7 +65,7 @@ extension Generation {
         return isAwaited ? Room(part, .memory, memory.reserveRegardless(needed)) : Room(range, .none)
     }
 
-    /// Stores bytes in the space that was reserved for them. When it returns, they are readable.
+    /// Stores bytes in the space that was reserved for them. They are readable when this method returns.
     ///
     /// - Parameters:
     ///   - bytes: The bytes. Those outside of the reservation are ignored.
@@ -134,7 +137,8 @@ extension Generation {
                 try prefix.withUnsafeMutableBytes { try disk.read(start..<offset, into: $0) }
             } catch let error as CacheError {
                 guard error.code != .closed else { return .retired }
-                // The disk neither takes bytes nor returns these. This block is discarded, because playback would stall.
+                // The disk neither takes bytes nor returns these. This block is discarded, because playback would
+                // stall.
                 throw MissingBytes(invalidated: disk.blocks.invalidate(start..<offset), range: start..<offset)
             }
         }
@@ -157,7 +161,7 @@ extension Generation {
 
 /// A reservation for bytes: of the capacity, or of memory.
 ///
-/// The unused part is returned when it ends.
+/// The unused part is returned when the reservation ends.
 package struct Room: ~Copyable, Sendable {
     enum Place: Sendable {
         case disk, memory
@@ -167,7 +171,7 @@ package struct Room: ~Copyable, Sendable {
         case retired
     }
 
-    /// The bytes for which it is. It may be shorter than the requested range.
+    /// The reserved range. It may be shorter than the requested range.
     package let range: Range<Int64>
     let place: Place
     var reservation: Reservation
@@ -222,8 +226,8 @@ final class GenerationMemory: Sendable {
     /// - Parameters:
     ///   - prefix: The bytes before them in their block, which are on disk. A block is in one place.
     ///   - reservation: The memory that is reserved for them.
-    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that was there when it was reserved
-    ///   may have been released since.
+    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that was there when it was
+    ///   reserved may have been released since.
     func land(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, after prefix: [UInt8], _ reservation: inout Reservation
     ) throws -> Bool {
@@ -250,7 +254,7 @@ final class GenerationMemory: Sendable {
         }
     }
 
-    /// Evicts everything, also of a block whose transfer has not ended.
+    /// Evicts everything, even bytes of a block whose transfer has not ended.
     func evictAll() {
         file.endAllLanding()
         if let bounds = file.landed.bounds { evict([bounds]) }

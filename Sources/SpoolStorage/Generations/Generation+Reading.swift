@@ -3,20 +3,21 @@ package import Foundation
 import Synchronization
 
 extension Generation {
-    /// Reads now, on the calling thread, if the bytes are proven and in memory.
+    /// Reads immediately, on the calling thread, if the bytes are proven and in memory.
     ///
-    /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is needed.
+    /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is
+    ///   needed.
     package func readNow(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         if memory.isInUse, let count = memory.file.readNow(offset, into: buffer) { return count }
         return isDiskPassedOver.load(ordering: .relaxed) ? nil : disk?.readNow(offset, into: buffer)
     }
 
-    /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the boundary of
-    /// disk and memory.
+    /// Reads up to `range.count` stored bytes from `range.lowerBound` on, up to the end of the stored bytes, or to the
+    /// boundary of disk and memory.
     ///
-    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged ones are discarded, and users are informed.
-    ///   ``CacheError`` if the file can't be opened this time, and nothing is discarded for that. Its code is `closed` for bytes
-    ///   that were not open when the cache was closed.
+    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged ones are discarded, and users are
+    ///   informed. ``CacheError`` if the file can't be opened this time. Nothing is then discarded. Its code is
+    ///   `closed` for bytes that were not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {
@@ -24,21 +25,21 @@ extension Generation {
         }
     }
 
-    /// Reads bytes as ``read(_:)`` into a buffer that is large enough, and returns their number.
+    /// Reads bytes like ``read(_:)`` into a buffer that is large enough, and returns their number.
     package func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         let (file, part) = try source(of: range)
         try reporting(file, part) { try file.read(part, into: buffer) }
         return Int(part.upperBound - part.lowerBound)
     }
 
-    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay as long as the
-    /// slice.
+    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay as long
+    /// as the slice.
     ///
     /// - Throws: The same errors as ``read(_:)``.
     package func slice(_ range: Range<Int64>) throws -> MediaSlice {
         guard let lease = owner?.extend(self) else { throw CacheError(.closed, "\(url) is no longer open") }
         let (file, part) = try source(of: range)
-        // Held first, then proven, because bytes may be evicted until they are held.
+        // The bytes are held first and then proven, because they may be evicted until they are held.
         let ticket = file.hold(part)
         do {
             let open = try reporting(file, part) {
@@ -52,7 +53,7 @@ extension Generation {
         }
     }
 
-    /// Returns a slice of all of `range` if that needs no disk, so that an event loop may call it.
+    /// Returns a slice of all of `range` if the disk is not needed. An event loop may therefore call it.
     ///
     /// - Parameter lease: A lease on this version. The slice holds it.
     /// - Returns: `nil` if ``slice(_:)`` is needed.
@@ -87,7 +88,8 @@ extension Generation {
 }
 
 extension MediaFile {
-    /// The distance from the start of a read within which more damage is looked for: the default length of a new request.
+    /// The distance from the start of a read within which more damage is looked for: the default length of a new
+    /// request.
     private static let lookAhead: Int64 = 1 << 20
 
     /// Checks the bytes after a read that has found damaged blocks, and discards damaged ones.
@@ -108,10 +110,10 @@ extension MediaFile {
 }
 
 extension Generation {
-    /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or they are not
-    /// stored. See ``readNow(_:into:)``.
+    /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or
+    /// they are not stored. See ``readNow(_:into:)``.
     package func dataNow(at offset: Int64, count: Int) -> Data? {
-        // If there is no memory for a buffer, the slow way reports it.
+        // If there is no memory for a buffer, the slower path reports that.
         try? ReadBuffers.data(upTo: count) { readNow(offset, into: $0) }
     }
 }
@@ -124,10 +126,11 @@ extension MediaSlice {
     }
 }
 
-/// The memory for bytes that readers get. It is used again after they have released it.
+/// The memory for bytes that readers receive. It is reused after they have released it.
 ///
-/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB are
-/// reused, 2 MiB altogether. Smaller and larger ones are the allocator's. Any thread may call, and may release the `Data`.
+/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB
+/// are reused, 2 MiB altogether. Smaller and larger buffers are left to the allocator. Any thread may call, and may
+/// release the `Data`.
 enum ReadBuffers {
     /// An unused buffer.
     ///

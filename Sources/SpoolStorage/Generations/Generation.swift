@@ -3,15 +3,16 @@ import Synchronization
 
 /// An open version of a resource: its bytes, on disk as far as the disk takes them, otherwise in memory.
 ///
-/// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory have no
-/// checksums and no record, and are evicted as soon as no reader is near them. Calls that touch bytes block, except
-/// ``readNow(_:into:)``, and belong on the blocking executor. The questions take short locks. Any thread may ask them.
+/// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory
+/// have no checksums and no record, and are evicted as soon as no reader is near them. Calls that access bytes block,
+/// except ``readNow(_:into:)``, and belong on the blocking executor. The queries take short locks. Any thread may call
+/// them.
 package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
         var isDescriptionNew = false
         var isKept: Bool
-        /// The bytes that are claimed for its row; `nil` as long as nothing is to be recorded.
+        /// The bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
         /// Whether it was reported that bytes go to memory.
         var isLossReported = false
@@ -21,9 +22,9 @@ package final class Generation: Sendable {
     package let key: CacheKey
     /// The version's random name.
     package let identifier: GenerationIdentifier
-    /// Scheme, host and path, for people.
+    /// The scheme, host and path, for messages.
     package let url: String
-    /// The presentation of which it is a part; `nil` if there is none.
+    /// The presentation that the resource is a part of; `nil` if there is none.
     let presentation: CacheKey?
 
     /// The bytes on disk; `nil` if nothing may be stored there.
@@ -35,9 +36,9 @@ package final class Generation: Sendable {
     let ledger: Ledger
     let row: CatalogRow
     let state: Mutex<State>
-    /// Whether it has left the cache, or the cache is closed, so that nothing more is stored.
+    /// Whether the version has left the cache, or the cache is closed, so that no more bytes are stored.
     let isRetired = Atomic(false)
-    /// Whether its first block is stored, or it was stored before.
+    /// Whether the first block is stored, or the version was stored before.
     let isProven: Atomic<Bool>
     weak let owner: (any GenerationOwner)?
 
@@ -66,8 +67,8 @@ package final class Generation: Sendable {
 
     /// Changes the description. It is recorded in the background.
     ///
-    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. It would be
-    ///   another version.
+    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. It
+    ///   would be another version.
     package func update(_ change: (inout GenerationDescription) -> Void) -> Bool {
         let (isPossible, isNew) = state.withLock { state -> (Bool, Bool) in
             var description = state.description
@@ -128,8 +129,8 @@ package final class Generation: Sendable {
     /// Evicts ranges in memory that no reader is near.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
-    /// Stores bytes only in memory from now on, because the file can't be opened, for example because too many are open. The
-    /// bytes on disk stay, and the next opening finds them.
+    /// Stores bytes only in memory from now on, because the file can't be opened, for example because too many are
+    /// open. The bytes on disk stay, and the next opening finds them.
     package func passOverDisk(_ cause: CacheError) {
         guard !isDiskPassedOver.exchange(true, ordering: .acquiringAndReleasing) else { return }
         stopKeeping(cause)
@@ -231,7 +232,8 @@ package final class Generation: Sendable {
         for user in owner.users(of: self) { user.invalidated(ranges, of: self) }
     }
 
-    /// Makes it the stored version if it is complete. Its last short block may have been stored before its end was known.
+    /// Makes this the stored version if it is complete. Its last short block may have been stored before its end was
+    /// known.
     func proveIfWhole() {
         guard !isProven.load(ordering: .acquiring), let disk, disk.isWhole, disk.landedByteCount > 0 else { return }
         prove()
@@ -247,7 +249,7 @@ package final class Generation: Sendable {
 package struct GenerationDescription: Sendable, Hashable {
     /// The whole resource's length in bytes; `nil` if it is unknown.
     package var length: Int64?
-    /// The media type that the origin named.
+    /// The media type that the origin sent.
     package var contentType: String?
     /// The identity of this version as the engine encodes it. The store does not read it.
     package var version: String
@@ -262,8 +264,8 @@ package struct GenerationDescription: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// The bytes that a resource takes on disk in addition to its media. They are for its rows with their indices, its place in
-    /// a folder, and the rest of the last block of its file.
+    /// The bytes that a resource takes on disk in addition to its media. They are for its rows and their indices, its
+    /// folder entry, and the unused end of the last block of its file.
     static let leastRowBytes: Int64 = 4096
 
     /// The bytes that the description takes on disk. Texts of more than 2 KiB take pages of their own in the catalog.

@@ -2,7 +2,7 @@ package import ByteRanges
 import Foundation
 import Synchronization
 
-/// The requests of a version to its store, so that neither knows the other's parts.
+/// The interface through which a version sends requests to its store, so that neither depends on the other's parts.
 ///
 /// No method is called under a lock of the version.
 protocol GenerationOwner: AnyObject, Sendable {
@@ -18,10 +18,10 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Makes the version the stored one of its key, because its first block is stored.
     func noteProof(of generation: Generation)
 
-    /// Reserves capacity, and claims it for a row, and evicts what is needed for that. No thread is held while it waits for
-    /// its turn.
+    /// Reserves capacity, claims it for a row, and evicts media if necessary. No thread is held while it waits for its
+    /// turn.
     ///
-    /// - Returns: `full` if it does not fit although everything that may be evicted has been.
+    /// - Returns: `full` if there is no space although all media that may be evicted has been evicted.
     func makeRoom(_ count: Int64, rowBytes: Int64) async -> ReservationResult
 
     /// Evicts bytes in memory, of any version, that no reader is near.
@@ -43,8 +43,8 @@ protocol GenerationOwner: AnyObject, Sendable {
 ///
 /// The store holds it weakly. Methods are called on any thread, never under a lock of the store. They must not block.
 package protocol GenerationUser: AnyObject, Sendable {
-    /// Returns ranges of whole blocks within `place`, together about `count` bytes, that no reader is near. The user treats
-    /// them as missing from now on, until the result is reported.
+    /// Returns ranges of whole blocks within `place`, together about `count` bytes, that no reader is near. The user
+    /// treats them as missing from now on, until the result is reported.
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>]
 
     /// Reports that the offered ranges were evicted, except `kept`, which a slice holds or a transfer is filling.
@@ -57,7 +57,7 @@ package protocol GenerationUser: AnyObject, Sendable {
     func isFilling(_ generation: Generation) -> Bool
 
     /// Reports that the version has left the cache, because it was removed or replaced. Its bytes stay readable under
-    /// leases. Nothing more is stored of it.
+    /// leases. No more of its bytes are stored.
     func retired(_ generation: Generation)
 }
 
@@ -73,7 +73,7 @@ package enum StoreEvent: Sendable {
     case warning(String)
 }
 
-/// The receiver of a store's events, with a memory of the warnings that were reported.
+/// The receiver of a store's events. It remembers the warnings that were reported.
 final class StoreReporter: Sendable {
     private let onEvent: @Sendable (StoreEvent) -> Void
     /// Causes that one warning was reported for.

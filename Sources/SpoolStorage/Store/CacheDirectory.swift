@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// Where a cache lives, a folder or memory: who may write it, its media files, and what an unclean end left behind.
+/// The directory of a cache, or its equivalent in memory. It has the lock, the media files, and the remains of an
+/// unclean end.
 ///
 /// ```
 /// <path>/CACHEDIR.TAG          tells backup programs to pass over
@@ -11,16 +12,17 @@ import Synchronization
 ///        media/ab/ab…cd.media  one file for each generation, named at random; see ``ByteStore``
 /// ```
 ///
-/// Methods block and belong on a ``BlockingExecutor``; any thread may call.
+/// Methods block, and belong on a ``BlockingExecutor``. Any thread may call them.
 final class CacheDirectory: Sendable {
-    /// What this process may do in the folder.
+    /// The access of this process to the folder.
     enum Access: Sendable {
         case readWrite
-        /// The disk is full or read-only, and says so; what is there can be read.
+        /// The disk is full or read-only. Stored media can be read.
         case read(CacheError)
-        /// It is only read, beside another process that may have it; what is there can go or be replaced at any moment.
+        /// The folder is only read, because another process may have it open. Its files can be removed or replaced at
+        /// any moment.
         case beside(CacheError)
-        /// There is nothing to read, either.
+        /// There is nothing to read either.
         case none(CacheError)
 
         var isWritable: Bool { if case .readWrite = self { true } else { false } }
@@ -29,23 +31,24 @@ final class CacheDirectory: Sendable {
 
     /// The folder.
     let path: String
-    /// What is in it.
+    /// The catalog of the folder's contents.
     let catalog: Catalog
     let access: Access
-    /// What was found wrong and mended, as sentences.
+    /// The problems that were found and repaired, as sentences.
     let notices: [String]
     let fileSystem: any FileSystem
-    /// Where the media files are.
+    /// The store of the media files.
     let bytes: any ByteStore
     private let secret: CacheSecret
     private let lock: Mutex<(any StoredFile)?>
-    /// What the lock file says: if it says something else, the folder is no longer ours. Empty where there is none.
+    /// The content of the lock file. If the file has other content, the folder no longer belongs to this process. Empty
+    /// if there is no lock file.
     private let signature: String
     /// See ``prepareFile(_:)``.
     private let prepared = Mutex(Prepared.none)
-    /// Whether a file could not be removed, and the catalog not be told.
+    /// Whether a file could not be removed, and the catalog could not record that.
     private let isSweepUnnoted = Atomic(false)
-    /// How many files could not be removed.
+    /// The number of files that could not be removed.
     private let failedRemovals = Atomic(0)
 
     init(
@@ -63,29 +66,32 @@ final class CacheDirectory: Sendable {
         self.secret = try catalog.secret()
     }
 
-    /// Ends the use of the folder: closes the catalog and gives up the lock. Media files that are open stay open.
+    /// Ends the use of the folder. Closes the catalog and releases the lock. Open media files stay open.
     ///
-    /// What is not closed counts as an unclean end.
+    /// If the folder is not closed, that counts as an unclean end.
     func close() throws {
-        // One that can't be removed is an orphan, which the next opening is told of.
+        // If the unused file can't be removed, the next opening searches for it.
         if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { removeMedia(unused) }
         try catalog.close()
         try lock.withLock { lock in
             guard let file = lock else { return }
             lock = nil
-            // By word rather than by closing it: a process that is just being started has the descriptor, too.
+            // The lock is released explicitly rather than by closing the file, because a process that is being started
+            // also has the descriptor.
             defer { _ = try? file.setMark(.none) }  // Closing it, a moment later, does the same.
-            // What has to be swept and could not be noted as such is found after an unclean end.
+            // If the catalog could not record that a sweep is pending, the end counts as unclean, and the next opening
+            // sweeps.
             guard access.isWritable, !isSweepUnnoted.load(ordering: .relaxed) else { return }
-            // Shortened to nothing: the mark of a clean end.
+            // An empty lock file marks a clean end.
             try file.punchHole(0..<Int64.max)
             try file.synchronize()
         }
     }
 
-    /// Notes in the lock file how others may ask this process, until the folder is closed. Blocks.
+    /// Records in the lock file how other processes can send requests to this one, until the folder is closed. This
+    /// blocks.
     ///
-    /// - Parameter text: One line, of which there are at most 128 bytes; nil: not at all.
+    /// - Parameter text: One line of at most 128 bytes; `nil` if other processes can't send requests.
     func announce(_ text: String?) throws {
         try lock.withLock { lock in
             guard let lock, access.isWritable else { return }
@@ -96,9 +102,10 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// What the process that has the folder at `path` has noted there; nil if nothing. Blocks.
+    /// Returns the text that the process with the folder at `path` has recorded there; `nil` if there is none. This
+    /// blocks.
     static func announcement(path: String, fileSystem: any FileSystem) -> String? {
-        // What can't be read says nothing.
+        // A file that can't be read counts as empty.
         guard let text = try? text(of: fileSystem.openFile(path + "/lock", .read)) else { return nil }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.count >= 4 ? String(lines[2]) : nil
@@ -106,7 +113,7 @@ final class CacheDirectory: Sendable {
 
     // MARK: - Media files
 
-    /// The sealer of a generation that begins.
+    /// The sealer of a new generation.
     func sealer(_ identifier: GenerationIdentifier, key: CacheKey) -> BlockSealer {
         secret.sealer(of: identifier, key: key)
     }
@@ -117,7 +124,7 @@ final class CacheDirectory: Sendable {
         return secret.sealer(of: stored.identifier, key: key)
     }
 
-    /// The file of a generation, opened when it is wanted.
+    /// The file of a generation, which is opened when it is needed.
     func pooledFile(_ identifier: GenerationIdentifier, in pool: FilePool) -> PooledFile {
         let (bytes, name, isWritable) = (bytes, identifier.hex, access.isWritable)
         return PooledFile(
@@ -129,9 +136,10 @@ final class CacheDirectory: Sendable {
             })
     }
 
-    /// Makes the file of a generation.
+    /// Creates the file of a generation.
     ///
-    /// Not where the folder was deleted, or deleted and begun by somebody else: what is made there nobody would remove.
+    /// It throws if the folder was deleted, or was deleted and created again by another process. No process would
+    /// remove the file there.
     func makeFile(_ identifier: GenerationIdentifier) throws(CacheError) -> any StoredFile {
         guard access.isWritable else {
             throw CacheError(
@@ -153,12 +161,13 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Makes the file of a coming generation, since a player would wait for it. Blocks.
+    /// Creates the file of the next generation in advance, because a player would wait for it. This blocks.
     ///
-    /// One that can't be made is no error here: whoever needs it tries again, and says why not.
+    /// If the file can't be created, that is no error here. The caller that needs it tries again, and reports the
+    /// error.
     ///
-    /// - Parameter identifier: Its name, which must count as live already.
-    /// - Returns: Whether it was made, and the name is taken.
+    /// - Parameter identifier: The name of the file, which must already count as in use.
+    /// - Returns: Whether the file was created, so that the name is taken.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
         guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
         guard let file = try? makeFile(identifier) else {  // Whoever needs it tries again, and says why not.
@@ -170,40 +179,42 @@ final class CacheDirectory: Sendable {
         return false
     }
 
-    /// Whether the file that was made ahead has been taken.
+    /// Whether the file that was created in advance has been taken.
     var wantsPreparedFile: Bool { access.isWritable && prepared.withLock { $0.isWanted } }
 
-    /// The file that was made ahead, if there is one: from now on the caller's.
+    /// Returns the file that was created in advance, if there is one. From now on, it belongs to the caller.
     func takePrepared() -> (GenerationIdentifier, any StoredFile)? { prepared.withLock { $0.take() } }
 
-    /// Removes the file of a generation that is gone from the catalog; who has it open keeps its bytes.
+    /// Removes the file of a generation that was removed from the catalog. Its open readers keep the bytes.
     ///
-    /// - Returns: Why it could not be removed: then the next opening looks for it.
+    /// - Returns: The reason why the file could not be removed. The next opening then searches for it.
     @discardableResult
     func removeMedia(_ identifier: GenerationIdentifier) -> CacheError? {
         do throws(CacheError) {
             try bytes.remove(identifier.hex)
             return nil
         } catch {
-            // In this order: see ``noteSwept(since:)``.
+            // The order matters; see ``noteSwept(since:)``.
             failedRemovals.add(1, ordering: .sequentiallyConsistent)
             do { try catalog.settings.setSweepPending(true) } catch { isSweepUnnoted.store(true, ordering: .relaxed) }
             return error
         }
     }
 
-    /// What a sweep hands to ``noteSwept(since:)`` in the end.
+    /// The value that a sweep passes to ``noteSwept(since:)`` at its end.
     var removalsFailed: Int { failedRemovals.load(ordering: .sequentiallyConsistent) }
 
-    /// Notes that a sweep has looked at all files; but not where one that it may have passed could not be removed since.
+    /// Records that a sweep has examined all files. It records nothing if a file that the sweep may have passed could
+    /// not be removed since.
     func noteSwept(since failed: Int) throws {
         guard removalsFailed == failed else { return }
         try catalog.settings.setSweepPending(false)
-        // One that failed between these lines was noted before or after; before, it is noted again.
+        // A removal that failed between these lines was recorded before or after. If it was before, it is recorded
+        // again.
         if removalsFailed != failed { try catalog.settings.setSweepPending(true) }
     }
 
-    /// Calls `body` with the names of all media files until it returns false.
+    /// Calls `body` with the names of all media files until it returns `false`.
     func forEachMediaFile(_ body: (GenerationIdentifier) throws -> Bool) throws {
         try bytes.forEachName { name in
             guard let identifier = GenerationIdentifier(hex: name) else { return true }
@@ -211,9 +222,9 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// The room where the media lies.
+    /// The space on the volume of the media.
     ///
-    /// - Throws: ``CacheError``: `storage` when it can't be asked; `invalidArgument` where none can be told.
+    /// - Throws: ``CacheError``: `storage` if the space can't be read; `invalidArgument` if it is unknown.
     func space() throws(CacheError) -> VolumeSpace {
         if let space = try bytes.space() { return space }
         throw CacheError(
@@ -233,37 +244,37 @@ final class CacheDirectory: Sendable {
     }
 }
 
-/// The file that has been made for the next generation.
+/// The file that was created for the next generation.
 private enum Prepared {
     case none
-    /// One is being made: no second one beside it.
+    /// A file is being created, so no second one is.
     case making
     case file((GenerationIdentifier, any StoredFile))
-    /// The directory is closed, and none is wanted any more.
+    /// The directory is closed, and no file is needed any more.
     case closed
 
     var isWanted: Bool { if case .none = self { true } else { false } }
 
-    /// Whether the caller is to make one.
+    /// Whether the caller has to create a file.
     mutating func beginMaking() -> Bool {
         guard isWanted else { return false }
         self = .making
         return true
     }
 
-    /// It could not be made.
+    /// Records that the file could not be created.
     mutating func endMaking() {
         if case .making = self { self = .none }
     }
 
-    /// Keeps the file that was made unless none is wanted any more; whether it did.
+    /// Keeps the file that was created, unless no file is needed any more. Returns whether it did so.
     mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
         guard case .making = self else { return false }
         self = .file(file)
         return true
     }
 
-    /// The file, from now on the caller's.
+    /// Returns the file. From now on, it belongs to the caller.
     mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
         defer { if closing { self = .closed } }
         guard case .file(let file) = self else { return nil }

@@ -32,7 +32,7 @@ struct Exporter: Sendable {
         }
     }
 
-    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked before.
+    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked first.
     func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {
         let (lease, length) = try await leaseComplete(key)
         defer { lease.end() }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The removal of media files, and the claims of files that can't be removed.
 ///
-/// A claim ends once: with the file that holds its bytes. A file that can't be removed keeps its claim, and is tried again
-/// when space is needed.
+/// A claim ends once: with the file that holds its bytes. A file that can't be removed keeps its claim, and is tried
+/// again when space is needed.
 final class FileRemover: Sendable {
     private let directory: CacheDirectory
     private let ledger: Ledger
@@ -112,7 +112,8 @@ final class FileRemover: Sendable {
 
     // MARK: - Files of an earlier process
 
-    /// Removes files that no record names, which an unclean end has left, and an incomplete copy of the catalog. This blocks.
+    /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean end.
+    /// This blocks.
     ///
     /// - Parameter isLive: Whether the store uses a file of this name, recorded or not; `nil` once the store is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
@@ -195,7 +196,8 @@ struct UnremovedFiles: Sendable {
         byteCount += claim
     }
 
-    /// Takes the files to try again now. Each is put back with ``putBack(_:_:)`` or reported with ``noteRemoval(claim:)``.
+    /// Takes the files to try again now. Each is put back with ``putBack(_:_:)`` or reported with
+    /// ``noteRemoval(claim:)``.
     mutating func takeForRetry() -> [(identifier: GenerationIdentifier, claim: Int64)] {
         let taken = Array(files.prefix(Self.retryCount))
         files.removeFirst(taken.count)

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// Which generations are open, whose they are, and what becomes of them: the lives of keys, without locks or I/O.
+/// The open generations, their keys and their states, without locks or I/O.
 ///
-/// A generation is a *candidate* when it has begun, its key's *current* one when it was stored or has proven itself, and
-/// *retired* when it was removed or another took its place; then it goes when the last lease has ended and the catalog
-/// no longer names it. A key that is not here may be stored all the same.
+/// A new generation is a *candidate*. It becomes its key's *current* generation when it is stored or proven, and is
+/// *retired* when it is removed or replaced. A retired generation is removed when its last lease has ended and the
+/// catalog no longer names it. A key that is not in the table may nevertheless be stored.
 struct GenerationTable: Sendable {
     enum Phase: Sendable {
-        /// Leads to: current (proven, or nothing else is stored), retired (removed, or given up unproven).
+        /// → current, if it is proven or nothing else is stored; retired, if it is removed, or is released unproven
         case candidate
-        /// Leads to: retired (removed, evicted, or another was proven); or it is closed, and stored again.
+        /// → retired, if it is removed or evicted, or if another one is proven; closed, and only stored again
         case current
-        /// Leads to: gone.
+        /// → removed
         case retired
     }
 
@@ -22,15 +22,16 @@ struct GenerationTable: Sendable {
         var isRecorded: Bool
         var leases = 0
         var users: [WeakUser] = []
-        /// Tells those that came earlier from those that came later.
+        /// The number that orders generations by their creation.
         let sequence: UInt64
-        /// When it was last leased, to tell what was used lately, and whether it was used since somebody looked.
+        /// The stamp of the last lease. It shows which generations were used recently, and whether one was used since a
+        /// check.
         var stamp: UInt64 = 0
 
         var liveUsers: [any GenerationUser] { users.compactMap { $0.user } }
     }
 
-    /// `weak` is read by whoever holds the table.
+    /// `weak` is read by the holder of the table.
     struct WeakUser: Sendable {
         weak let user: (any GenerationUser)?
     }
@@ -38,13 +39,15 @@ struct GenerationTable: Sendable {
     private(set) var lives: [GenerationIdentifier: Life] = [:]
     private var current: [CacheKey: GenerationIdentifier] = [:]
     private var candidates: [CacheKey: [GenerationIdentifier]] = [:]
-    /// Names of files that are being made ahead.
+    /// The names of files that are being created in advance.
     private var reserved: Set<GenerationIdentifier> = []
-    /// Keys whose removal is being written to the catalog: nothing of them is leased or recorded meanwhile.
+    /// The keys whose removal is being written to the catalog. None of their generations is leased or recorded
+    /// meanwhile.
     private(set) var removing: Set<CacheKey> = []
     private(set) var isClosed = false
     private(set) var leaseCount = 0
-    /// Counts what changed which version is stored under which key; who read the catalog before looks again.
+    /// The number of changes to the stored version of any key. A caller that read the catalog before a change reads it
+    /// again.
     private(set) var edition: UInt64 = 0
     private var lastStamp: UInt64 = 0
 
@@ -56,33 +59,33 @@ struct GenerationTable: Sendable {
         current[key].flatMap { lives[$0]?.generation }
     }
 
-    /// Whether a file of this name is somebody's, recorded or not.
+    /// Whether a file of this name belongs to a generation, recorded or not.
     func isLive(_ identifier: GenerationIdentifier) -> Bool {
         lives[identifier] != nil || reserved.contains(identifier)
     }
 
-    /// Whether nobody has the key open, so that what is stored may be evicted without asking.
+    /// Whether no user has the key open, so that its stored bytes may be evicted without asking one.
     func isUnused(_ key: CacheKey) -> Bool {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
 
-    /// The newest version that has begun under the key, or if there is none the one that is open.
+    /// The newest candidate of the key. If there is none, the open version.
     func newest(_ key: CacheKey) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
     }
 
-    /// Those that are open and used, least recently leased first.
+    /// The generations that are open and in use, least recently leased first.
     var used: [Life] { lives.values.filter { $0.leases > 0 }.sorted { $0.stamp < $1.stamp } }
 
-    /// What is open under the key: the current version, then those that have begun, the newest first.
+    /// The open generations of the key: the current one, then the candidates, the newest first.
     func open(_ key: CacheKey) -> [Generation] {
         guard !removing.contains(key) else { return [] }
         let names = (current[key].map { [$0] } ?? []) + (candidates[key] ?? []).reversed()
         return names.compactMap { lives[$0]?.generation }
     }
 
-    /// Those that nobody has open and beside which another version has begun, in the order in which they came.
+    /// The current generations that no user has open and that have a candidate next to them, oldest first.
     var outdated: [Life] {
         candidates.keys.compactMap { key in current[key].flatMap { lives[$0] } }.filter { $0.leases == 0 }
             .sorted { $0.sequence < $1.sequence }
@@ -90,7 +93,7 @@ struct GenerationTable: Sendable {
 
     // MARK: - Leases
 
-    /// One more lease.
+    /// Adds a lease.
     mutating func addLease(_ identifier: GenerationIdentifier, user: (any GenerationUser)?) -> Generation? {
         guard var life = lives[identifier] else { return nil }
         lastStamp += 1
@@ -102,7 +105,7 @@ struct GenerationTable: Sendable {
         return life.generation
     }
 
-    /// A lease on the key's current generation, if it is open.
+    /// Returns a lease on the key's current generation, if it is open.
     mutating func leaseCurrent(_ key: CacheKey, user: (any GenerationUser)?) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return current[key].flatMap { addLease($0, user: user) }
@@ -110,13 +113,13 @@ struct GenerationTable: Sendable {
 
     enum Ending: Sendable {
         case none
-        /// Nobody has it open any more; it is stored, or to be settled.
+        /// No user has it open any more. It is stored, or has to be settled.
         case unused(Generation)
-        /// It has gone: its file is to be removed, its claim given back.
+        /// It is removed from the table. Its file has to be removed, and its claim returned.
         case gone(Generation)
     }
 
-    /// One lease less.
+    /// Removes a lease.
     mutating func endLease(_ identifier: GenerationIdentifier, user: (any GenerationUser)?) -> Ending {
         guard var life = lives[identifier], life.leases > 0 else { return .none }
         life.leases -= 1
@@ -133,13 +136,13 @@ struct GenerationTable: Sendable {
 
     // MARK: - Coming
 
-    /// Takes the name of a file that is being made ahead, so that no sweep takes it for an orphan.
+    /// Reserves the name of a file that is being created in advance, so that no sweep removes it as an orphan.
     mutating func reserve(_ identifier: GenerationIdentifier) { reserved.insert(identifier) }
 
-    /// The name is not used, or is a generation's by now.
+    /// Ends the reservation of a name that is not used, or that belongs to a generation by now.
     mutating func endReservation(_ identifier: GenerationIdentifier) { reserved.remove(identifier) }
 
-    /// A stored generation has been opened.
+    /// Records that a stored generation has been opened.
     mutating func open(_ generation: Generation) {
         lastStamp += 1
         lives[generation.identifier] = Life(
@@ -147,7 +150,7 @@ struct GenerationTable: Sendable {
         current[generation.key] = generation.identifier
     }
 
-    /// A generation has begun.
+    /// Records a new generation.
     mutating func begin(_ generation: Generation) {
         lastStamp += 1
         lives[generation.identifier] = Life(
@@ -155,15 +158,15 @@ struct GenerationTable: Sendable {
         candidates[generation.key, default: []].append(generation.identifier)
     }
 
-    /// The newest candidate of the key that holds bytes on disk.
+    /// Returns the newest candidate of the key that has bytes on disk.
     func candidate(of key: CacheKey) -> Generation? {
         candidates[key]?.reversed().lazy.compactMap { lives[$0]?.generation }.first { $0.hasContent }
     }
 
     struct Outcome: Sendable {
-        /// Retired just now, with those to be told.
+        /// The generations that have just retired, with the users to inform.
         var retired: [(generation: Generation, users: [any GenerationUser])] = []
-        /// Retired and unused: files to be removed, claims to be given back.
+        /// The retired generations without users. Their files have to be removed, and their claims returned.
         var gone: [Generation] = []
 
         mutating func add(_ other: Outcome) {
@@ -172,9 +175,9 @@ struct GenerationTable: Sendable {
         }
     }
 
-    /// A candidate takes its place; the former current generation retires, and candidates that began before it.
+    /// Makes a candidate the current generation. The previous current generation retires, and so do earlier candidates.
     ///
-    /// - Returns: Nil if it is no candidate (any more).
+    /// - Returns: `nil` if it is not, or no longer, a candidate.
     mutating func promote(_ identifier: GenerationIdentifier) -> Outcome? {
         guard var life = lives[identifier], life.phase == .candidate else { return nil }
         let key = life.generation.key
@@ -185,7 +188,7 @@ struct GenerationTable: Sendable {
         let all = candidates.removeValue(forKey: key) ?? []
         let place = all.firstIndex(of: identifier) ?? 0
         let later = all[(place + 1)...]
-        // What may not be kept is in nobody's place; it goes when nobody reads it any more.
+        // A generation that may not be stored replaces no other one. It is removed when no reader uses it any more.
         let unkept = all[..<place].filter { lives[$0]?.generation.disk == nil }
         if !later.isEmpty || !unkept.isEmpty { candidates[key] = unkept + later }
         if let former = current[key] { outcome.add(retire(former)) }
@@ -196,7 +199,7 @@ struct GenerationTable: Sendable {
 
     // MARK: - Going
 
-    /// Gives up a candidate that nobody has open.
+    /// Releases a candidate that no user has open.
     mutating func dropUnused(_ identifier: GenerationIdentifier) -> Outcome {
         guard let life = lives[identifier], life.phase == .candidate, life.leases == 0 else { return Outcome() }
         return retire(identifier)
@@ -210,7 +213,7 @@ struct GenerationTable: Sendable {
         if candidates[key]?.isEmpty ?? false { candidates[key] = nil }
         life.phase = .retired
         lives[identifier] = life
-        // Set under the table's lock: who finds it retired finds it retired everywhere.
+        // This is set under the table's lock, so that a caller that finds it retired finds it retired everywhere.
         life.generation.isRetired.store(true, ordering: .sequentiallyConsistent)
         var outcome = Outcome(retired: [(life.generation, life.liveUsers)])
         if let gone = takeIfGone(identifier) { outcome.gone.append(gone) }
@@ -225,18 +228,18 @@ struct GenerationTable: Sendable {
         return life.generation
     }
 
-    /// The key is about to be removed, or evicted if nobody has it open.
+    /// Records that the key is about to be removed, or evicted if no user has it open.
     ///
-    /// - Returns: False if it is not to be, and nothing has changed.
+    /// - Returns: `false`, without a change, if the key must not be removed or evicted.
     mutating func beginRemoval(_ key: CacheKey, ifUnused: Bool) -> Bool {
         guard !isClosed, !ifUnused || isUnused(key) else { return false }
         removing.insert(key)
         return true
     }
 
-    /// The catalog has forgotten the key, and what is open of it retires; or it has not, and nothing changes.
+    /// Retires the open generations of the key if the catalog has removed it. Otherwise nothing changes.
     ///
-    /// - Parameter andCandidates: Also what has begun and is not proven; not where the key was only evicted.
+    /// - Parameter andCandidates: Whether candidates also retire. They do not if the key was only evicted.
     mutating func endRemoval(_ key: CacheKey, isDone: Bool, andCandidates: Bool) -> Outcome {
         removing.remove(key)
         guard isDone else { return Outcome() }
@@ -251,21 +254,23 @@ struct GenerationTable: Sendable {
         return outcome
     }
 
-    /// The catalog is being told of this generation; from now on it counts as named, until it is forgotten.
+    /// Records that this generation is being written to the catalog. From now on, it counts as named, until the catalog
+    /// removes it.
     ///
-    /// - Returns: False if it is not its key's current one (any more).
+    /// - Returns: `false` if it is not, or no longer, its key's current generation.
     mutating func beginRecording(_ identifier: GenerationIdentifier) -> Bool {
         guard lives[identifier]?.phase == .current else { return false }
         lives[identifier]?.isRecorded = true
         return true
     }
 
-    /// What was being told is in the catalog.
+    /// Records that the generation has been written to the catalog.
     mutating func noteRecorded() { edition += 1 }
 
-    /// The catalog no longer names this generation.
+    /// Records that the catalog no longer names this generation.
     ///
-    /// - Returns: What is gone by that; nil if nobody has it open, and its file and claim are the caller's to end.
+    /// - Returns: The generations that are thereby removed. `nil` if the generation is not open, so that the caller has
+    ///   to remove its file and return its claim.
     mutating func noteForgotten(_ identifier: GenerationIdentifier) -> Outcome? {
         edition += 1
         guard lives[identifier] != nil else { return nil }
@@ -277,7 +282,7 @@ struct GenerationTable: Sendable {
 
     /// Versions that the catalog no longer names.
     struct Ended: Sendable {
-        /// Those that were open.
+        /// The outcome for those that were open.
         var outcome = Outcome()
         /// Those that were not.
         var stored: [RemovedResource] = []
@@ -303,14 +308,15 @@ struct GenerationTable: Sendable {
         guard !isClosed else { throw CacheError(.closed, "the cache has been closed") }
     }
 
-    /// Stored generations that nobody has open, the ones used longest ago first, but for the last `count`.
+    /// Returns the stored generations that no user has open, the least recently used first, except for the last
+    /// `count`.
     func unused(but count: Int) -> [Life] {
         let idle = lives.values.filter { $0.phase == .current && $0.leases == 0 && $0.isRecorded }
         guard idle.count > count else { return [] }
         return Array(idle.sorted { $0.stamp < $1.stamp }.prefix(idle.count - count))
     }
 
-    /// Closes a stored generation, unless it has been used since `stamp`; its claim is the catalog's again.
+    /// Closes a stored generation, unless it has been used since `stamp`. Its claim belongs to the catalog again.
     mutating func close(_ identifier: GenerationIdentifier, since stamp: UInt64) -> Generation? {
         guard let life = lives[identifier], life.phase == .current, life.leases == 0, life.isRecorded,
             life.stamp == stamp, !removing.contains(life.generation.key)
@@ -320,13 +326,13 @@ struct GenerationTable: Sendable {
         return life.generation
     }
 
-    /// Nothing comes any more.
+    /// Prevents further openings.
     mutating func closeAll() {
         isClosed = true
         for life in lives.values { life.generation.isRetired.store(true, ordering: .sequentiallyConsistent) }
     }
 
-    /// Lets go of everything, so that nothing keeps anything alive.
+    /// Removes all generations, so that no reference keeps them alive.
     mutating func removeAll() {
         lives = [:]
         current = [:]

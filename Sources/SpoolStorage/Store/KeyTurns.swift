@@ -1,11 +1,12 @@
 import Synchronization
 
-/// The turns of keys: one task at a time decides about a key, first come, first served. A task that waits holds no thread.
+/// The turns of keys. One task at a time decides about a key, first come, first served. A task that waits holds no
+/// thread.
 ///
-/// Turns of different keys are independent. A task may hold one across slow I/O of its key, and must not wait for the turn of
-/// another key.
+/// Turns of different keys are independent. A task may hold one across slow I/O of its key, and must not wait for the
+/// turn of another key.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
-    /// The tasks that wait, by key. A key in it is taken.
+    /// The tasks that wait, by key. Each key in this dictionary is taken.
     private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
 
     /// Creates turns that are all free.
@@ -63,7 +64,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Work in the background, counted, so that a close or a test can wait for all of it.
+/// Background work, which is counted so that a close or a test can wait for all of it.
 final class BackgroundWork: Sendable {
     private struct State {
         var running = 0
@@ -84,7 +85,8 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Counts `body`, and the work that it starts, as one. A task that waits for all work therefore finds no half of it.
+    /// Counts `body`, and the work that it starts, as one. A task that waits for all work therefore never finds it half
+    /// done.
     func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
         state.withLock { $0.running += 1 }
         defer { end() }
@@ -101,7 +103,7 @@ final class BackgroundWork: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when none is under way.
+    /// Returns when no work is in progress.
     func waitUntilIdle() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
@@ -130,6 +132,6 @@ final class RepeatedWork: Sendable {
         self.task.withLock { $0 = task }
     }
 
-    /// Starts no more work.
+    /// Stops the repetition.
     func stop() { task.withLock { $0?.cancel() } }
 }

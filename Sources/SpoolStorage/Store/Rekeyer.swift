@@ -15,19 +15,20 @@ package struct RekeyingPlan: Hashable, Sendable {
 }
 
 extension Store {
-    /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is `nil`.
+    /// Gives the closed cache in a directory another key, encrypts an unencrypted one, or decrypts it if the key is
+    /// `nil`.
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
     ///   - willCopy: Called before anything is copied.
     /// - Throws: ``CacheError``, and the cache has its previous key:
     ///   - `notStored` if there is no cache
-    ///   - `directoryInUse` if a process has it open, also if it only reads
+    ///   - `directoryInUse` if a process has the cache open, even only for reading
     ///   - `keyRequired` or `keyRefused` for the previous key
-    ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and is to stay so
+    ///   - `invalidArgument` for an impossible key, or if the cache is unencrypted and would stay unencrypted
     ///   - `storage`, also if there is too little free space
     ///
-    ///   `CancellationError`. An error of deriving a key.
+    ///   Also `CancellationError`, and the errors of the key derivation.
     @discardableResult
     package static func rekey(
         path: String, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,
@@ -59,7 +60,7 @@ extension Store {
             throw error
         }
         await executor.run {
-            // Removes the previous media files. What fails here, the next opening does.
+            // Removes the previous media files. If that fails, the next opening removes them.
             _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
                 .sweep().close()
         }
@@ -67,13 +68,13 @@ extension Store {
     }
 }
 
-/// Copies a closed cache for another key, and replaces it by the copy.
+/// An operation that copies a closed cache for another key, and replaces the cache with the copy.
 ///
 /// The copy of each media file has a new name in the same place, and a second catalog names the copies. At the end, the
 /// second catalog replaces the first one by a rename, and the previous media files are removed.
 ///
-/// Until the rename, the cache is as it was. If the process is killed before, no record names the copied files. The next
-/// opening removes them and the second catalog.
+/// Until the rename, the cache is unchanged. If the process is killed before that, no record names the copied files.
+/// The next opening removes them and the second catalog.
 ///
 /// The copy has no directory of its own next to the first one. A cache directory may be the root of a volume, or in a
 /// directory that its owner may not write to.
@@ -100,7 +101,7 @@ private struct Rekeyer: Sendable {
         guard key != nil || directory.catalog.format.isEncrypted else {
             throw CacheError(.invalidArgument, "“\(directory.path)” is not encrypted, and no new key was given")
         }
-        // An interrupted run may have left as much as this one needs.
+        // An interrupted run may have left files that take as much space as this run needs.
         directory.sweep()
         try directory.catalog.close()
         try Catalog.endLog(of: directory.catalog.path)
@@ -117,7 +118,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Space
 
-    /// The size of the copy. Each file may take a part of a page more than its bytes. The second catalog is rewritten once.
+    /// The size of the copy. Each file may take a part of a page more than its bytes. The second catalog is rewritten
+    /// once.
     func plan() throws -> RekeyingPlan {
         let (count, bytes) = (try catalog.generationCount(), try catalog.settings.storedBytes())
         return RekeyingPlan(
@@ -221,7 +223,7 @@ private struct Rekeyer: Sendable {
             sealer: copy.secret.sealer(of: identifier, key: cacheKey))
     }
 
-    /// The file of a version; `nil` if it is gone, or something else has its name.
+    /// The file of a version; `nil` if the file no longer exists, or if something else has its name.
     private func source(_ stored: GenerationRecord) throws -> (any StoredFile)? {
         do throws(CacheError) {
             return try directory.bytes.open(stored.identifier.hex, isWritable: false)
@@ -233,7 +235,7 @@ private struct Rekeyer: Sendable {
 
     // MARK: - The end
 
-    /// Replaces the catalog by the copy.
+    /// Replaces the catalog with the copy.
     func finish() throws {
         let fileSystem = directory.fileSystem
         try copy.finish(fileSystem)

@@ -76,8 +76,8 @@ extension Store.Configuration {
 extension CacheCapacity {
     /// The limit in bytes; `nil` if there is none.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if the size of the volume can't be read, or `invalidArgument` if there
-    ///   is no volume.
+    /// - Throws: ``CacheError`` with code `storage` if the size of the volume can't be read, or `invalidArgument` if
+    ///   there is no volume.
     func limit(in directory: CacheDirectory) throws -> Int64? {
         switch kind {
         case .bytes(let count): return count
@@ -127,7 +127,7 @@ final class AgeLimit: Sendable {
             return start?.record
         }
         guard let record else { return }
-        // If it fails, this process has the record, and the next check writes it.
+        // If writing fails, this process still has the record, and the next check writes it.
         try? catalog.settings.setAgeRecord(record)
     }
 
@@ -136,6 +136,6 @@ final class AgeLimit: Sendable {
 
     /// The interval between two checks for media that is too old; `nil` without a maximum age.
     ///
-    /// Little is stored for a tenth longer than allowed, and checking costs nothing.
+    /// Little media stays for up to a tenth longer than allowed, and checking costs nothing.
     var checkInterval: Duration? { age.map { min(max($0 / 10, .seconds(1)), .seconds(3600)) } }
 }

@@ -81,14 +81,14 @@ extension StoredResourceRecord {
     }
 }
 
-/// The sets of resources to store offline, with their names and members. A value over a store.
+/// The sets of resources to store offline, with their names and members. It is a value over a store.
 package struct StoredDownloads: Sendable {
     private let store: Store
 
     init(_ store: Store) { self.store = store }
 
-    /// Adds resources to sets and pins them, whether they are stored or not. When it returns, the change survives the end
-    /// of the process.
+    /// Adds resources to sets and pins them, whether they are stored or not. When it returns, the change survives the
+    /// end of the process.
     ///
     /// - Throws: ``CacheError`` with code `storage` if the catalog can't be written, or `closed`.
     package func add(_ downloads: [DownloadRecord]) async throws {
@@ -118,8 +118,8 @@ package struct StoredDownloads: Sendable {
         }
     }
 
-    /// Removes the address of a resource from every set that has it. Its download is not started again until it is added
-    /// again.
+    /// Removes the address of a resource from every set that has it. Its download is not started again until it is
+    /// added again.
     package func forgetSource(of key: CacheKey) async throws {
         try store.checkWritable()
         try await store.executor.run(in: .background) { try store.catalog.downloads.forgetSource(of: key.hash) }
@@ -137,7 +137,8 @@ package struct StoredDownloads: Sendable {
         try await store.readCatalog { try $0.downloads.pinnedBytes(except: key.hash) }
     }
 
-    /// The members of all sets in the directory at `path`, without opening the cache. See ``Store/inspect(path:key:encryptionKey:)``.
+    /// The members of all sets in the directory at `path`, without opening the cache. See
+    /// ``Store/inspect(path:key:encryptionKey:)``.
     package static func inspect(path: String, encryptionKey: EncryptionKey? = nil) async throws -> [DownloadRecord] {
         try await BlockingExecutor(threadLimit: 2).run {
             try CacheDirectory.catalog(inspecting: path, key: encryptionKey, fileSystem: SystemFileSystem()).downloads

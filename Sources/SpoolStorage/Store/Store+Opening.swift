@@ -121,10 +121,10 @@ extension Store {
 
     /// Writes all changes to the catalog, releases all versions and closes the directory.
     ///
-    /// Leases that remain can read open versions. Their bytes are marked, so that no other cache frees them. Later calls
-    /// throw `closed`.
+    /// Leases that remain can read open versions. Their bytes are marked, so that no other cache frees them. Later
+    /// calls throw `closed`.
     ///
-    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed all the same.
+    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed nevertheless.
     package func close() async throws {
         let isFirst = table.withLock { table in
             defer { table.closeAll() }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values over a store:
-/// ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier`` and
+/// It consists of the table of versions, the turns of keys and the leases. Other types do the rest as values over a
+/// store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``, ``Verifier`` and
 /// ``Exporter``.
 ///
 /// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
@@ -12,11 +12,11 @@ import Synchronization
 /// takes the key's turn (``KeyTurns``). A task that waits for a turn holds no thread, and turns of different keys are
 /// independent.
 ///
-/// **Space.** `usedBytes` is the sum of the claims of all versions on disk, and of reservations for bytes that are being
-/// received. The stored bytes of an open version are its claim (``MediaFile`` returns removed bytes, in one place). The
-/// claim of a version that is not open is the number in the catalog. Each claim ends once. That of a block ends when the
-/// disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that can't be removed
-/// keeps its claim. ``checkLedger()`` compares all of them.
+/// **Space.** `usedBytes` is the sum of the claims of all versions on disk, and of reservations for bytes that are
+/// being received. The stored bytes of an open version are its claim (``MediaFile`` returns removed bytes, in one
+/// place). The claim of a version that is not open is the number in the catalog. Each claim ends once. That of a block
+/// ends when the disk has freed its space, that of a version when its file is removed (``FileRemover``). A file that
+/// can't be removed keeps its claim. ``checkLedger()`` compares all of them.
 ///
 /// **Locks**, outermost first. None is held over another key's I/O, and nothing is called back under any:
 /// 1. a key's turn, or the turn of eviction (asynchronous: no thread is held);
@@ -204,7 +204,8 @@ package final class Store: Sendable {
     /// Records that the resource is used now.
     ///
     /// - Parameters:
-    ///   - presentation: The presentation that it belongs to from now on, if that is stored; `nil` if that is unchanged.
+    ///   - presentation: The presentation that it belongs to from now on, if that is stored; `nil` if that is
+    ///     unchanged.
     ///   - tag: The app's tag from now on; `nil` if that is unchanged.
     package func noteUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
         writer.noteUse(of: key, in: presentation, tag: tag)
@@ -221,8 +222,8 @@ package final class Store: Sendable {
 
     /// Removes the version that is stored under the key, pinned or not, and those that are being received.
     ///
-    /// Users of an open version are informed, and their leases stay valid. The file is removed, and its claim returned, when
-    /// the last lease has ended.
+    /// Users of an open version are informed, and their leases stay valid. The file is removed, and its claim returned,
+    /// when the last lease has ended.
     ///
     /// - Returns: Whether anything was stored.
     /// - Throws: ``CacheError`` if the catalog can't be written. Then nothing has changed.
@@ -230,7 +231,8 @@ package final class Store: Sendable {
 
     /// Removes all resources, also pinned ones.
     ///
-    /// - Throws: ``CacheError`` if the catalog can't be written. Resources that were removed before are gone.
+    /// - Throws: ``CacheError`` if the catalog can't be written. Resources that were removed before the error stay
+    ///   removed.
     package func removeAll() async throws { try await resourceRemover.removeAll() }
 
     /// Excludes a stored resource from eviction, or includes it again.
@@ -250,8 +252,8 @@ package final class Store: Sendable {
     /// Changes the capacity, and evicts what exceeds it.
     ///
     /// - Parameter isRemembered: Whether it is recorded for openings with ``CacheCapacity/remembered``.
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible capacity, or `storage` if the catalog can't be
-    ///   written or the size of the volume can't be read.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an impossible capacity, or `storage` if the catalog
+    ///   can't be written or the size of the volume can't be read.
     package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
         try await evictor.setCapacity(capacity, isRemembered: isRemembered)
     }
@@ -266,11 +268,12 @@ package final class Store: Sendable {
 
     /// Checks every stored block against its checksum, and if it repairs, also the sums of the catalog.
     ///
-    /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the resource.
-    /// A file that can't be opened this time is reported and skipped.
+    /// If another kind of file has the name of a media file, all of its blocks are bad, and repairing removes the
+    /// resource. A file that can't be opened this time is reported and skipped.
     ///
     /// - Parameters:
-    ///   - repairing: Whether bad blocks are discarded, to be fetched again. If not, they stay recorded until they are read.
+    ///   - repairing: Whether bad blocks are discarded, to be fetched again. If not, they stay recorded until they are
+    ///     read.
     ///   - progress: Called on any thread with the number of checked blocks and of all blocks.
     /// - Throws: ``CacheError`` if the catalog can't be read.
     package func verify(
@@ -281,14 +284,14 @@ package final class Store: Sendable {
 
     /// Copies a complete resource into a file. Every byte is checked against its checksum on the way.
     ///
-    /// The file is written under another name in the same folder, and renamed when it is complete. A file that is replaced
-    /// passes on its mode.
+    /// The file is written under another name in the same folder, and renamed when it is complete. A file that is
+    /// replaced passes on its mode.
     ///
-    /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage` if the file can't be
-    ///   written.
+    /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage` if the file can't
+    ///   be written.
     package func export(_ key: CacheKey, to file: URL) async throws { try await Exporter(self).export(key, to: file) }
 
-    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum before.
+    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
     ///
     /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. The errors of `write`.
     package func export(_ key: CacheKey, writing write: (Data) async throws -> Void) async throws {

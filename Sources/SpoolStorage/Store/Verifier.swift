@@ -149,14 +149,14 @@ extension Generation {
     }
 }
 
-/// Compares the claims of all versions, the sums of the catalog and the blocks on disk. A value over a store at rest, for
-/// tests and simulations.
+/// Compares the claims of all versions, the sums of the catalog and the blocks on disk. It is a value over a store at
+/// rest, for tests and simulations.
 struct LedgerCheck: Sendable {
     private let store: Store
 
     init(_ store: Store) { self.store = store }
 
-    /// Compares them all. This blocks.
+    /// Compares all of them. This blocks.
     ///
     /// - Throws: ``CacheError`` with a message that names the first difference.
     func run() throws {
@@ -229,7 +229,7 @@ struct LedgerCheck: Sendable {
     }
 
     private func expectOnDisk(_ record: ResourceRecord, _ stored: GenerationRecord, end: Int64) throws {
-        // Blocks without bytes, which an unclean end has left, are claimed until the version is opened.
+        // Blocks without bytes, which remain after an unclean end, are claimed until the version is opened.
         guard end > 0, !stored.needsTidying else { return }
         let size = try store.directory.bytes.open(stored.identifier.hex, isWritable: false)?.size() ?? 0
         try expect(size >= end, "\(record.url): its file has \(size) bytes, its blocks reach to \(end)")
