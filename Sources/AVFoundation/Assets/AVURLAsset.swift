@@ -7,8 +7,8 @@ public import Foundation
 ///
 /// Only an ``AVURLAsset`` loads values here: duration, playability and tracks.
 open class AVAsset: NSObject {
-    /// Cancels the loading of all values of the asset for all observers. In this implementation, loading continues, and
-    /// so do the loader's requests, as with Apple's class.
+    /// Cancels the loading of all values of the asset for all observers. As with Apple's class, the loading and the
+    /// requests of the resource loader continue.
     open func cancelLoading() {}
 
     /// For subclasses in this module.

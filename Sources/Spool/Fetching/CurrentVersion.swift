@@ -25,17 +25,19 @@ struct CurrentVersion {
     func preconditions(for id: TransferID) -> RequestPreconditions {
         let (generation, end, isValidation) = scheduler.basis(of: id)
         let stored = generation.map { StoredVersion(version: $0.resourceVersion, storedEnd: end) }
-        let isComplete = generation.map { version in
-            version.description.length.map { version.landed.contains(0..<$0) } ?? false
-        }
-        let mayBeConfirmed = generation.map(canBeCompleted) ?? true || isComplete ?? false
+        let isPartOnly = generation.map { !canBeCompleted($0) && !isComplete($0) } ?? false
         return RequestPreconditions(
-            generation: generation, stored: stored, isValidation: isValidation, mayBeConfirmed: mayBeConfirmed)
+            generation: generation, stored: stored, isValidation: isValidation, mayBeConfirmed: !isPartOnly)
     }
 
     /// Whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
     func canBeCompleted(_ version: Generation) -> Bool {
         version.resourceVersion.canBeAssembled(under: resource.context.combiningRule)
+    }
+
+    private func isComplete(_ version: Generation) -> Bool {
+        guard let length = version.description.length else { return false }
+        return version.landed.contains(0..<length)
     }
 
     /// Whether revalidation would end readers, because nothing can prove that the response belongs to the version that

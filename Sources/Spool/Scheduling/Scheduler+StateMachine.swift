@@ -5,8 +5,9 @@ extension Scheduler {
     /// Decides which bytes of one resource are requested, when, and when a request is cancelled.
     ///
     /// It has no clock, no I/O and no lock. Each input is a mutating function that returns actions for the shell, in
-    /// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the
-    /// plan settle.
+    /// order, and the shell performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
+    ///
+    /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
     struct StateMachine: ~Copyable {
         /// A task for the shell.
         enum Action: Equatable {

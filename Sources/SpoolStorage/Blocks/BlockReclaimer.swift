@@ -93,7 +93,6 @@ struct BlockReclaimer: Sendable {
     }
 
     private func clearMark(of open: OpenFile) {
-        // A failure does not matter: the mark ends with the descriptor.
-        _ = try? open.file.setMark(.none)
+        _ = try? open.file.setMark(.none)  // A failure does not matter: the mark ends with the descriptor.
     }
 }

@@ -192,7 +192,9 @@ final class MediaFile: Sendable {
     /// Marks the file, if it is open, as read by a client of a cache that is being closed. Without the mark, another
     /// cache that opens the directory may free the bytes, so the file is closed if it can't be marked.
     func markAsRead() {
-        if let open = file.openNow, (try? open.file.setMark(.shared)) != true { file.close() }
+        guard let open = file.openNow else { return }
+        let isMarked = (try? open.file.setMark(.shared)) == true  // After a failure, the file is closed.
+        if !isMarked { file.close() }
     }
 
     // MARK: - Freeing space

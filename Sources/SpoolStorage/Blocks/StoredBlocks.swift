@@ -29,7 +29,8 @@ final class StoredBlocks: Sendable {
     private let state: Mutex<State>
     /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// Returns the claims of bytes that are no longer stored. Called under the lock of the map.
+    /// Returns claims to the account: for bytes that are no longer stored, or that the disk has freed. It may be called
+    /// under the lock of the map.
     private let giveBack: @Sendable (Int64) -> Void
 
     init(

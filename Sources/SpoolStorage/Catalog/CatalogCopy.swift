@@ -51,8 +51,8 @@ final class CatalogCopy: Sendable {
     /// Removes the copy from the disk.
     func discard(_ fileSystem: any FileSystem) {
         try? database.close()  // The file is removed all the same.
-        // If this fails, the next copy removes the file, or the next opening after an unclean end.
-        try? Self.remove(from: (path as NSString).deletingLastPathComponent, fileSystem)
+        let folder = (path as NSString).deletingLastPathComponent
+        try? Self.remove(from: folder, fileSystem)  // Otherwise the next copy, or the next opening, removes it.
     }
 
     /// Removes an incomplete copy from a cache directory.

@@ -100,8 +100,9 @@ struct CacheSecret: Sendable {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,
             let format = BlockFormat(rawValue: Int64(head[head.startIndex + 1])),
-            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),
-            let bytes = try? AES.GCM.open(box, using: key, authenticating: head), bytes.count == 32
+            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),  // Not an envelope.
+            let bytes = try? AES.GCM.open(box, using: key, authenticating: head),  // Another key.
+            bytes.count == 32
         else { return nil }
         self.init(format: format, key: SymmetricKey(data: bytes))
     }

@@ -113,16 +113,15 @@ extension Generation {
     /// Reads up to `count` bytes from `offset` on, now, on the calling thread; `nil` if that would need the disk, or
     /// they are not stored. See ``readNow(_:into:)``.
     package func dataNow(at offset: Int64, count: Int) -> Data? {
-        // If there is no memory for a buffer, the slower path reports that.
-        try? ReadBuffers.data(upTo: count) { readNow(offset, into: $0) }
+        try? ReadBuffers.data(upTo: count) { readNow(offset, into: $0) }  // The slower path reports a lack of memory.
     }
 }
 
 extension MediaSlice {
     /// The bytes of the slice, which are read now; empty if the disk fails. This blocks.
     package var data: Data {
-        // The disk has failed since the bytes were proven. ``read(into:)`` throws the error.
-        (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()
+        // Empty if the disk has failed since the bytes were verified; ``read(into:)`` throws the error.
+        (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()  // See above.
     }
 }
 

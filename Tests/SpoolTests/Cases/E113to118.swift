@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 113–118 and 142: several readers of media without a provable version, and of endless streams.
+/// CASES E, 113–118, 142 and 150–152: several readers of media without a provable version, and of endless streams.
 @Suite(.timeLimit(.minutes(10)))
 struct UnprovenVersionCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
