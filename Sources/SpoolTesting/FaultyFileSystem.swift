@@ -49,6 +49,9 @@ package final class FaultyFileSystem: FileSystem {
 
     /// Sets a fault.
     ///
+    /// Calls of background work count as well. Before a test limits `skipped` or `times`, it waits until the store or
+    /// cache is idle.
+    ///
     /// - Parameters:
     ///   - calls: The affected kinds of call. The default is all.
     ///   - effect: The effect of the fault.

@@ -255,6 +255,8 @@ struct StoreFaultTests {
         let lease = try #require(try await store.lease(key, user: user))
         let generation = lease.generation
         #expect(generation.landingOffset(for: 2 * block - 1) == block + 5000)
+        // The file for the next version is created in the background, which reads the lock file.
+        await store.waitUntilIdle()
         fixture.files.fail([.read], with: .error(.EIO), times: 1)
         let result = try await fixture.land(block + 5000..<4 * block, of: "a", in: generation)
         #expect(result == .prefixInvalidated(block..<block + 5000))
@@ -273,6 +275,7 @@ struct StoreFaultTests {
         let user = TestUser()
         let lease = try fixture.begin("a", length: 4 * block, in: store, user: user)
         try await fixture.land(0..<4 * block, of: "a", in: lease.generation)
+        await store.waitUntilIdle()
         fixture.files.fail([.read], with: .error(.EIO), times: 1)
         #expect(throws: MissingBytes.self) { try lease.generation.read(block..<block + 10) }
         #expect(user.state.withLock { $0.invalidated } == [block..<2 * block])
