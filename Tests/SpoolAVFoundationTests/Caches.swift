@@ -6,7 +6,7 @@ import SpoolTesting
 
 @testable import Spool
 
-/// A cache in a folder of its own, which goes when the last reference does.
+/// A directory for a cache, which is removed with the last reference.
 final class ScratchFolder: Sendable {
     let url: URL
 
@@ -18,14 +18,14 @@ final class ScratchFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// Opens the cache in the folder.
+    /// Opens a cache in the directory.
     func cache(
         _ upstream: any Upstream, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> MediaCache {
         try await MediaCache.opened(directory: url, upstream: upstream, configuration: Self.configuration(configure))
     }
 
-    /// Opens the cache in the folder, with a configuration as it comes, on a clock of the test's.
+    /// Opens a cache in the directory, with the default configuration of the tests and a manual clock.
     func cache(_ upstream: any Upstream, _ clock: ManualClock) async throws -> MediaCache {
         try await MediaCache.opened(
             directory: url, upstream: upstream, configuration: Self.configuration { _ in },
@@ -43,20 +43,20 @@ final class ScratchFolder: Sendable {
     }
 }
 
-/// What nobody wants any more is cut at once, so that a test needs no time.
+/// Cancels requests that no reader needs immediately, so that a test does not wait.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTime = .zero
 }
 
-/// A URL that nobody asks for, since a ``MemoryUpstream`` responds.
+/// Returns the URL of a resource of a ``MemoryUpstream``, which opens no connection.
 func address(_ name: String = "song.mp3") -> URL {
     guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is no path") }
     return url
 }
 
 extension MediaCache {
-    /// Waits until what nobody holds has closed and all that has landed is written down.
+    /// Waits until the unused resources are closed and the received bytes are recorded in the catalog.
     func waitUntilIdle() async {
         await resources.waitUntilClosed()
         await context.opening.openedStore?.waitUntilIdle()

@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("A player that keeps playing", .timeLimit(.minutes(10)))
+@Suite("CachingPlayer", .timeLimit(.minutes(10)))
 @MainActor
 struct CachingPlayerTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
@@ -19,7 +19,9 @@ struct CachingPlayerTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// A minute of music behind a line, under each of some names, and a player that is some times as fast.
+    /// Creates a player for a minute of audio at each of `names`, from an origin whose connection can be cut.
+    ///
+    /// The player plays at `speed` times the normal speed.
     private func stage(
         _ names: [String] = ["song.mp3"], speed: Double = 50, pattern: Pattern = .friendly
     ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
@@ -37,14 +39,14 @@ struct CachingPlayerTests {
         let player = CachingPlayer(in: cache, avPlayer: avPlayer)
         player.queue.makeItem = { asset in
             asset.resourceLoader.playerPattern = pattern
-            // A player that gives up soon, so that a short loss is a long one.
+            // The player's requests time out early, so that a short network loss is long enough.
             asset.resourceLoader.requestTimeout = 1
             return AVPlayerItem(asset: asset)
         }
         return (line, upstream, cache, player)
     }
 
-    /// The same, played to its end.
+    /// Creates the same stage, and plays the audio to its end.
     private func stageAtEnd() async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
         let stage = try await stage()
         stage.3.play(address())
@@ -52,7 +54,7 @@ struct CachingPlayerTests {
         return stage
     }
 
-    /// Plays at 1.5 times its speed until all that the origin lets go has come.
+    /// Plays at rate 1.5 until the origin has sent all bytes before the held offset.
     private func startPlaying(_ player: CachingPlayer, upToHeld upstream: MemoryUpstream) async {
         upstream.hold(from: 800_000)
         player.rate = 1.5
@@ -61,17 +63,19 @@ struct CachingPlayerTests {
         await upstream.isHeld()
     }
 
-    /// Waits until it plays on from where it stood; at many times its speed it may have come to its end before one looks.
+    /// Waits until playback continues from `stopped`.
+    ///
+    /// At this speed, playback may have ended before the next check.
     private func playsOn(_ player: CachingPlayer, from stopped: Double) async {
         await observed { player.status == .playing || player.status == .ended || player.time > stopped + 1 }
     }
 
-    /// Each byte came once, and nothing was asked that may not be.
+    /// Expects that the number of bytes sent by the origin equals the length of the audio.
     private func expectOnce(_ upstream: MemoryUpstream, _ player: CachingPlayer) async throws {
         #expect(upstream.sent() == Int64(try await SampleMedia.mp3.bytes(seconds: 60).count))
     }
 
-    @Test("I4: plays to the end, and tells what it does: time, duration, what is stored")
+    @Test("I4: playback reaches the end, and the player reports time, duration and stored ranges")
     func plays() async throws {
         let (_, upstream, cache, player) = try await stage()
         #expect(player.status == .idle && player.duration == nil)
@@ -94,7 +98,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: an origin that can't be reached for a while: the items that fail meanwhile are replaced in silence",
+        "I4: while the origin is unreachable, failed items are replaced, and playback resumes without an error",
         arguments: Pattern.allCases)
     func networkGone(pattern: Pattern) async throws {
         let (line, upstream, cache, player) = try await stage(pattern: pattern)
@@ -115,7 +119,8 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: an item that fails three times is replaced in silence; one that always fails is told", arguments: [3, 99])
+        "I4: an item that fails three times recovers; an item that always fails is reported as failed",
+        arguments: [3, 99])
     func itemFails(times: Int) async throws {
         let (line, upstream, cache, player) = try await stage()
         await startPlaying(player, upToHeld: upstream)
@@ -127,7 +132,7 @@ struct CachingPlayerTests {
         if times == 99 {
             await observed { player.status == .failed }
             #expect(!player.isMeantToPlay && player.time > stopped - 1)
-            // A person who tries again finds it mended.
+            // The user tries again, and the origin responds.
             line.refusals = 0
             player.play()
         }
@@ -139,7 +144,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a token that expires while it plays is renewed, and nobody notices", arguments: Pattern.allCases)
+    @Test("I4: a token that expires during playback is renewed without replacing the item", arguments: Pattern.allCases)
     func tokenExpires(pattern: Pattern) async throws {
         let bytes = try await SampleMedia.mp3.bytes(seconds: 60)
         let origin = GuardedUpstream(["/song.mp3": .init(bytes)])
@@ -180,7 +185,9 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: of a storm of seeks the last one wins, and playing goes on from there", arguments: Pattern.allCases)
+    @Test(
+        "I4: after 200 concurrent seeks, only the last one finishes, and playback continues from there",
+        arguments: Pattern.allCases)
     func seekStorm(pattern: Pattern) async throws {
         let (_, upstream, cache, player) = try await stage(speed: 1, pattern: pattern)
         player.play(address())
@@ -200,7 +207,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: what others do to the player's rate is heeded, as a view's controls do")
+    @Test("I4: the player follows rate changes that other code makes on its AVPlayer")
     func others() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -217,7 +224,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: an interruption pauses, and its end plays on if the system says so and nobody has paused before")
+    @Test("I4: after an interruption, playback resumes only if the system allows it and it was not paused before")
     func interruptions() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -237,7 +244,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: another device gets the origin's own URL, at the same time, and the cache has it back afterwards")
+    @Test("I4: external playback uses the origin's URL; afterwards, playback uses the cache again, at the same time")
     func externalPlayback() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -252,7 +259,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a failed item that the player throws away, as Apple's does, is not taken for one that has ended")
+    @Test("I4: a failed item that AVPlayer removes from its queue is not treated as ended")
     func thrownAway() async throws {
         let (line, upstream, cache, player) = try await stage()
         upstream.hold(from: 800_000)
@@ -264,7 +271,7 @@ struct CachingPlayerTests {
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
         let (entry, stopped) = (player.queue.current?.id, player.time)
-        // Not to its end: what follows can't be played.
+        // Not to its end, because the next entry can't be played.
         upstream.hold(from: 900_000)
         player.avPlayer.advanceToNextItem()
         #expect(player.queue.current?.id == entry)
@@ -275,7 +282,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: media that wants what a player does not send is never played without the cache")
+    @Test("I4: media that requires custom header fields is never played without the cache")
     func neverPlain() async throws {
         let (line, upstream, cache, player) = try await stage()
         upstream.hold(from: 800_000)
@@ -294,7 +301,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: what follows an entry whose failed item the player has thrown away plays when it is asked for",
+        "I4: after AVPlayer has removed a failed item, next() or removing the entry plays the next entry",
         arguments: [true, false])
     func afterThrownAway(isNext: Bool) async throws {
         let names = ["song.mp3", "b.mp3", "c.mp3"]
@@ -317,7 +324,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    /// A player that can't play any more, as Apple's may be.
+    /// A player that can fail permanently, as Apple's player can.
     private final class SpentPlayer: AVQueuePlayer {
         var isSpent = false
         override var status: Status { isSpent ? .failed : super.status }
@@ -325,7 +332,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: a player that has failed, and one whose media server was reset, gives its place to another",
+        "I4: a failed player, or one whose media server was reset, is replaced by a new player",
         arguments: [false, true])
     func spentPlayer(isReset: Bool) async throws {
         let (_, upstream, cache, former) = try await stage(speed: 1)
@@ -348,7 +355,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: media that does not exist is told at once, with the status, and what is listed behind it can play")
+    @Test("I4: missing media fails immediately with its HTTP status, and the next entry can be played")
     func missing() async throws {
         let (_, _, cache, player) = try await stage()
         player.load([MediaSource(url: address("none.mp3")), MediaSource(url: address())])
@@ -369,7 +376,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: what is paused in the background loads nothing more, nor does what is listed then")
+    @Test("I4: a player that is paused in the background loads nothing, not even for newly added entries")
     func background() async throws {
         let (_, upstream, cache, player) = try await stage(speed: 1)
         upstream.hold(from: 800_000)
@@ -388,7 +395,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: who seeks in what can't be played is told so, and who cancels waits no longer")
+    @Test("I4: a seek in media that can't be played returns false, and a cancelled seek stops waiting")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()
         line.refusals = 99
@@ -403,7 +410,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end comes what was listed meanwhile; without that, the beginning, or where one seeks to")
+    @Test("I4: after the end, playback continues with an added entry, from a seek target, or from the start")
     func afterTheEnd() async throws {
         let (_, _, cache, player) = try await stageAtEnd()
         player.play()
@@ -420,7 +427,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: who has the last entry repeat when its end is told hears it again")
+    @Test("I4: an entry plays again if repetition is set to one while its end is reported")
     func repeatsAtEnd() async throws {
         let (_, upstream, cache, player) = try await stage()
         player.play(address())
@@ -437,7 +444,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: played again after the end, it plays where it is to be by then: on another device, or here")
+    @Test("I4: after the end, external playback starts nothing, and play() uses the destination that is active then")
     func externalAfterTheEnd() async throws {
         let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem

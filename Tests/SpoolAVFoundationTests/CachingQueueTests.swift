@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("A list that plays through", .timeLimit(.minutes(10)))
+@Suite("CachingQueue", .timeLimit(.minutes(10)))
 @MainActor
 struct CachingQueueTests {
     private let folder: ScratchFolder
@@ -16,7 +16,7 @@ struct CachingQueueTests {
 
     private func name(_ number: Int) -> String { "\(number).mp3" }
 
-    /// An origin of so many short songs.
+    /// Creates an origin with `count` short audio files.
     private func upstream(_ count: Int, seconds: Int = 2) async throws -> MemoryUpstream {
         let bytes = try await SampleMedia.mp3.bytes(seconds: seconds)
         return MemoryUpstream(Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\(name($0))", .init(bytes)) }))
@@ -32,7 +32,7 @@ struct CachingQueueTests {
         numbers.map { MediaSource(url: address(name($0))) }
     }
 
-    @Test("Z14: 200 songs play through while others are taken off the list at random; each byte comes once")
+    @Test("Z14: a queue of 200 tracks plays through while random entries are removed; no byte is fetched twice")
     func playsThrough() async throws {
         let upstream = try await upstream(200)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -48,7 +48,7 @@ struct CachingQueueTests {
             let current = try #require(queue.current)
             #expect(!removed.contains(current.id), "what was removed does not play")
             played.append(current.id)
-            // Also the current one, now and then.
+            // This may also be the current entry.
             let gone = queue.entries.randomElement(using: &random).map { [$0.id] } ?? []
             if queue.count > 1 {
                 queue.remove(gone)
@@ -67,7 +67,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: the next ones are brought before they play, and given up when they are not next any more")
+    @Test("Z14: the next entries are preloaded, and their preloads are cancelled when other entries are next")
     func preloads() async throws {
         let upstream = try await upstream(7)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -78,19 +78,19 @@ struct CachingQueueTests {
         }
         for entry in entries[0...3] { await bring(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
-        // Not the very next: that one the player loads a little ahead by itself.
+        // Not the very next entry, because the player itself loads the start of that one.
         upstream.hold("/6.mp3", from: 0)
         player.queue.jump(to: entries[4].id)
         await bring(entries[5])
         await upstream.isHeld("/6.mp3")
-        // What was to come gives up its place.
+        // The entry is no longer among the next ones, so its preload is cancelled.
         player.queue.jump(to: entries[0].id)
         await upstream.isQuiet("/6.mp3")
         player.load([])
         await cache.close()
     }
 
-    @Test("Z14: repeated, shuffled, back and forth")
+    @Test("Z14: next, previous, repetition and shuffling select the expected entries")
     func order() async throws {
         let upstream = try await upstream(3)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -123,7 +123,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: a list of 10,000 is as light in the player as a short one")
+    @Test("Z14: a queue of 10,000 entries has at most two items in the AVPlayer")
     func longList() async throws {
         let upstream = try await upstream(1)
         let cache = try await folder.cache(upstream, cuttingAtOnce)

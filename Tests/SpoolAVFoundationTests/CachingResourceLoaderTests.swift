@@ -24,7 +24,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Information
 
-    @Test("D42: length, type as UTI and ranges; the two probe bytes are not handed over")
+    @Test("D42: the content information has length, UTI and range support; the two probe bytes are not delivered")
     func information() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -38,7 +38,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Who waits for bytes and is cancelled waits no longer, and keeps nobody alive", .timeLimit(.minutes(1)))
+    @Test("Cancelling a wait for delivery ends the wait, which does not keep the loader alive", .timeLimit(.minutes(1)))
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -63,7 +63,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D42: a later launch needs no network for it")
+    @Test("D42: after the cache is reopened, content information needs no request")
     func informationIsKept() async throws {
         for launch in 0..<2 {
             let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -71,7 +71,7 @@ struct CachingResourceLoaderTests {
             let driver = ResourceLoaderDriver(asset)
             guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
             else { return failed("not finished in launch \(launch)") }
-            // It is told by the head of the response, and kept with the first bytes.
+            // The length is known from the response headers, and is stored with the first bytes.
             await cache.media(for: address()).waitUntilIdle()
             await cache.close()
         }
@@ -79,7 +79,7 @@ struct CachingResourceLoaderTests {
     }
 
     @Test(
-        "D42: the type comes from those allowed",
+        "D42: the content type is chosen from the allowed types",
         arguments: [["com.apple.m4a-audio", "public.mp3"], ["public.mpeg-4"], []])
     func allowedTypes(allowed: [String]) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -92,7 +92,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D42: where no type fits that is allowed, the request fails instead of raising an exception")
+    @Test("D42: if no allowed type fits, the request fails instead of raising an exception")
     func noAllowedType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -103,7 +103,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A22, D42: an origin without ranges has them through the cache, by waiting")
+    @Test("A22, D42: media from an origin without ranges supports ranges through the cache")
     func originWithoutRanges() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         file.hasRanges = false
@@ -120,7 +120,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A22: without a length it is read to its end, from any place")
+    @Test("A22: media without a length is read to its end, from any offset")
     func unknownLength() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -139,18 +139,18 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A playlist that is known by its type only is left to the player: it is sent to the origin")
+    @Test("A playlist that is known only by its content type redirects the player to the origin")
     func playlistByType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address("stream"), in: cache)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
-        // The stand-in follows no redirect and says so.
+        // AVFoundation for Linux follows no redirect, and reports this error.
         #expect(error?.code == NSURLErrorUnsupportedURL)
         #expect(asset.contractViolations == [])
         await cache.close()
     }
 
-    @Test("Where the player is to go to the origin for a stream without a length, it is sent there")
+    @Test("With the redirect option, media without a length redirects the player to the origin")
     func unknownLengthRedirects() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -166,7 +166,8 @@ struct CachingResourceLoaderTests {
 
     // MARK: Bytes
 
-    @Test("D43: to the end, whatever the length says, from where the request stands", arguments: [false, true])
+    @Test(
+        "D43: a request to the end delivers all bytes from its offset, whatever its length", arguments: [false, true])
     func toEnd(currentOffsetStartsAtZero: Bool) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -185,7 +186,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D43: bounded requests bring what was asked, clipped at the end")
+    @Test("D43: bounded requests deliver exactly the requested bytes")
     func bounded() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -200,7 +201,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D44: bytes are handed over as they land, while the rest has not come")
+    @Test("D44: bytes are delivered as they are received, before the response is complete")
     func progressive() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -221,23 +222,23 @@ struct CachingResourceLoaderTests {
 
     // MARK: Cancelling
 
-    /// When a player cancels: where the origin stands then, and how much more of it is let in.
+    /// The state of the origin when the player cancels, and the bytes that are still received afterwards.
     struct Cancel: Sendable {
-        /// The origin hands out no more than this before the cancel.
+        /// The number of bytes that the origin sends before the cancellation.
         var held: Int
-        /// What it hands out after it, if nothing stops it; nothing is asked for anew.
+        /// The number of bytes that it sends afterwards, if the transfer is not cancelled. No new request is sent.
         var more: Int64
     }
 
     static let cancels = [
-        // In the middle of a request that ends at 1 MiB: held back for a moment, then cut.
+        // In the middle of a request that ends at 1 MiB, which is paused briefly and then cancelled.
         Cancel(held: 300_000, more: 0),
-        // About 256 KiB that remain of a request have been sent anyway: they are let in.
+        // Near the end of the request. The origin has probably sent the last bytes, so they are received.
         Cancel(held: 900_000, more: (1 << 20) - 900_000),
     ]
 
     @Test(
-        "D45: nothing after a cancel, to the player or from the origin but what was on its way; what landed is kept",
+        "D45: after a cancel, nothing is delivered, only bytes in transit are fetched, and received bytes stay stored",
         arguments: cancels)
     func cancel(_ cancel: Cancel) async throws {
         let clock = ManualClock()
@@ -254,24 +255,24 @@ struct CachingResourceLoaderTests {
         request.cancel()
         if let queue = asset.resourceLoader.delegateQueue { await queue.run {} }
         if cancel.more > 0 {
-            // From here on the origin would send everything.
+            // From now on, the origin would send everything.
             upstream.hold(from: .max)
             await clock.flowing { await upstream.isQuiet() }
         } else {
-            // Time goes by, and the request is cut where it stands.
+            // The clock advances, and the request is cancelled at its current offset.
             await clock.flowing { await upstream.isQuiet() }
             upstream.hold(from: .max)
         }
         await clock.flowing { await cache.media(for: address()).waitUntilIdle() }
         let sent = Int64(cancel.held) + cancel.more
-        // As it nears its end, the request that continues it may have been on its way.
+        // Near the end of a request, the request that continues it may already have been sent.
         let more = upstream.asked().dropFirst(asked.count)
         #expect(more.count <= (cancel.more > 0 ? 1 : 0) && more.allSatisfy { $0.lowerBound == asked.last?.upperBound })
-        // A request that waited for bytes when they came has taken a piece of them before it was cut.
+        // A request that waited for bytes may have received one more piece of them before it was cancelled.
         let pieces = cancel.more > 0 ? (16 << 10) * Int64(asked.count + 1) : 0
         #expect(upstream.sent() >= sent && upstream.sent() <= sent + pieces)
         #expect(request.data.count == cancel.held)
-        // All of it is there: whatever is asked for to play on begins beyond it.
+        // All of these bytes are stored: each further request starts after them.
         let again = driver.requestData(offset: 100, length: sent - 100)
         await clock.flowing { _ = await again.ending() }
         #expect(again.data.mismatch(with: bytes(100..<sent)) == nil)
@@ -281,7 +282,7 @@ struct CachingResourceLoaderTests {
         await clock.flowing { await cache.close() }
     }
 
-    @Test("D45: a cancel before the information has come leaves the others alone")
+    @Test("D45: cancelling a request before the content information is received does not affect other requests")
     func cancelEarly() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -299,7 +300,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("B25: a new request may come before the old one's cancel, and each byte is fetched once")
+    @Test("B25: a new request may start before the old one is cancelled, and no byte is fetched twice")
     func newBeforeCancel() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -320,7 +321,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A storm of requests and cancels hands over right bytes only, and breaks no rule", arguments: 1...8)
+    @Test("Concurrent requests and cancels deliver correct bytes and violate no rule of the contract", arguments: 1...8)
     func storm(seed: UInt64) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -348,9 +349,9 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    // MARK: Life
+    // MARK: Lifetime
 
-    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers and keeps landed bytes")
+    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers and keeps stored bytes")
     func lifetime() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 300_000)
@@ -366,14 +367,14 @@ struct CachingResourceLoaderTests {
         let asked = upstream.asked()
         asset = nil
         await upstream.isQuiet()
-        // The queue has done what the end of the asset left to it.
+        // The queue has run the work that the end of the asset submitted.
         if let queue = loader.delegateQueue { await queue.run {} }
         #expect(loader.contractViolations == [])
         #expect(loader.requestLog.last?.isCancelled == true)
-        // Nothing keeps the loader but its asset, nor the resource but its loader: the last task lets go of them.
+        // Only the asset retains the loader, and only the loader retains the resource. The last task releases both.
         while own != nil || cache.openResourceCount > 0, !Task.isCancelled { await Task.yield() }
         #expect(own == nil)
-        // The origin would send everything, and is asked for nothing.
+        // The origin would send everything, but receives no request.
         upstream.hold(from: .max)
         await cache.waitUntilIdle()
         #expect(upstream.asked() == asked && upstream.sent() == 300_000)
@@ -386,7 +387,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Suspending ends the readers and leaves the requests open; resuming brings the rest")
+    @Test("Suspending ends the readers but not the requests, and resuming delivers the remaining bytes")
     func restAndGoOn() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -406,10 +407,10 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    // MARK: What cannot be cached, what fails
+    // MARK: Media that can't be cached, and failures
 
     @Test(
-        "Media that can't be cached is a plain asset",
+        "For media that can't be cached, the asset uses the original URL without a loader",
         arguments: ["file:///tmp/a.mp3", "https://host/live.m3u8", "rtsp://host/a"])
     func plain(text: String) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -420,7 +421,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("An asset keeps the original URL and the cache key; one call chooses the class")
+    @Test("An asset has the original URL and the cache key, and one method chooses its class")
     func keeps() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)
@@ -431,7 +432,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("An origin's refusal is the player's error, in the words of NSURLErrorDomain, with the cause beneath")
+    @Test("An error status of the origin is reported in NSURLErrorDomain, with the CacheError as its cause")
     func refused() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address("none.mp3"), in: cache)
@@ -439,7 +440,7 @@ struct CachingResourceLoaderTests {
         let error = await failure(of: driver.requestContentInformation())
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
         #expect((error?.userInfo[NSUnderlyingErrorKey] as? CacheError)?.code == .originRefused)
-        // Asked again, it is tried again.
+        // A further request is tried again.
         #expect(await failure(of: driver.requestData(offset: 0)) != nil)
         #expect(asset.contractViolations == [])
         await cache.close()

@@ -7,10 +7,10 @@ import Testing
 import AVFoundation
 #endif
 
-@Suite("Addresses")
+@Suite("Caching URLs")
 struct CachingURLTests {
     @Test(
-        "D48: the scheme is swapped and comes back letter for letter",
+        "D48: the caching scheme replaces the original scheme, and the original URL is restored exactly",
         arguments: [
             "http://host/a.mp3", "https://host/a.mp3", "HTTPS://Host/A.MP3",
             "http://user:pw@host:8080/a%20b.mp4?x=1&y=%2F#t=3",
@@ -27,7 +27,7 @@ struct CachingURLTests {
     }
 
     @Test(
-        "D48: other schemes and playlists are left alone",
+        "D48: playlists and URLs with other schemes are not changed",
         arguments: [
             "file:///music/a.mp3", "ftp://host/a.mp3", "data:audio/mpeg;base64,AAAA",
             "rtsp://host/a",
@@ -43,7 +43,7 @@ struct CachingURLTests {
     }
 
     @Test(
-        "A source with a resolver is cached whatever its scheme is, but for playlists and what is ours already",
+        "A source with a resolver is cached with any scheme, except for playlists and caching URLs",
         arguments: [
             ("myapp://42", true), ("myapp:42", true), ("library://album/7/song.mp3?x=1", true),
             ("https://host/a", true),
@@ -60,14 +60,14 @@ struct CachingURLTests {
         if let caching { #expect(CachingURLAsset.originalURL(of: caching) == url) }
     }
 
-    @Test("The scheme has none but the characters of RFC 3986 §3.1")
+    @Test("The caching scheme has only characters that RFC 3986 §3.1 allows")
     func characters() {
         #expect(CachingURL.prefix.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) })
         #expect(CachingURL.prefix.first?.isLetter == true)
     }
 
     #if os(Linux)
-    @Test("The key of a media type that goes before all others is AVFoundation's")
+    @Test("The key of the option that overrides the media type equals AVFoundation's key")
     func overrideKey() {
         #expect(CachingURLAsset.overrideMIMETypeKey == AVURLAssetOverrideMIMETypeKey)
     }

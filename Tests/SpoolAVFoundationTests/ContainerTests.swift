@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("What a file is, whatever is said of it", .timeLimit(.minutes(10)))
+@Suite("Container detection", .timeLimit(.minutes(10)))
 struct ContainerTests {
     private static func head(_ bytes: [UInt8], _ text: String = "", at offset: Int = 0) -> Data {
         var data = Data(bytes)
@@ -21,7 +21,7 @@ struct ContainerTests {
     private static let packet: [UInt8] = [0x47, 0x40, 0x00, 0x10] + [UInt8](repeating: 0xFF, count: 184)
 
     @Test(
-        "E79: sixty-four bytes tell the container",
+        "E79: the first bytes identify the container",
         arguments: [
             (head([0, 0, 0, 28], "ftypM4A ", at: 4), "com.apple.m4a-audio"),
             (head([0, 0, 0, 28], "ftypisom", at: 4), "public.mpeg-4"),
@@ -45,7 +45,7 @@ struct ContainerTests {
     }
 
     @Test(
-        "E79: real media is what it is, whatever its name and the origin say",
+        "E79: the bytes of real media identify its type",
         arguments: [
             (.mp3, "public.mp3"), (.m4a, "com.apple.m4a-audio"), (.mp4, "public.mpeg-4"),
             (.mp4MoovAtEnd, "public.mpeg-4"), (.webm, "org.webmproject.webm"), (.ogg, "org.xiph.ogg-audio"),
@@ -58,12 +58,12 @@ struct ContainerTests {
                 || media == .m4a)
     }
 
-    @Test("A text that begins with a G is no transport stream")
+    @Test("Text that starts with G is not identified as a transport stream")
     func noTransportStream() {
         #expect(UniformType.identifier(ofFileBeginning: Data("Gibt es hier etwas?".utf8) + Data(count: 400)) == nil)
     }
 
-    @Test("E79: the container goes before what was declared, and what was declared within one container before it")
+    @Test("E79: the detected container overrides the declared type, unless that type belongs to the same container")
     func order() {
         #expect(
             UniformType.ordered(declared: ["public.mp3"], found: "com.apple.m4a-audio").first == "com.apple.m4a-audio")
@@ -75,7 +75,7 @@ struct ContainerTests {
     }
 
     @Test(
-        "E79: a player is told what the bytes are; what the app says goes before that",
+        "E79: the player gets the detected type, unless the app overrides it",
         arguments: [
             ("audio/mpeg", nil, "com.apple.m4a-audio"), ("application/octet-stream", nil, "com.apple.m4a-audio"),
             ("video/mp4", nil, "public.mpeg-4"), (nil, nil, "com.apple.m4a-audio"),
@@ -96,7 +96,7 @@ struct ContainerTests {
         await cache.close()
     }
 
-    @Test("E80: a redirect carries a type that the player allows")
+    @Test("E80: a redirect has a type that the player allows")
     func redirect() async throws {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/stream": .pattern(400_000, contentType: "application/vnd.apple.mpegurl")])

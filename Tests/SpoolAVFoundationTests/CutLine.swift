@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin behind a line that can be cut, or that refuses for a while.
+/// An origin whose connection can be cut, or that responds with 404 to a number of requests.
 final class CutLine: Upstream {
     private struct State {
         var isCut = false
@@ -17,21 +17,21 @@ final class CutLine: Upstream {
 
     init(_ upstream: MemoryUpstream) { self.upstream = upstream }
 
-    /// Waits until so many requests have met the cut; for one caller.
+    /// Waits until `count` requests have failed at the cut connection. Supports one caller.
     func waitForFailures(_ count: Int) async {
         for await failures in failed where failures >= count { return }
     }
 
-    /// Whether nobody can be reached.
+    /// Whether the origin is unreachable.
     var isCut: Bool {
         get { state.withLock { $0.isCut } }
         set { state.withLock { $0.isCut = newValue } }
     }
 
-    /// Requests that met the cut.
+    /// The number of requests that failed at the cut connection.
     var failures: Int { state.withLock { $0.failures } }
 
-    /// How many more requests are refused (404).
+    /// The number of further requests that get a 404.
     var refusals: Int {
         get { state.withLock { $0.refusals } }
         set { state.withLock { $0.refusals = newValue } }

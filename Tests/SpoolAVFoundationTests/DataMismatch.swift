@@ -1,9 +1,9 @@
 import Foundation
 
 extension Data {
-    /// Where two run apart, counted from their first bytes; nil if they are the same.
+    /// Returns the position at which the two differ, counted from their first bytes, or `nil` if they are equal.
     ///
-    /// For `#expect`, which takes minutes to work out the difference of large collections that it is given.
+    /// Use it in `#expect`, which takes minutes to describe the difference of large collections.
     func mismatch(with other: Data) -> Int? {
         if self == other { return nil }
         let common = Swift.min(count, other.count)

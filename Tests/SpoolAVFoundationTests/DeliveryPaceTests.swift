@@ -7,14 +7,14 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("How fast bytes are handed over", .timeLimit(.minutes(10)))
+@Suite("Delivery pace", .timeLimit(.minutes(10)))
 struct DeliveryPaceTests {
     private static let length: Int64 = 24 << 20
 
-    @Test("E78: a burst at once, then a few times the media's rate; standing still saves up one burst")
+    @Test("E78: a burst is delivered immediately, then four times the media's rate; idle time saves one burst at most")
     func pace() {
         var pace = DeliveryPace()
-        // 1 MB/s, so 4 MB/s and a burst of 20 s.
+        // The media has 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.
         pace.learn(length: 600_000_000, duration: 600, rate: 1)
         #expect(pace.burst == 20_000_000 && pace.bytesPerSecond == 4_000_000)
         #expect(pace.handedOver(20_000_000, at: .zero) == .zero)
@@ -24,7 +24,7 @@ struct DeliveryPaceTests {
         #expect(pace.handedOver(4_000_000, at: .seconds(3600)) == .seconds(1))
     }
 
-    @Test("E78: within bounds, whatever is told of the media")
+    @Test("E78: burst and rate stay within limits for any length, duration and playback rate")
     func bounds() {
         for (length, duration) in [(Int64?.none, 10.0), (1000, nil), (0, 10), (1000, .nan), (1000, 0), (1000, -5)]
             as [(Int64?, Double?)]
@@ -45,7 +45,7 @@ struct DeliveryPaceTests {
     }
 
     @Test(
-        "E78: a complete film is not poured into a player that takes everything; seeks and small requests are at once")
+        "E78: stored media is delivered at a limited pace; seeks and small requests are served immediately")
     func completeFilm() async throws {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
@@ -62,7 +62,7 @@ struct DeliveryPaceTests {
         let all = driver.requestData(offset: 0, knownLength: Self.length)
         try await clock.waitForSleepers(1)
         #expect(all.data.count >= 4 << 20 && all.data.count <= (4 << 20) + (128 << 10))
-        // A quarter of a second later, a quarter of a second's worth.
+        // After 250 ms, the bytes of 250 ms are delivered.
         clock.advance(by: .milliseconds(250))
         _ = await all.delivered(atLeast: 6 << 20)
         try await clock.waitForSleepers(1)

@@ -4,17 +4,17 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin that takes one token at a time.
+/// An origin that accepts one token at a time.
 final class GuardedUpstream: Upstream {
     let upstream: MemoryUpstream
     private let state = Mutex((valid: "0", refused: 0))
 
     init(_ resources: [String: MemoryUpstream.File]) { upstream = MemoryUpstream(resources) }
 
-    /// How many requests had another.
+    /// The number of requests with another token.
     var refusals: Int { state.withLock { $0.refused } }
 
-    /// Takes this one from now on.
+    /// Accepts this token from now on.
     func accept(_ token: Int) { state.withLock { $0.valid = "\(token)" } }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {

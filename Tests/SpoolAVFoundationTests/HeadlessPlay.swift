@@ -2,9 +2,9 @@
 import AVFoundation
 import Foundation
 
-/// Waits for what an item or a player says of itself.
+/// Waits for notifications of an item or a player.
 @MainActor enum Listening {
-    /// The first of some notifications, after `action`.
+    /// Returns the first of the given notifications that is posted after `action`.
     static func first(
         of names: [Notification.Name], _ sender: NSObject, after action: () -> Void = {}
     ) async -> Notification.Name? {
@@ -21,29 +21,29 @@ import Foundation
     }
 }
 
-/// A player without picture and sound, and one item in it.
+/// A player without video and audio output, and its item.
 @MainActor struct HeadlessPlay {
     let item: AVPlayerItem
     let player: AVPlayer
 
-    /// - Parameter speed: nil plays as fast as decoding goes.
+    /// - Parameter speed: The playback speed. `nil` plays as fast as media can be decoded.
     init(_ item: AVPlayerItem, speed: Double? = nil) {
         self.item = item
         player = AVPlayer()
         player.headless = AVPlayer.HeadlessMode(speed: speed)
     }
 
-    /// Puts the item into the player and waits until it can be played, or cannot.
+    /// Puts the item into the player and waits until it is ready to play or has failed.
     func load() async {
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], item) { player.replaceCurrentItem(with: item) }
     }
 
-    /// Goes to a time; whether it got there.
+    /// Seeks to a time. Returns whether the seek finished.
     func seek(to seconds: Double) async -> Bool {
         await player.seek(to: CMTime(seconds: seconds, preferredTimescale: 600))
     }
 
-    /// Plays on to the end, or to the failure; true for the end.
+    /// Plays to the end or to a failure. Returns `true` for the end.
     func playToEnd() async -> Bool {
         guard item.status != .failed else { return false }
         let ends: [Notification.Name] = [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime]

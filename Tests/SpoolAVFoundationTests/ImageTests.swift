@@ -7,7 +7,7 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-@Suite("Images of media, through the cache", .timeLimit(.minutes(10)))
+@Suite("Images through the cache", .timeLimit(.minutes(10)))
 struct ImageTests {
     private static let times = [9.0, 2.5, 11.4].map { CMTime(seconds: $0, preferredTimescale: 600) }
 
@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "They are those of the file, each byte comes once, and they come again without the origin",
+        "Images equal those of the file, each byte is fetched once, and later images need no origin",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)
@@ -60,7 +60,7 @@ struct ImageTests {
         await cache.close()
     }
 
-    @Test("An origin's refusal is the image's error")
+    @Test("An error status of the origin is reported as the image's error")
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
@@ -71,7 +71,7 @@ struct ImageTests {
         await origin.stop()
     }
 
-    @Test("A film at a plain HTTP address gives the same images, without a cache")
+    @Test("A video at an HTTP URL gives the same images without a cache")
     func plain() async throws {
         let file = try await SampleMedia.mp4.file(seconds: 12)
         let resource = OriginResource(.file(file), contentType: SampleMedia.mp4.mediaType)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Mending what a player plays, decided")
+@Suite("Decisions of the item recovery")
 struct ItemRecoveryTests {
     typealias Snapshot = ItemRecovery.Snapshot
 
@@ -15,7 +15,7 @@ struct ItemRecoveryTests {
             waitsForNetwork: waits, waitsForBytes: waitsForBytes, isLive: isLive, isPlain: isPlain)
     }
 
-    @Test("For want of the network a failed item is replaced at once, then ever later, and never given up")
+    @Test("Without a network, a failed item is replaced at increasing intervals, and never reported as failed")
     func network() {
         var recovery = ItemRecovery()
         var times: [Double] = []
@@ -32,7 +32,7 @@ struct ItemRecoveryTests {
         #expect(!recovery.hasGivenUp && times.count > 20)
     }
 
-    @Test("When the network is back, the wait is over")
+    @Test("When the network returns, a failed item is replaced immediately")
     func networkReturns() {
         var recovery = ItemRecovery()
         for second in 0..<8 { _ = recovery.look(at(Double(second), .failed(.network))) }
@@ -41,7 +41,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(8.1, .failed(.network))) == .freshItem)
     }
 
-    @Test("Another failure is tried with fresh items, then without the cache, and then told")
+    @Test("After other failures, new items are tried, then one without the cache, and then the failure is reported")
     func otherFailure() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -57,7 +57,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(300, .failed(.other))) == .freshItem)
     }
 
-    @Test("What does not exist is told at once, unless it has played: then the origin may be wrong for a moment")
+    @Test("Missing media is reported immediately, unless it has played before")
     func missing() {
         var recovery = ItemRecovery()
         #expect(recovery.look(at(0, .failed(.missing))) == .giveUp && recovery.hasGivenUp)
@@ -66,7 +66,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(2, .failed(.missing))) == .freshItem && !recovery.hasGivenUp)
     }
 
-    @Test("What failed is forgotten when playback has gone on for five seconds")
+    @Test("Failures are forgotten after five seconds of playback")
     func goesOn() {
         var recovery = ItemRecovery()
         var now = 0.0
@@ -80,7 +80,7 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("An item that stands still is sought where it stands, then replaced, then played without the cache")
+    @Test("An item that makes no progress is seeked in place, then replaced, then played without the cache")
     func standsStill() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -91,7 +91,8 @@ struct ItemRecoveryTests {
         #expect(actions == once + once + once + once + [.seekInPlace, .plainItem, .seekInPlace])
     }
 
-    @Test("What can't play without the cache never does: what fails is told, and what stands still gets fresh items")
+    @Test(
+        "If playback without the cache is impossible, failures are reported, and stalled items are replaced repeatedly")
     func neverPlain() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -107,7 +108,7 @@ struct ItemRecoveryTests {
         #expect(actions == Array(repeating: .freshItem, count: 4) + [.giveUp])
     }
 
-    @Test("Where all has been tried, the next failure is told at once: there is nothing to wait for")
+    @Test("When all attempts are used, the next failure is reported immediately")
     func exhausted() {
         var recovery = ItemRecovery()
         var second = 0.0
@@ -115,7 +116,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(second + 0.1, .failed(.other), isPlain: true)) == .giveUp)
     }
 
-    @Test("What waits for bytes through a server does not stand still; after that it is tried from the first step")
+    @Test("An item that waits for bytes from a server is not stalled, and later steps start with the first")
     func waitsForBytes() {
         var recovery = ItemRecovery()
         for second in 0..<300 {
@@ -126,7 +127,7 @@ struct ItemRecoveryTests {
         #expect(recovery.look(at(309, .ready)) == .seekInPlace)
     }
 
-    @Test("A live stream that brings nothing new is given a minute before a fresh item plays its last seconds again")
+    @Test("A live stream without progress is seeked in place after 10 s, and replaced only after 60 s")
     func live() {
         var recovery = ItemRecovery()
         var actions: [Double: ItemRecovery.Action] = [:]
@@ -134,7 +135,7 @@ struct ItemRecoveryTests {
         #expect(actions == [10: .seekInPlace, 60: .freshItem])
     }
 
-    @Test("Nothing is done while bytes come, the network is waited for, or nobody wants it to play")
+    @Test("Nothing is done while bytes are received, the player waits for the network, or playback is paused")
     func leftAlone() {
         var recovery = ItemRecovery()
         for second in 0..<60 {
@@ -150,14 +151,14 @@ struct ItemRecoveryTests {
         for second in 300..<309 { #expect(recovery.look(at(Double(second), .ready)) == nil) }
     }
 
-    @Test("Bytes that each seek in place brings, and a time that is none, don't keep a fresh item from coming")
+    @Test("Bytes delivered by seeks in place, or an invalid time, do not prevent a replacement of the item")
     func parked() {
         for time in [7, Double.nan] {
             var recovery = ItemRecovery()
             var delivered: Int64 = 0
             var actions: [ItemRecovery.Action] = []
             for second in 0..<90 {
-                // As another's seeks in place bring them, too.
+                // Seeks in place by other code also deliver bytes.
                 if second % 10 == 1 { delivered += 1000 }
                 guard let action = recovery.look(at(Double(second), .ready, time: time, delivered: delivered)) else {
                     continue
@@ -169,14 +170,14 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("A long loss of the network uses up no tries for other failures; bytes without play are no proof")
+    @Test("A long network loss uses no attempts for other failures, and bytes without playback reset none")
     func counts() {
         var recovery = ItemRecovery()
         for second in 0..<300 { _ = recovery.look(at(Double(second), .failed(.network))) }
         var actions: [ItemRecovery.Action] = []
         for second in 300..<600 {
             let now = Double(second)
-            // Each item gets bytes for some seconds, and fails.
+            // Each item receives bytes for some seconds, and fails.
             let item: Snapshot.Item = second % 40 < 7 ? .ready : .failed(.other)
             let isPlain = actions.contains(.plainItem)
             let action = recovery.look(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Errors for the player")
 struct LoadingFailureTests {
-    @Test("Each cause has the code that AVFoundation's own loading would give")
+    @Test("Each cause has the error code that AVFoundation's own loading would report")
     func codes() {
         let cases: [(any Error, Int)] = [
             (CacheError(.originUnavailable, "gone"), NSURLErrorCannotConnectToHost),
@@ -35,7 +35,7 @@ struct LoadingFailureTests {
         for (cause, code) in cases { #expect(LoadingFailure.code(for: cause) == code, "\(cause)") }
     }
 
-    @Test("An error has its cause beneath it, and shows no query")
+    @Test("An error has its cause as the underlying error, and contains no credentials")
     func contents() throws {
         let url = try #require(URL(string: "https://user:secret@host/a.mp3?token=secret"))
         let error = LoadingFailure.error(for: CacheError(.storage, "no space"), url: url)

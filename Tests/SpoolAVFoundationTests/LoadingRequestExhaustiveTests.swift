@@ -2,8 +2,8 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Every order of inputs, watched by a model that knows only the promises.
-@Suite("One loading request, in every order")
+/// Tests of all orders of inputs, checked by a model that knows only the guarantees.
+@Suite("State machine of a loading request, all orders of inputs")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
 
@@ -11,7 +11,7 @@ struct LoadingRequestExhaustiveTests {
         case informationLoaded(Int64?)
         case informationFailed
         case mustRedirect
-        /// Bytes from so far before the cursor, so many of them.
+        /// `count` bytes that start `back` bytes before the cursor.
         case received(back: Int64, count: Int, isStale: Bool)
         case readEnded(isStale: Bool)
         case readFailed(isStale: Bool)
@@ -36,7 +36,7 @@ struct LoadingRequestExhaustiveTests {
             } + [.cancel, .suspend, .resume]
     }
 
-    /// What the player and the cache have seen of one request.
+    /// The events that the player and the cache have seen of one request.
     struct Watch: Hashable {
         var isFilled = false
         var isOver = false
@@ -45,7 +45,7 @@ struct LoadingRequestExhaustiveTests {
         var cursor: Int64
         var token = 0
         var isReading = false
-        /// The network is gone, and the request is to be read on later.
+        /// Whether the network is lost, and the request is to be read later.
         var isLost = false
     }
 
@@ -65,7 +65,9 @@ struct LoadingRequestExhaustiveTests {
         .init(information: false, data: (5, 4, 5, false)),
     ]
 
-    @Test("D45: nothing after a cancel, one end, information before bytes, each byte once", arguments: requests)
+    @Test(
+        "D45: in any order, nothing follows the end, information precedes bytes, and each byte is delivered once",
+        arguments: requests)
     func everyOrder(requested: LoadingRequest.RequestedData) {
         var seen: Set<Node> = []
         var frontier = [Node(machine: Machine(requested), watch: Watch(cursor: requested.start ?? 0))]
@@ -82,7 +84,7 @@ struct LoadingRequestExhaustiveTests {
             frontier = next
         }
         #expect(seen.count > 3)
-        // The model was not looking at a machine that does nothing.
+        // The machine has reached its ends, so the model has not checked a machine without any action.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
         if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }
@@ -132,7 +134,8 @@ struct LoadingRequestExhaustiveTests {
         #expect(node.machine.isOver == node.watch.isOver, note)
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
         #expect(!node.watch.isResting || !node.watch.isReading, note)
-        // Whoever is informed, awake and not over, is being read for, or will be when the network is back: nobody waits for ever.
+        // A request that is informed, not suspended and not over is being read, or will be read when the network
+        // returns. No request waits forever.
         if node.machine.state == .responding, !node.watch.isResting {
             #expect(node.watch.isReading || node.watch.isLost, note)
         }

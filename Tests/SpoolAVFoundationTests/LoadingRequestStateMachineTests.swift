@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("One loading request, decided")
+@Suite("State machine of a loading request")
 struct LoadingRequestStateMachineTests {
     typealias Machine = LoadingRequest.StateMachine
     typealias RequestedData = LoadingRequest.RequestedData
@@ -24,7 +24,7 @@ struct LoadingRequestStateMachineTests {
         #expect(RequestedData(information: true, data: Self.data(0, 2, toEnd: true)).start == 0)
     }
 
-    @Test("D43: to the end means to the end, whatever the length says; sums may not overflow")
+    @Test("D43: a request to the end ignores its length, and sums do not overflow")
     func ends() {
         #expect(RequestedData(information: false, data: Self.data(5, 10)).end == 15)
         #expect(RequestedData(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
@@ -34,14 +34,14 @@ struct LoadingRequestStateMachineTests {
         #expect(RequestedData(information: false, data: Self.data(5, -1)).end == 5)
     }
 
-    @Test("D43: the current offset is where to go on, also where it is 0 before the first byte")
+    @Test("D43: delivery starts at the current offset, or at the requested offset if the current one is 0")
     func starts() {
         #expect(RequestedData(information: false, data: Self.data(100, 50, current: 120)).start == 120)
         #expect(RequestedData(information: false, data: Self.data(100, 50, current: 0)).start == 100)
         #expect(RequestedData(information: false, data: Self.data(100, 50, current: 120)).end == 150)
     }
 
-    // MARK: One by one
+    // MARK: Single transitions
 
     private func machine(
         information: Bool = false, _ offset: Int64, _ length: Int, toEnd: Bool = false
@@ -49,7 +49,7 @@ struct LoadingRequestStateMachineTests {
         Machine(RequestedData(information: information, data: Self.data(offset, length, toEnd: toEnd)))
     }
 
-    @Test("Information goes first, then bytes to the end, then the end")
+    @Test("The information is provided first, then the bytes to the end, and then the request finishes")
     func informationThenBytes() {
         var machine = machine(information: true, 0, 10, toEnd: true)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 12)])
@@ -58,13 +58,13 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("D42: a probe is finished with information and without a byte")
+    @Test("D42: a probe finishes with the information and without bytes")
     func probeFinishes() {
         var machine = machine(information: true, 0, 2)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .finish])
     }
 
-    @Test("D45: nothing after a cancel")
+    @Test("D45: after a cancel, no input causes an action")
     func cancelled() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)
@@ -73,7 +73,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.readFailed(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("A resource that ends before its length is a failure, never a short finish")
+    @Test("A resource that ends before its length fails the request, and never finishes it early")
     func shortEnd() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)
@@ -89,7 +89,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.finish])
     }
 
-    @Test("A request past the end is clipped, and one beyond it is finished empty")
+    @Test("A request past the end is clipped, and a request that starts at the end finishes without bytes")
     func clipped() {
         var over = machine(90, 20)
         #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])
@@ -97,7 +97,7 @@ struct LoadingRequestStateMachineTests {
         #expect(beyond.informationLoaded(length: 100) == [.finish])
     }
 
-    @Test("D47: a suspended request goes on where it stopped; late bytes of the former reader are dropped")
+    @Test("D47: a suspended request resumes where it stopped, and late bytes of the previous reader are ignored")
     func restAndGoOn() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)
@@ -109,7 +109,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.received(offset: 4, count: 6, token: 2) == [.respond(0..<6), .stopReading, .finish])
     }
 
-    @Test("Bytes that leave a gap are never handed over; bytes that were handed over are not again")
+    @Test("Bytes after a missing range are never delivered, and delivered bytes are not delivered again")
     func order() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

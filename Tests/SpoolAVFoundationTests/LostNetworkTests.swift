@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("A network that is gone", .timeLimit(.minutes(10)))
+@Suite("Network loss", .timeLimit(.minutes(10)))
 struct LostNetworkTests {
     private static let length: Int64 = 3_000_000
 
@@ -37,7 +37,9 @@ struct LostNetworkTests {
         }
     }
 
-    @Test("E77: a request stays open while the network is gone, and goes on when it is back", arguments: [false, true])
+    @Test(
+        "E77: a request stays open while the network is lost, and resumes when the network returns",
+        arguments: [false, true])
     func goesOn(isTold: Bool) async throws {
         let stage = try await Stage()
         stage.line.isCut = true
@@ -59,7 +61,7 @@ struct LostNetworkTests {
         await stage.cache.close()
     }
 
-    @Test("E77: a request that is cancelled while the network is gone is not read on")
+    @Test("E77: a request that is cancelled while the network is lost is not resumed")
     func cancelled() async throws {
         let stage = try await Stage()
         stage.line.isCut = true
@@ -74,7 +76,7 @@ struct LostNetworkTests {
         await stage.cache.close()
     }
 
-    @Test("E77: an origin that was never reached is an error at once")
+    @Test("E77: an origin that was never reached fails the request immediately")
     func neverReached() async throws {
         let folder = try ScratchFolder()
         let line = CutLine(MemoryUpstream([:]))
@@ -91,7 +93,7 @@ struct LostNetworkTests {
     }
 
     @Test(
-        "Only a lost network is waited for: a response, whatever it says, is the origin's decision",
+        "Only a network loss is waited for; any response or other failure fails the request",
         arguments: [
             (UpstreamError.Code.unreachable, true), (.timedOut, true), (.connectionLost, true), (.untrusted, false),
             (.redirects, false), (.failed, false),

@@ -4,9 +4,9 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that lets bytes go when the test says so: no sockets, no time.
+/// An origin in memory that sends bytes when the test allows it, without sockets or time.
 ///
-/// Knows bounded and open ranges; nothing else that HTTP has.
+/// It supports bounded and open ranges, and no other feature of HTTP.
 final class MemoryUpstream: Upstream {
     /// A resource at a URL.
     struct File: Sendable {
@@ -21,7 +21,7 @@ final class MemoryUpstream: Upstream {
             self.contentType = contentType
         }
 
-        /// A pattern of so many bytes.
+        /// Returns a resource with `length` bytes of a pattern.
         static func pattern(_ length: Int64, contentType: String? = "audio/mpeg") -> File {
             File(PatternBytes(seed: 7, length: length).data, contentType: contentType)
         }
@@ -45,10 +45,10 @@ final class MemoryUpstream: Upstream {
     private let files: [String: File]
     private let state = Mutex(State())
 
-    /// An origin of files by path; others are 404.
+    /// Creates an origin with the files of each path. Other paths respond with 404.
     init(_ files: [String: File]) { self.files = files }
 
-    /// Bytes of a path from here on wait until this is called with a higher limit.
+    /// Holds the bytes of a path from `offset` on, until this is called with a higher offset.
     func hold(_ path: String = "/song.mp3", from offset: Int64) {
         let (waiters, watchers) = state.withLock { state in
             state.limits[path] = offset
@@ -59,20 +59,20 @@ final class MemoryUpstream: Upstream {
         for watcher in watchers { watcher.resume() }
     }
 
-    /// The ranges of a path that were asked for, in order.
+    /// Returns the requested ranges of a path, in order.
     func asked(_ path: String = "/song.mp3") -> [Range<Int64>] {
         state.withLock { $0.asked.filter { $0.path == path }.map(\.range) }
     }
 
-    /// How many bytes of a path were handed out.
+    /// Returns the number of bytes of a path that were sent.
     func sent(_ path: String = "/song.mp3") -> Int64 { state.withLock { $0.sent[path, default: 0] } }
 
-    /// Waits until a transfer stands at what is held back.
+    /// Waits until a transfer waits for held bytes.
     func isHeld(_ path: String = "/song.mp3") async {
         await until { $0.waiters.values.contains { $0.path == path } }
     }
 
-    /// Waits until no transfer is open.
+    /// Waits until at most `count` transfers are open.
     func isQuiet(_ path: String = "/song.mp3", butFor count: Int = 0) async {
         await until { $0.open[path, default: 0] <= count }
     }
@@ -111,7 +111,7 @@ final class MemoryUpstream: Upstream {
 
     // MARK: Bodies
 
-    /// Counts as open until the last reference to it goes.
+    /// A transfer that counts as open until its last reference is released.
     private final class Session: Sendable {
         let upstream: MemoryUpstream
         let path: String
@@ -203,7 +203,7 @@ final class MemoryUpstream: Upstream {
         return ready.values.map(\.continuation)
     }
 
-    /// Waits until the condition holds, or the task is cancelled, as a test is that takes too long.
+    /// Waits until the condition is true, or the task is cancelled, for example at the time limit of a test.
     private func until(_ condition: @escaping @Sendable (State) -> Bool) async {
         let id = state.withLock { state in
             state.lastWaiter += 1

@@ -2,14 +2,14 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("What a now-playing display is told")
+@Suite("Now Playing information")
 struct NowPlayingMomentTests {
     private func moment(_ at: Double, _ time: Double, rate: Double = 1, entry: Int = 1) -> NowPlayingMoment {
         NowPlayingMoment(
             entry: .init(number: entry), duration: 60, rate: rate, time: time, at: .seconds(at))
     }
 
-    @Test("It is told anew after a jump, another rate or other media, and not while it goes on by itself")
+    @Test("Now Playing is updated after a seek, another rate or another entry, and not during normal playback")
     func follows() {
         let former = moment(100, 10)
         #expect(moment(105, 15).follows(former) && moment(105, 15.5).follows(former))

@@ -1,10 +1,10 @@
-// This file imports what an app does, and nothing else: that it compiles is most of its proof.
+// This file has the imports of an app, and no others. Most of the test is that it compiles.
 import SpoolAVFoundation
 import Testing
 
-@Suite("One import")
+@Suite("A single import")
 struct OneImportTests {
-    @Test("Policies, sets of ranges and errors need no further import")
+    @Test("Policies, sets of ranges and errors are available without another import")
     func names() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(1 << 20)

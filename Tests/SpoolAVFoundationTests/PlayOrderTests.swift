@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("The order of a list")
+@Suite("Play order")
 struct PlayOrderTests {
     private func order(_ count: Int) -> PlayOrder {
         var order = PlayOrder()
@@ -12,7 +12,7 @@ struct PlayOrderTests {
         return order
     }
 
-    /// What plays from the current entry on, by itself, at most so many.
+    /// Returns the entries that play automatically from the current entry on, at most `limit`.
     private func course(_ order: PlayOrder, _ limit: Int = 10) -> [Int] {
         var order = order
         var course: [Int] = []
@@ -24,7 +24,7 @@ struct PlayOrderTests {
         return course
     }
 
-    @Test("A list plays once, again, or one entry of it for ever")
+    @Test("A queue plays once, repeats all entries, or repeats one entry")
     func repetition() {
         var order = order(3)
         #expect(course(order) == [1, 2, 3])
@@ -33,11 +33,11 @@ struct PlayOrderTests {
         #expect(order.neighbour(-1) == 3 && order.neighbour(4) == 2)
         order.repetition = .one
         #expect(course(order, 3) == [1, 1, 1])
-        // A person who asks for the next gets it, and nothing past the end.
+        // A user's “next” moves to the next entry, and not past the end.
         #expect(order.neighbour(1) == 2 && order.neighbour(3) == nil && order.neighbour(-1) == nil)
     }
 
-    @Test("What comes next, each once and without the current, past the end only where all is repeated")
+    @Test("Each upcoming entry is listed once, without the current one, past the end only if all entries repeat")
     func upcoming() {
         var order = order(4)
         order.jump(to: 3)
@@ -47,7 +47,7 @@ struct PlayOrderTests {
         #expect(PlayOrder().upcoming(3) == [] && PlayOrder().following == nil)
     }
 
-    @Test("A current entry that is removed is followed by the next that stays, else the last")
+    @Test("After the current entry is removed, the next remaining entry is current, or the last one")
     func removal() {
         var order = order(5)
         order.jump(to: 3)
@@ -62,7 +62,7 @@ struct PlayOrderTests {
         #expect(order.current == nil && order.following == nil)
     }
 
-    @Test("What is moved or added plays where it is listed, and what plays goes on")
+    @Test("Moved and added entries play where they are listed, and the current entry does not change")
     func moves() {
         var order = order(4)
         order.jump(to: 2)
@@ -76,7 +76,9 @@ struct PlayOrderTests {
         #expect(order.listed == [8, 4, 1, 2, 5, 6, 3, 7] && course(order) == [2, 5, 6, 3, 7])
     }
 
-    @Test("Shuffled, each plays once, the current first; what is added plays later; and back again", arguments: 0..<20)
+    @Test(
+        "When shuffled, the current entry is first and each entry plays once; unshuffling restores the order",
+        arguments: 0..<20)
     func shuffle(seed: UInt64) {
         var order = order(20)
         var random = SplitMix(seed)
@@ -91,7 +93,7 @@ struct PlayOrderTests {
     }
 
     @Test(
-        "Whatever is done, what is played is what is listed, and something is current as long as anything is",
+        "After random edits, exactly the listed entries are played, and a nonempty queue has a current entry",
         arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)

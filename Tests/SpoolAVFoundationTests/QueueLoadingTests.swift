@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Queues", .timeLimit(.minutes(10)))
+@Suite("Loading in queues", .timeLimit(.minutes(10)))
 @MainActor
 struct QueueLoadingTests {
     private let folder: ScratchFolder
@@ -23,7 +23,7 @@ struct QueueLoadingTests {
 
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
-    /// Items that play through the cache, and ask as the pattern does.
+    /// Returns items that play through the cache and send requests according to the pattern.
     private func items(_ names: String..., cache: MediaCache, pattern: Pattern) -> [AVPlayerItem] {
         names.map { name in
             let asset = CachingURLAsset(caching: address(name), in: cache)
@@ -33,14 +33,14 @@ struct QueueLoadingTests {
     }
 
     @Test(
-        "D47: when a queue moves on, the former item's loading ends and the next gets the bandwidth; it can come back",
+        "D47: when a queue advances, the previous item's loading is suspended; it resumes when the item returns",
         arguments: Pattern.allCases)
     func movesOn(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let items = items("song.mp3", "next.mp3", cache: cache, pattern: pattern)
         let former = try #require(items[0].cachingAsset)
-        // Held far enough on that the first item is ready and waits for more.
+        // At this offset, the first item is ready to play and waits for more.
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
         player.headless = .untimed
@@ -59,13 +59,14 @@ struct QueueLoadingTests {
             player.play()
         }
         #expect(end == .AVPlayerItemDidPlayToEndTime)
-        // Nobody cancelled it but what watches the queue, which said nothing to the player.
-        // The end of the file, which a hostile player has asked for beside, is so short that it may as well come.
+        // The previous item's loading was suspended by the queue's observer, and the player was not informed.
+        // A hostile player also requests the end of the file, which is so short that it may still be received.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
         #expect(former.requestLog.first { $0.id == open?.id } == open)
         #expect(former.contractViolations == [])
 
-        // What rests goes on when its item comes back; all of it before the play, whose end would rest it again.
+        // Suspended requests resume when their item returns. All bytes are received before playback, whose end would
+        // suspend the requests again.
         upstream.hold(from: .max)
         player.pause()
         player.insert(items[0], after: nil)
@@ -78,7 +79,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("D47: a player without caching enabled goes on loading the former item", arguments: Pattern.allCases)
+    @Test("D47: without enableCaching(), a player continues to load the previous item", arguments: Pattern.allCases)
     func withoutCoordinator(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -98,7 +99,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("The queue's next item loads ahead by a small range while the first plays", arguments: Pattern.allCases)
+    @Test("While an item plays, the queue's next item loads a small range", arguments: Pattern.allCases)
     func loadsAhead(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -3,9 +3,9 @@ import Foundation
 import SpoolAVFoundation
 import Testing
 
-@Suite("The README")
+@Suite("README")
 struct ReadmeTests {
-    /// What the README shows, so that it compiles.
+    /// Contains the example of the README, so that it is compiled.
     @MainActor
     private func example(
         _ url: URL, _ urls: [URL], in cache: MediaCache, send: (Data) async throws -> Void
@@ -19,7 +19,7 @@ struct ReadmeTests {
         // end
     }
 
-    @Test("Its example is the one that compiles here")
+    @Test("The example in the README is the one that compiles here")
     func exampleCompiles() throws {
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map {

@@ -8,7 +8,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-@Suite("Real media in a real player, through the cache", .timeLimit(.minutes(10)), .serialized)
+@Suite("Real media in a headless player, through the cache", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct RealMediaTests {
     private static let seconds = 12
@@ -31,7 +31,7 @@ struct RealMediaTests {
         }
     }
 
-    /// Small requests, so that a seek really leaves holes in media of a few hundred kilobytes.
+    /// Makes requests small, so that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func small(_ configuration: inout MediaCache.Configuration) {
         configuration.readAhead.firstRequest = 64 << 10
         configuration.readAhead.largestRequest = 256 << 10
@@ -39,7 +39,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "D50, E80: plays to its end with seeks, twice; the second time the origin is gone and the cache reopened",
+        "D50, E80: media plays with seeks to its end, and again from the reopened cache without its origin",
         arguments: SampleMedia.allCases, AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: Self.seconds)
@@ -56,7 +56,7 @@ struct RealMediaTests {
         let statistics = try #require(first.media?.statistics)
         let landed = try #require(first.media?.landed)
         #expect(landed.contains(0..<length), "\(landed)")
-        // Each byte came once, as the cache counts and as the origin's socket does.
+        // Each byte was received once, according to the cache and to the origin's log.
         #expect(statistics.bytesFromOrigin == length && statistics.bytesLanded == length)
         try await origin.log.untilQuiet()
         let sent = origin.log.exchanges(path).map { "\($0.rangeAsked ?? "all"): \($0.bytesSent) \($0.ending)" }
@@ -74,7 +74,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A scheme of the app's own plays through the cache, by a resolver, and again without origin and resolver",
+        "Media with a scheme of the app plays through a resolver, and again without origin and resolver",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func schemeOfTheApp(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3
@@ -103,7 +103,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, D50, E80: an origin without ranges is played with seeks, and again without it",
+        "A22, D50, E80: media from an origin without ranges plays with seeks, and again without the origin",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func originWithoutRanges(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3
@@ -125,7 +125,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, E69: media without a length plays with seeks, is kept, and plays again without the origin",
+        "A22, E69: media without a length plays with seeks, is stored, and plays again without its origin",
         arguments: [SampleMedia.mp3, .m4a], AVAssetResourceLoader.PlayerPattern.allCases)
     func withoutLength(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let folder = try ScratchFolder()
@@ -138,7 +138,7 @@ struct RealMediaTests {
             let cache = try await folder.cache(HTTPUpstream.standard())
             let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
-            // The duration of an mp3 follows from its length, which is known once all of it has come.
+            // The duration of an MP3 file follows from its length, which is known when all bytes are received.
             await expectPlays(
                 asset, seeks: [9, 3, 0], knowsDuration: media != .mp3 || play == "second play", "\(play)")
             await cache.close()
@@ -148,7 +148,8 @@ struct RealMediaTests {
     }
 
     @Test(
-        "Tracks and loaded times, through the cache: as far as the origin sends", arguments: [SampleMedia.mp4, .webm],
+        "Tracks are available through the cache, and loaded times extend as far as the origin has sent bytes",
+        arguments: [SampleMedia.mp4, .webm],
         AVAssetResourceLoader.PlayerPattern.allCases)
     func tracksAndTimes(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let bytes = try await media.bytes(seconds: Self.seconds)
@@ -174,7 +175,7 @@ struct RealMediaTests {
         await cache.close()
     }
 
-    @Test("D48: a file through the same class plays plainly, without a loader")
+    @Test("D48: a file plays through the same initializer without a loader")
     func file() async throws {
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
         let item = AVPlayerItem(caching: try await SampleMedia.mp3.file(seconds: Self.seconds), in: cache)
@@ -186,7 +187,7 @@ struct RealMediaTests {
         await cache.close()
     }
 
-    @Test("I1: one line makes an item that plays through the cache; an origin's refusal is its error")
+    @Test("I1: one expression creates an item for the cache, and the item reports its origin's error")
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())

@@ -9,7 +9,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-@Suite("N11: what is renewed, and what is there on demand", .timeLimit(.minutes(10)))
+@Suite("N11: renewal, and availability on demand", .timeLimit(.minutes(10)))
 struct RenewalTests {
     private static let length: Int64 = 3_000_000
 
@@ -17,11 +17,11 @@ struct RenewalTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// Stands before a caching loader, and looks at what AVFoundation would get.
+    /// A delegate that passes requests on to a caching loader, and records the responses.
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
         private let asRenewal: Bool
-        /// Unsafe: made and read on the loader's queue only, which is what `isOnDemand` goes to.
+        /// Unsafe: created and read only on the loader's queue, which `isOnDemand` uses too.
         nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
 
         init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {
@@ -29,7 +29,9 @@ struct RenewalTests {
             self.asRenewal = asRenewal
         }
 
-        /// What the first request was told of the whole; nil if it asked for no information.
+        /// Returns whether the first response reported the entire length as available on demand.
+        ///
+        /// Returns `nil` if the first request did not ask about the content.
         func isOnDemand() async -> Bool? {
             await loader.queue.run { self.requests.first?.contentInformationRequest?.isEntireLengthAvailableOnDemand }
         }
@@ -42,7 +44,7 @@ struct RenewalTests {
             guard asRenewal, let url = loadingRequest.request.url else {
                 return loader.resourceLoader(resourceLoader, shouldWaitForLoadingOfRequestedResource: loadingRequest)
             }
-            // The stand-in's player renews nothing by itself: this is the request as a renewal.
+            // The player of AVFoundation for Linux sends no renewals. This converts its request to one.
             let renewal = AVAssetResourceRenewalRequest(record: loadingRequest.record, url: url)
             return loader.resourceLoader(resourceLoader, shouldWaitForRenewalOfRequestedResource: renewal)
         }
@@ -58,13 +60,13 @@ struct RenewalTests {
         return (watching, asset)
     }
 
-    @Test("N11: the player is told that the whole is there on demand as soon as every byte is, and not before")
+    @Test("N11: the entire length is reported as available on demand only when every byte is stored")
     func onDemand() async throws {
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let media = cache.media(for: address())
         _ = try await media.contentInformation()
-        // The last block is short: without it, and with it.
+        // The last block is short. The first pass is without it, and the second is with it.
         for bytes in [Self.length - 70_000, Self.length] {
             for try await _ in media.reader(.bytes(0..<bytes)) {}
             await media.waitUntilIdle()
@@ -84,7 +86,7 @@ struct RenewalTests {
         await cache.close()
     }
 
-    @Test("N11: a renewal is taken on and served like the request that it renews")
+    @Test("N11: a renewal is accepted and served like the request that it renews")
     func renewal() async throws {
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -107,7 +109,7 @@ struct RenewalTests {
         await cache.close()
     }
 
-    @Test("N11: credentials that expire under an open request are renewed once, and the player notices nothing")
+    @Test("N11: credentials that expire during an open request are renewed once, and the request finishes")
     func credentials() async throws {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(origin) { configuration in
@@ -129,7 +131,7 @@ struct RenewalTests {
         _ = await driver.requestContentInformation().ending()
         let request = driver.requestData(offset: 0)
         _ = await request.delivered(atLeast: 300_000)
-        // From here on every new request of the cache is refused with the former token.
+        // From now on, the origin rejects each new request with the previous token.
         origin.accept(1)
         origin.upstream.hold(from: .max)
         guard case .finished = await request.ending() else {
@@ -145,7 +147,7 @@ struct RenewalTests {
         await cache.close()
     }
 
-    @Test("N11: credentials that are refused again are the player's error, as one that wants a person")
+    @Test("N11: if renewed credentials are rejected too, the request fails with an authentication error")
     func refused() async throws {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         origin.accept(99)

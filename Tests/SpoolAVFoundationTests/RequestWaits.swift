@@ -2,14 +2,14 @@
 import AVFoundation
 import Foundation
 
-/// The driver's waits, ended by cancellation too: a test that takes too long fails instead of hanging.
+/// The driver's waits, which also end on cancellation. A test that exceeds its time limit fails instead of hanging.
 extension ResourceLoaderDriver.Request {
-    /// The end of the request; nil if the test was cancelled first.
+    /// Returns the outcome of the request, or `nil` if the test was cancelled first.
     func ending() async -> Outcome? {
         await cancellable { await $0.outcome() }
     }
 
-    /// What was handed over, once that is so much or the request has ended, or the test was cancelled.
+    /// Returns the delivered bytes when they are at least `count`, the request has ended, or the test was cancelled.
     func delivered(atLeast count: Int) async -> Data {
         await cancellable { await $0.bytes(atLeast: count) } ?? data
     }

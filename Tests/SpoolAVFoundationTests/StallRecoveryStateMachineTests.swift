@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Playing on after a stall, decided")
+@Suite("State machine of the stall recovery")
 struct StallRecoveryStateMachineTests {
     typealias Machine = StallRecovery.StateMachine
     typealias Snapshot = Machine.Snapshot
@@ -20,7 +20,7 @@ struct StallRecoveryStateMachineTests {
         return machine
     }
 
-    @Test("E77: a stall that is announced is waited out, at the former rate", arguments: [1, 1.5] as [Float])
+    @Test("E77: after a reported stall, playback resumes at the previous rate", arguments: [1, 1.5] as [Float])
     func announced(rate: Float) {
         var machine = playing(rate)
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: rate)])
@@ -30,7 +30,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.state == .playing)
     }
 
-    @Test("E77: a stall that nobody announces is seen by the player's state")
+    @Test("E77: a stall without a notification is detected from the player's state")
     func silent() {
         var machine = playing(1.5)
         #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [.wait(rate: 1.5)])
@@ -38,21 +38,21 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.waiting, rate: 1.5)) == [.play(rate: 1.5)])
     }
 
-    @Test("E77: an offline minute with half a minute buffered: plays, waits for as long as it takes, plays on")
+    @Test("E77: an offline player plays its 30 s of buffered media, waits as long as needed, and resumes")
     func offlineMinute() {
         var machine = playing()
         for _ in 0..<30 { #expect(machine.handle(.tick, now(.playing, rate: 1)) == []) }
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: 1)])
         for second in 1...30 {
             let actions = machine.handle(.tick, now(.waiting, rate: 1, dry: true))
-            // A player that has stopped asking is made to ask again.
+            // A player that has stopped its requests is made to request again.
             #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
         }
         #expect(machine.handle(.bytesCame, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
         #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])
     }
 
-    @Test("E77: a person's pause during a stall is heeded, and so is playing again")
+    @Test("E77: a pause during a stall ends the recovery, and a later play is not affected")
     func pausedDuringStall() {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
@@ -62,7 +62,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.rateChanged(.app), now(.playing, rate: 2)) == [] && machine.rate == 2)
     }
 
-    @Test("E77: a rate that is changed during a stall is the one to play on at")
+    @Test("E77: playback resumes at the rate that was set during the stall")
     func newRate() {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
@@ -71,7 +71,7 @@ struct StallRecoveryStateMachineTests {
     }
 
     @Test(
-        "E77: a pause with no stall stays a pause, whoever it came from",
+        "E77: a pause without a stall remains a pause, whatever its reason",
         arguments: [Machine.Reason.app, .unknown, .system])
     func paused(reason: Machine.Reason) {
         var machine = playing()
@@ -80,7 +80,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.paused, rate: 0, dry: true)) == [] && machine.state == .paused)
     }
 
-    @Test("E77: a stall whose pause looks like the app's is known by its announcement; an interruption is none")
+    @Test("E77: a notification identifies a stall whose pause looks like the app's, but not after an interruption")
     func lateAnnouncement() {
         var machine = playing(1.5)
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])
@@ -90,7 +90,7 @@ struct StallRecoveryStateMachineTests {
         #expect(interrupted.handle(.stallAnnounced, now(.paused, rate: 0, dry: true)) == [])
     }
 
-    @Test("The end is no stall, in whatever order it is told")
+    @Test("Reaching the end is not a stall, in any order of events")
     func end() {
         var machine = playing()
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true, atEnd: true)) == [])
@@ -101,7 +101,7 @@ struct StallRecoveryStateMachineTests {
         #expect(first.state == .paused)
     }
 
-    @Test("A new item begins anew; one in the place of a stalled one is to play")
+    @Test("An item that replaces a stalled item ends the wait and is expected to play")
     func items() {
         var machine = playing(1.5)
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
@@ -110,7 +110,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.cancel() == [] && machine.state == .paused)
     }
 
-    @Test("Whatever happens, nothing plays on after the last pause was the app's", arguments: 0..<50)
+    @Test("After random inputs, nothing resumes playback once it was paused", arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)
         var machine = playing()

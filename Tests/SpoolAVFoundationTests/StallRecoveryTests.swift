@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Stalls of a real player", .timeLimit(.minutes(10)))
+@Suite("Stalls of a headless player", .timeLimit(.minutes(10)))
 @MainActor
 struct StallRecoveryTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
@@ -20,13 +20,13 @@ struct StallRecoveryTests {
         MemoryUpstream(["/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60))])
     }
 
-    /// Plays at a rate up to bytes that are held back, and waits for the stall.
+    /// Plays at a rate up to the held bytes, and waits for the stall.
     private func stalled(
         _ cache: MediaCache, _ pattern: Pattern, rate: Float
     ) async -> (HeadlessPlay, StallRecovery) {
         let item = AVPlayerItem(caching: address(), in: cache)
         item.cachingAsset?.resourceLoader.playerPattern = pattern
-        // The pattern holds for items that are made from now on.
+        // The pattern applies only to items that are created afterwards.
         let asset = item.cachingAsset
         let play = HeadlessPlay(asset.map { AVPlayerItem(asset: $0) } ?? item, speed: 50)
         play.player.enableCaching()
@@ -41,7 +41,7 @@ struct StallRecoveryTests {
     }
 
     @Test(
-        "E77: an item that runs dry plays on at its rate when bytes come again, announced or not",
+        "E77: after a stall, playback resumes at its rate when bytes are received",
         arguments: Pattern.allCases, [1, 1.5])
     func recovers(pattern: Pattern, rate: Float) async throws {
         let upstream = try await upstream()
@@ -57,7 +57,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a person who pauses during a stall is heeded when bytes come", arguments: Pattern.allCases)
+    @Test("E77: a pause during a stall is respected when bytes are received", arguments: Pattern.allCases)
     func pausedDuringStall(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -74,7 +74,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a plain item gets back the player's own way of waiting; nothing has to be kept")
+    @Test("E77: an item without the cache restores the player's automatic waiting")
     func plainItems() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -94,19 +94,19 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    /// What is left of a play whose last reference has gone.
+    /// Weak references to the objects of a playback whose last reference was released.
     private final class Remains {
         weak var player: AVPlayer?
         weak var asset: CachingURLAsset?
         weak var recovery: StallRecovery?
     }
 
-    @Test("A player that goes while its item has stalled leaves nothing behind")
+    @Test("A player that is released while its item is stalled leaves no object behind")
     func playerGoes() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
             cuttingAtOnce(&configuration)
-            // In one request: a short rest of one would be let come.
+            // A single request, because the last bytes of a request would still be received.
             configuration.readAhead.firstRequest = 4 << 20
             configuration.readAhead.largestRequest = 4 << 20
         }
@@ -123,12 +123,13 @@ struct StallRecoveryTests {
             while !recovery.isWaiting {
                 guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
             }
-            // While the player lives: what is left of it may go at any word of another player's.
+            // The player still exists here. Without it, a notification of any other player may release the recovery.
             try await clock.waitForSleepers(1)
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Events of the play that are on their way may hold them for a moment; a tick that found them would be the last.
+        // Pending events of the playback may retain the objects for a moment. A tick that found them would be the last
+        // one.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }
@@ -137,7 +138,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("D46: a player that goes while its item loads ends the loading", arguments: Pattern.allCases)
+    @Test("D46: releasing a player while its item loads ends the loading", arguments: Pattern.allCases)
     func playerGoesEarly(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -160,7 +161,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a fresh item takes the place of one that timed out, at the same time and rate")
+    @Test("E77: a new item replaces an item that timed out, at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Each form of HLS in the stand-in's player, by a server that the app need not start.
+/// Tests of each form of HLS in the player of AVFoundation for Linux, through a server that the app need not start.
 @Suite("HLS in an app", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamFormTests {
@@ -19,7 +19,7 @@ struct StreamFormTests {
     init() throws { folder = try ScratchFolder() }
 
     @Test(
-        "Z16: each form of HLS plays twice by the line that plays a file, each byte once, then without its origin",
+        "Z16: each form of HLS plays through the caching initializer, each byte once, and again without its origin",
         arguments: HLSSample.Form.allCases)
     func twice(form: HLSSample.Form) async throws {
         let sample = try await HLSSample(form)
@@ -45,7 +45,7 @@ struct StreamFormTests {
         }
     }
 
-    @Test("Z16: the keys of an encrypted stream are kept only if the app says so, or has downloaded it")
+    @Test("Z16: the keys of an encrypted stream are stored only if the app requests it or downloads the stream")
     func keys() async throws {
         let sample = try await HLSSample(.encrypted)
         let origin = try await OriginServer.start(try sample.resources())
@@ -72,7 +72,7 @@ struct StreamFormTests {
         return await play.playToEnd()
     }
 
-    /// The playlist of a live stream, from its first segment to the last before `end`.
+    /// Returns the playlist of a live stream, from its first segment to the last one before `end`.
     private static func live(_ whole: String, upTo end: Int) -> OriginResource {
         let lines = whole.split(separator: "\n").filter {
             !$0.hasPrefix("#EXT-X-PLAYLIST-TYPE") && $0 != "#EXT-X-ENDLIST"
@@ -81,12 +81,12 @@ struct StreamFormTests {
         let segments = lines.dropFirst(head.count).prefix(2 * end)
         let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
         let text = (head + segments + tail).joined(separator: "\n") + "\n"
-        // Each has a version of its own: what broke off is not completed by another's end.
+        // Each playlist is a version of its own, so that a truncated one is not completed with the end of another.
         return OriginResource(
             .data(Data(text.utf8)), etag: "\"\(end)\"", contentType: "application/vnd.apple.mpegurl")
     }
 
-    /// A live stream of which the first half is there.
+    /// Creates a live stream whose first half is available.
     private func liveStage() async throws -> (StreamStage, String) {
         var whole = ""
         let stage = try await StreamStage(in: folder) { sample, resources in
@@ -96,7 +96,7 @@ struct StreamFormTests {
         return (stage, whole)
     }
 
-    @Test("Z16: a live stream plays on while it grows; its playlist is asked for anew, its segments once")
+    @Test("Z16: a live stream plays while it grows; its playlist is reloaded, and its segments are fetched once")
     func live() async throws {
         let (stage, whole) = try await liveStage()
         let (player, origin) = (stage.player, stage.origin)
@@ -106,7 +106,7 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
-            // Once it has an end, it need not be asked for any more.
+            // A playlist with an end need not be reloaded.
             guard end < 6 else { break }
             try await origin.log.until { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }
@@ -117,7 +117,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: a stream whose origin is gone in mid-play waits for it, and plays on without a gap, each byte once",
+        "N5: if the origin fails during playback, the stream waits and resumes completely, each byte fetched once",
         arguments: [
             OriginBehaviour.reset(after: nil), .status(503), .cut(after: 20_000), .cut(after: 0), .reset(after: 0),
         ])
@@ -146,7 +146,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream that is one file, whose head is stored, waits in front of each part that is not")
+    @Test("N5: a stream of one file with stored headers waits for each part that is not stored")
     func outageOfParts() async throws {
         let stage = try await StreamStage(.byteRanges, in: folder)
         stage.origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
@@ -161,7 +161,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: a stream whose origin is gone when it begins waits for it, by itself, and never plays past the cache",
+        "N5: if the origin fails at the start, the stream waits for it and never bypasses the cache",
         arguments: [OriginBehaviour.reset(after: nil), .status(503), .cut(after: 50)])
     func outageAtStart(fault: OriginBehaviour) async throws {
         let stage = try await StreamStage(in: folder)
@@ -177,7 +177,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: an encrypted stream whose key can't be had waits for it, and does not play past the cache")
+    @Test("N5: an encrypted stream waits for its key, and does not bypass the cache")
     func outageOfKey() async throws {
         let stage = try await StreamStage(.encrypted, in: folder)
         stage.fail(["/key"], .reset(after: nil))
@@ -190,7 +190,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream of which the most is missing for good is told to have failed, not to have ended")
+    @Test("N5: a stream with most of its segments missing is reported as failed, not as ended")
     func missingSegments() async throws {
         let stage = try await StreamStage(in: folder)
         stage.fail((2...5).map { "/media\($0).ts" }, .status(404))
@@ -200,7 +200,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream whose server is stopped in mid-play goes on without it")
+    @Test("N5: a stream continues without its server if the server is stopped during playback")
     func stoppedServer() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         stage.player.play(stage.url)
@@ -210,7 +210,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a server that is stopped while it waits for an origin does not wait on")
+    @Test("N5: a server that waits for an origin stops immediately")
     func stoppedWhileWaiting() async throws {
         let stage = try await StreamStage(in: folder)
         stage.fail(["/media3.ts"], .reset(after: nil))
@@ -222,7 +222,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: a live stream whose origin is gone for a while plays on when it is back",
+        "N5: a live stream resumes after a temporary failure of its origin",
         arguments: [OriginBehaviour.reset(after: nil), .cut(after: 50)])
     func liveOutage(fault: OriginBehaviour) async throws {
         let (stage, whole) = try await liveStage()
@@ -237,7 +237,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("I4: a stream's port that was taken away while the app was away: the item is made anew where it stood")
+    @Test("I4: if the server's port is lost in the background, the item is replaced at the same time")
     func lostPort() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         let (player, server) = (stage.player, stage.server)
@@ -266,7 +266,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: why something plays without the cache is an event")
+    @Test("N5: an event reports why media is played without the cache")
     func reasons() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var events = cache.events().makeAsyncIterator()
@@ -285,7 +285,7 @@ struct StreamFormTests {
         await cache.close()
     }
 
-    @Test("Z14: the next entry of a queue is brought beforehand where it is a stream, too")
+    @Test("Z14: the next entry of a queue is preloaded if it is a stream")
     func preloaded() async throws {
         let stage = try await StreamStage(in: folder)
         let (player, origin) = (stage.player, stage.origin)
@@ -293,7 +293,7 @@ struct StreamFormTests {
         let song = try await SampleMedia.mp3.file(seconds: 12)
         origin.set("/song.mp3", OriginResource(.file(song), contentType: "audio/mpeg"))
         player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: stage.url)])
-        // Nothing plays yet: what comes is a preload.
+        // Nothing plays yet, so these requests are a preload.
         try await origin.log.until { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
         #expect(origin.log.exchanges("/media3.ts").isEmpty)
         player.play()

@@ -8,7 +8,8 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// A stream at an origin that can fail, and a player that plays it through a server which nobody starts.
+/// An origin with a stream that can fail, and a player that plays the stream through a server that starts
+/// automatically.
 @MainActor struct StreamStage {
     let sample: HLSSample
     let origin: OriginServer
@@ -17,8 +18,8 @@ import Testing
     let player: CachingPlayer
 
     /// - Parameters:
-    ///   - speed: nil plays as fast as decoding goes.
-    ///   - change: Changes what the origin has.
+    ///   - speed: The playback speed. `nil` plays as fast as media can be decoded.
+    ///   - change: Changes the origin's resources.
     init(
         _ form: HLSSample.Form = .ts, in folder: ScratchFolder, speed: Double? = nil,
         change: (HLSSample, inout [String: OriginResource]) throws -> Void = { _, _ in }
@@ -34,25 +35,25 @@ import Testing
         player = CachingPlayer(in: cache, server: server, avPlayer: avPlayer)
     }
 
-    /// The playlist.
+    /// The URL of the playlist.
     var url: URL { origin.url("/media.m3u8") }
 
-    /// From now on, requests for these paths go wrong; with nil, none does any more.
+    /// Makes requests for these paths fail from now on, or succeed if `fault` is `nil`.
     func fail(_ paths: some Sequence<String>, _ fault: OriginBehaviour?) {
         for path in paths { origin.update(path) { $0.rules = fault.map { [.always($0)] } ?? [] } }
     }
 
-    /// Waits until it has played to its end, or can't be played.
+    /// Waits until playback has ended or failed.
     func isOver() async { await observed { player.status == .ended || player.status == .failed } }
 
-    /// It has played to its end, as if nothing had been.
+    /// Expects that playback reaches the end without an error.
     func expectPlayed() async {
         await isOver()
         #expect(player.status == .ended && player.error == nil)
         #expect(player.time > 11)
     }
 
-    /// No segment was sent twice.
+    /// Expects that no byte of a segment was sent twice.
     func expectOnce() {
         for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") || path.hasSuffix(".m4s") {
             let sent = origin.log.exchanges(path).filter { ($0.status ?? 0) < 300 }.reduce(0) { $0 + $1.bytesSent }
@@ -60,18 +61,18 @@ import Testing
         }
     }
 
-    /// No segment was left out.
+    /// Expects that all segments are stored.
     func expectComplete() async throws {
         let stored = try await HLSDownloader.storedVariants(of: MediaSource(url: url), in: cache)
         #expect(stored.first?.isComplete == true)
     }
 
-    /// The item plays through the server.
+    /// Expects that the item plays through the server.
     func expectServed() {
         #expect((player.avPlayer.currentItem?.asset as? CachingURLAsset)?.server === server)
     }
 
-    /// Ends all of it.
+    /// Stops the server, the cache and the origin.
     func close() async {
         await server.stop()
         await cache.close()

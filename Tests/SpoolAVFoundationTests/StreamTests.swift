@@ -9,11 +9,11 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// HLS in the stand-in's player, through a server of the app's.
+/// Tests of HLS in the player of AVFoundation for Linux, through a server that the app starts.
 @Suite("HLS through a server", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamTests {
-    /// A stream of two segments of real media, whose origin wants a token.
+    /// Returns a stream of two segments of real media, whose origin requires a token.
     private func resources(type: String = "application/vnd.apple.mpegurl") async throws -> [String: OriginResource] {
         let rules: [OriginRule] = [.always(.requiresField("Authorization", "Bearer 1", else: 401))]
         let segment = try await SampleMedia.ts.file(seconds: 4)
@@ -44,7 +44,7 @@ struct StreamTests {
         return server
     }
 
-    @Test("A stream that needs a token plays to its end, and again without its origin")
+    @Test("A stream that requires a token plays to its end, and again without its origin")
     func twice() async throws {
         let origin = try await OriginServer.start(try await resources())
         let folder = try ScratchFolder()
@@ -57,7 +57,8 @@ struct StreamTests {
             let asset = try #require(item.asset as? CachingURLAsset)
             #expect(asset.server === server && asset.loader == nil && asset.originalURL == url)
             #expect(asset.url.port == server.port)
-            // Not as fast as decoding goes: the time begins anew at the discontinuity, which is to be seen.
+            // Slower than media can be decoded, because the timestamps restart at the discontinuity, which must be
+            // seen.
             let play = HeadlessPlay(item, speed: 10)
             await play.load()
             #expect(play.item.status == .readyToPlay)
@@ -77,7 +78,7 @@ struct StreamTests {
         }
     }
 
-    @Test("Media that is not HLS does not go through the server, and without one HLS plays as it is")
+    @Test("Media other than HLS does not use the server, and HLS without a server uses its original URL")
     func others() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = try await server(cache)
@@ -86,7 +87,7 @@ struct StreamTests {
         #expect((AVPlayerItem(caching: list, in: cache).asset as? AVURLAsset)?.url == list)
         #expect(AVURLAsset.caching(list, in: cache).url == list)
         #expect(AVURLAsset.caching(list, in: cache, server: server).url == server.url(for: list))
-        // Its type says more than its ending, both ways.
+        // The declared type has priority over the file name extension.
         let type = AVURLAssetOverrideMIMETypeKey
         let stream = CachingURLAsset(
             caching: film, in: cache, server: server, options: [type: "application/vnd.apple.mpegurl"])
@@ -96,7 +97,7 @@ struct StreamTests {
         await cache.close()
     }
 
-    @Test("A fresh item of a stream asks the server for another URL")
+    @Test("A stream's item can be replaced by a new item of the same server")
     func fresh() async throws {
         let origin = try await OriginServer.start(try await resources())
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
@@ -114,7 +115,7 @@ struct StreamTests {
         await origin.stop()
     }
 
-    @Test("A stream that shows by its type only sends the player to the server")
+    @Test("A stream that is known only by its content type redirects the player to the server")
     func foundOut() async throws {
         let origin = try await OriginServer.start(["/stream": try #require(try await resources()["/a/list.m3u8"])])
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
@@ -123,7 +124,7 @@ struct StreamTests {
         let item = AVPlayerItem(caching: source, in: cache, server: server)
         let asset = try #require(item.cachingAsset)
         let ending = await ResourceLoaderDriver(asset).requestContentInformation().ending()
-        // The stand-in follows no redirect and says so.
+        // AVFoundation for Linux follows no redirect, and reports this error.
         guard case .failed(let error) = ending else { return #expect(Bool(false), "it ended otherwise") }
         let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
         #expect(url != nil && url == server.url(for: source))

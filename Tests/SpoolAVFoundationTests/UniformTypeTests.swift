@@ -4,14 +4,14 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Types")
+@Suite("Uniform type identifiers")
 struct UniformTypeTests {
     private func best(_ mimeType: String?, _ ending: String = "") -> String? {
         UniformType.candidates(mimeType: mimeType, pathExtension: ending).first
     }
 
     @Test(
-        "D42: the type is a UTI, not a media type",
+        "D42: a media type is converted to a uniform type identifier",
         arguments: [
             ("audio/mpeg", "public.mp3"), ("AUDIO/MPEG; charset=binary", "public.mp3"), ("video/mp4", "public.mpeg-4"),
             ("video/mp4; codecs=\"avc1.42E01E\"", "public.mpeg-4"), ("audio/mp4", "public.mpeg-4-audio"),
@@ -22,7 +22,7 @@ struct UniformTypeTests {
         #expect(best(mimeType) == identifier)
     }
 
-    @Test("Catch-all media types do not count; then the file's name does, in any case")
+    @Test("Generic media types are ignored, and the file name extension is used, in any letter case")
     func fromName() {
         for nothing in [nil, "application/octet-stream", "binary/octet-stream", "text/plain", ""] as [String?] {
             #expect(best(nothing, "MP3") == "public.mp3")
@@ -33,7 +33,7 @@ struct UniformTypeTests {
         #expect(both.contains("com.apple.quicktime-movie"))
     }
 
-    @Test("D42: from the types that the player allows, where it gives them")
+    @Test("D42: the type is chosen from the types that the player allows, if there are any")
     func allowed() {
         let types = UniformType.candidates(mimeType: "audio/mp4", pathExtension: "m4a")
         #expect(UniformType.choose(from: types, allowed: nil) == "public.mpeg-4-audio")
@@ -46,14 +46,14 @@ struct UniformTypeTests {
         #expect(UniformType.choose(from: [], allowed: nil) == "public.data")
     }
 
-    @Test("Playlists are known by their media type")
+    @Test("Playlists are identified by their media type")
     func playlists() {
         #expect(UniformType.isPlaylist(mimeType: "application/vnd.apple.mpegurl"))
         #expect(UniformType.isPlaylist(mimeType: "Application/X-MpegURL; charset=utf-8"))
         #expect(!UniformType.isPlaylist(mimeType: "audio/mpeg") && !UniformType.isPlaylist(mimeType: nil))
     }
 
-    @Test("The first bytes of a file tell its type", .timeLimit(.minutes(10)), arguments: SampleMedia.allCases)
+    @Test("The first bytes of a file identify its type", .timeLimit(.minutes(10)), arguments: SampleMedia.allCases)
     func signatures(media: SampleMedia) async throws {
         let told = UniformType.identifier(ofFileBeginning: try await media.bytes())
         let expected =
@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("Bytes that are not media give no type, however few")
+    @Test("Bytes that are not media have no type, however few they are")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)
