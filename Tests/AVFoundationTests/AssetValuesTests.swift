@@ -2,7 +2,9 @@ import AVFoundation
 import Foundation
 import Testing
 
-/// Tells when it goes. `@unchecked`, restated from the superclass: it adds a constant.
+/// An asset that fires a signal when it is deallocated.
+///
+/// `@unchecked`, restated from the superclass: the class adds only a constant.
 private final class NotedAsset: AVURLAsset, @unchecked Sendable {
     private let gone: Signal
 
@@ -14,9 +16,9 @@ private final class NotedAsset: AVURLAsset, @unchecked Sendable {
     deinit { gone.fire() }
 }
 
-@Suite("What an asset says of itself without a player", .timeLimit(.minutes(10)))
+@Suite("Asset values without a player", .timeLimit(.minutes(10)))
 struct AssetValuesTests {
-    @Test("Its duration, by a loader's bytes or from a file; requests are called off afterwards")
+    @Test("The duration is loaded through a delegate or from a file")
     func duration() async throws {
         let delegate = try MemoryDelegate(.mp4)
         let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // a literal that is a URL
@@ -34,7 +36,7 @@ struct AssetValuesTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
     @Test(
-        "The tracks of a film and of a song, by a loader's bytes, however the player asks",
+        "Tracks are loaded through a delegate with each request pattern, and from a file",
         arguments: Pattern.allCases)
     func tracks(pattern: Pattern) async throws {
         let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // a literal that is a URL
@@ -58,7 +60,7 @@ struct AssetValuesTests {
         #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .loaded)
         #expect(asset.contractViolations == [])
 
-        // As a plain asset, as an item's is.
+        // Typed as AVAsset, like the asset of an item.
         let song: AVAsset = AVURLAsset(url: try TestMedia.mp3.file)
         let sound = try await song.load(.tracks)
         #expect(sound.map(\.mediaType) == [.audio])
@@ -66,7 +68,7 @@ struct AssetValuesTests {
         #expect(try await song.loadTracks(withMediaType: .video) == [])
     }
 
-    @Test("Tracks keep no asset alive; what can't be opened has none, and says why")
+    @Test("Tracks do not retain their asset, and loading the tracks of a missing file throws an error")
     func noTracks() async throws {
         let file = try TestMedia.mp3.file
         let hasGone = Signal()
@@ -81,7 +83,7 @@ struct AssetValuesTests {
         await #expect(throws: (any Error).self) { try await missing.load(.tracks) }
     }
 
-    @Test("Asked in the old way, it calls back; what can't be opened says why")
+    @Test("loadValuesAsynchronously calls its handler, and a missing file reports an error")
     func failure() async {
         let asset = AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3"))
         await withCheckedContinuation { continuation in

@@ -2,10 +2,10 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Playing while bytes do not come", .timeLimit(.minutes(10)))
+@Suite("Playback while bytes are missing", .timeLimit(.minutes(10)))
 @MainActor
 struct BlockedPlaybackTests {
-    @Test("B25: a seek releases a read that waits for bytes that never come", arguments: TestMedia.allCases)
+    @Test("B25: a seek releases a read that waits for bytes that are never received", arguments: TestMedia.allCases)
     func seekReleasesRead(media: TestMedia) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)
@@ -19,7 +19,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("A seek back, and ahead again, while reads wait, arrives each time")
+    @Test("Repeated seeks back and ahead finish while reads wait")
     func seekStorm() async throws {
         let delegate = try MemoryDelegate(.mp3)
         let length = Int64(try TestMedia.mp3.bytes.count)
@@ -36,7 +36,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Running dry is a stall; without automatic waiting the rate is 0 then", arguments: [true, false])
+    @Test("An empty buffer is a stall, and without automatic waiting it sets the rate to 0", arguments: [true, false])
     func stall(waits: Bool) async throws {
         let delegate = try MemoryDelegate(.mp4)
         let length = Int64(try TestMedia.mp4.bytes.count)
@@ -54,7 +54,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Letting the player go ends a read that waits, and leaves no libmpv handle")
+    @Test("Releasing the player ends a waiting read and leaves no libmpv handle")
     func releaseWhileReading() async throws {
         let delegate = try MemoryDelegate(.mp3)
         delegate.holdBack(100_000..<Int64.max)
@@ -63,7 +63,7 @@ struct BlockedPlaybackTests {
         #expect(item.openPlaybacks == 0)
     }
 
-    @Test("Letting the player go while the delegate is silent leaves no libmpv handle")
+    @Test("Releasing the player before the delegate responds leaves no libmpv handle")
     func releaseWhileOpening() async throws {
         let delegate = SilentDelegate()
         let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
@@ -79,7 +79,7 @@ struct BlockedPlaybackTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Letting the player go at the end leaves no libmpv handle")
+    @Test("Releasing the player after the start of playback leaves no libmpv handle")
     func releaseAtEnd() async throws {
         let delegate = try MemoryDelegate(.mp4)
         let item = try await itemOfReleasedPlayer(delegate) {}
@@ -98,7 +98,7 @@ struct BlockedPlaybackTests {
         return playing.item
     }
 
-    @Test("D46: with the last reference to the asset, its open request is cancelled")
+    @Test("D46: releasing the last reference to an asset cancels its open request")
     func assetGoes() async throws {
         let delegate = SilentDelegate()
         var asset: AVURLAsset? = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL

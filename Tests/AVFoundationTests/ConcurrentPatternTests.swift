@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Which loading requests a player makes that has several open")
+@Suite("Loading requests of a player with several open requests")
 struct ConcurrentPatternTests {
     private static let policy: LoadingPolicy = {
         var policy = LoadingPolicy.hostile
@@ -20,7 +20,7 @@ struct ConcurrentPatternTests {
         return pattern
     }
 
-    @Test("E80: the first read asks for two stretches, the tail, and everything from further on")
+    @Test("E80: the first read requests two ranges, the end of the resource, and everything after the ranges")
     func first() {
         var pattern = opened()
         let (result, actions) = pattern.read(limit: 10)
@@ -34,7 +34,7 @@ struct ConcurrentPatternTests {
             ])
     }
 
-    @Test("E80: after a jump information is asked for again, and the former requests are called off bytes later")
+    @Test("E80: after a seek, content information is requested again, and earlier requests are cancelled late")
     func lateCancel() {
         var pattern = opened()
         _ = pattern.read(limit: 10)
@@ -48,7 +48,7 @@ struct ConcurrentPatternTests {
         #expect(late == [.cancel(token: 2), .cancel(token: 3), .cancel(token: 4), .cancel(token: 5)])
     }
 
-    @Test("A22: without ranges there is one request, from the beginning")
+    @Test("A22: without ranges, there is one request from the start")
     func sequential() {
         var pattern = opened(length: nil)
         #expect(pattern.read(limit: 10).1 == [.askData(token: 2, offset: 0, length: nil, toEnd: true)])
@@ -58,7 +58,7 @@ struct ConcurrentPatternTests {
         #expect(pattern.read(limit: 1).0 == .endOfResource)
     }
 
-    @Test("Whatever is read and sought, the bytes are the resource's, and every read gets on", arguments: 0..<20)
+    @Test("For random reads and seeks, the bytes are correct and each read makes progress", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 3000, stepsPerSeek: 20, reads: 8).run(

@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Images that can't be made", .timeLimit(.minutes(10)))
+@Suite("Images that can't be generated", .timeLimit(.minutes(10)))
 struct FailingImageTests {
     private func asset(_ delegate: any AVAssetResourceLoaderDelegate, _ queue: DispatchQueue) -> AVURLAsset {
         let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
@@ -17,7 +17,7 @@ struct FailingImageTests {
         return generator
     }
 
-    @Test("Media without pictures has no source track, by a loader's bytes or from a file", arguments: [true, false])
+    @Test("Media without video reports noSourceTrack, through a delegate or from a file", arguments: [true, false])
     func noPictures(asFile: Bool) async throws {
         let delegate = try MemoryDelegate(.mp3)
         let asset = asFile ? AVURLAsset(url: try TestMedia.mp3.file) : asset(delegate, delegate.queue)
@@ -27,7 +27,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("What is no media, or is not there, is not recognised")
+    @Test("A missing file, or bytes that are not media, report fileFormatNotRecognized")
     func noMedia() async throws {
         let delegate = MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mpeg-4")
         for asset in [asset(delegate, delegate.queue), AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/film.mp4"))] {
@@ -36,7 +36,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("Noise in the place of pictures can't be decoded", arguments: [0, 0.55, 11.9])
+    @Test("Noise instead of video data reports decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
     func noise(seconds: Double) async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.noise.file))
         let time = CMTime(seconds: seconds, preferredTimescale: 600)
@@ -46,7 +46,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "Of half a file there are the images that it holds, and no other in the place of the rest",
+        "A truncated file gives only the images that it contains",
         arguments: [true, false])
     func half(asFile: Bool) async throws {
         let delegate = MemoryDelegate(try TimeMedia.half.bytes, contentType: "public.mpeg-4")
@@ -62,7 +62,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("Bytes that end before the length that was told are not available")
+    @Test("If a delegate's bytes end before the reported length, the content is unavailable")
     func endsEarly() async throws {
         let bytes = try TimeMedia.mp4.bytes
         let delegate = ShortDelegate(bytes, endsAt: bytes.count / 2)
@@ -71,7 +71,9 @@ struct FailingImageTests {
         await expect(.contentIsUnavailable) { try await generator.image(at: CMTime(value: 9, timescale: 1)) }
     }
 
-    @Test("A loader's error is the image's, at once or in the middle", arguments: [nil, 0, 60_000] as [Int64?])
+    @Test(
+        "A delegate's error is reported as the image's error, immediately or later in the file",
+        arguments: [nil, 0, 60_000] as [Int64?])
     func loaderFails(failsAt: Int64?) async throws {
         let delegate = FailingDelegate(
             try TimeMedia.mp4.bytes, failsAt: failsAt, error: CocoaError(.fileReadNoPermission))
@@ -86,21 +88,21 @@ struct FailingImageTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("A custom scheme without a delegate fails as it does for a player")
+    @Test("A custom scheme without a delegate reports unsupportedURL, as in a player")
     func noDelegate() async {
         let generator = AVAssetImageGenerator(asset: AVURLAsset(url: URL(string: "memory://test/none")!))  // is a URL
         let error = await #expect(throws: URLError.self) { _ = try await generator.image(at: .zero) }
         #expect(error?.code == .unsupportedURL)
     }
 
-    @Test("Media that can't be sought in gives no images")
+    @Test("Media that is not seekable gives no images")
     func unseekable() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4", seekable: false)
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
         await expect(.operationNotSupportedForAsset) { try await generator.image(at: .zero) }
     }
 
-    @Test("A delegate that never responds ends at the time limit, and the next image has its own")
+    @Test("If a delegate never responds, each image fails at its own time limit")
     func silent() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
@@ -112,11 +114,11 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A cancelled task's image is called off, before it is asked for or while it waits for bytes")
+    @Test("Cancelling a task cancels its image, before the request or while bytes are missing")
     func cancelledTask() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // it is as safe as its locks
+        nonisolated(unsafe) let same = generator  // its locks make it safe
         let task = Task { try await same.image(at: .zero).image }
         await delegate.asked()
         task.cancel()
@@ -130,10 +132,10 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Whenever a task is cancelled, it gets its image or hears that it was called off, once")
+    @Test("A task that is cancelled at any time returns its image or operationCancelled")
     func cancelledAnyTime() async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.mp4.file))
-        nonisolated(unsafe) let same = generator  // it is as safe as its locks
+        nonisolated(unsafe) let same = generator  // its locks make it safe
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -153,13 +155,13 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("One that is called off does not keep the others")
+    @Test("Cancelling one image does not delay the others")
     func othersGoOn() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let length = Int64(try TimeMedia.mp4.bytes.count)
         delegate.holdBack(length / 2..<length)
         let generator = exactGenerator(asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // it is as safe as its locks
+        nonisolated(unsafe) let same = generator  // its locks make it safe
         let held = Task { try await same.image(at: CMTime(value: 11, timescale: 1)).image }
         await delegate.reachedHeldBack()
         let other = Task { try await same.image(at: CMTime(value: 1, timescale: 1)).image }
@@ -168,7 +170,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await other.value) == 10)
     }
 
-    @Test("Cancelling all tells each handler, once; a sequence ends so, too; later images are made")
+    @Test("Cancelling all images calls each handler once and ends sequences, and later images are generated")
     func cancelAll() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         delegate.holdBack(0..<Int64.max)
@@ -201,7 +203,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: times[3]).image) == 30)
     }
 
-    @Test("A sequence that is let go of leaves nothing under way")
+    @Test("A sequence that is released early leaves no work behind")
     func sequenceGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let generator = exactGenerator(asset(delegate, delegate.queue))
@@ -213,7 +215,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A generator may go while its images are being made; the asset stays until they are")
+    @Test("Images are generated after their generator is released, and the asset is retained until then")
     func generatorGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let image = await withCheckedContinuation { continuation in
@@ -225,7 +227,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try #require(image)) == 70)
     }
 
-    @Test("Under a player that asks in any way, images are the right ones")
+    @Test("Images are correct with the hostile request pattern")
     func hostile() async throws {
         for seed in 0..<4 {
             let bytes = try TimeMedia.mp4.bytes
@@ -242,7 +244,7 @@ struct FailingImageTests {
     }
 }
 
-/// Tells the whole length, and ends each request at a place before it.
+/// A delegate that reports the whole length, but ends each request at `endsAt`.
 final class ShortDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "ShortDelegate")
     private let bytes: Data

@@ -2,10 +2,10 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Items that cannot be played", .timeLimit(.minutes(10)))
+@Suite("Items that can't be played", .timeLimit(.minutes(10)))
 @MainActor
 struct FailingPlaybackTests {
-    @Test("Errors have the numbers that they have with Apple's")
+    @Test("AVError codes have the same numbers as Apple's")
     func numbers() {
         let numbers: [AVError.Code: Int] = [
             .unknown: -11800, .mediaServicesWereReset: -11819, .fileFormatNotRecognized: -11828,
@@ -14,7 +14,7 @@ struct FailingPlaybackTests {
         for (code, number) in numbers { #expect((AVError(code) as NSError).code == number) }
     }
 
-    @Test("A delegate's error is the item's error, before it was ready", arguments: [true, false])
+    @Test("A delegate's error before the item is ready is the item's error", arguments: [true, false])
     func failsAtOnce(atInformation: Bool) async throws {
         let delegate = FailingDelegate(
             try TestMedia.mp3.bytes, failsAt: atInformation ? nil : 0, error: CocoaError(.fileReadNoPermission))
@@ -26,7 +26,7 @@ struct FailingPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("An error in the middle fails the item where it is, with a notification")
+    @Test("An error during playback fails the item with a notification")
     func failsInTheMiddle() async throws {
         let delegate = FailingDelegate(
             try TestMedia.mp3.bytes, failsAt: 200_000, error: CocoaError(.fileReadNoPermission))
@@ -38,14 +38,14 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? CocoaError)?.code == .fileReadNoPermission)
     }
 
-    @Test("A custom scheme without a delegate fails")
+    @Test("A custom scheme without a delegate fails the item")
     func noDelegate() async {
         let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
         await playing.load()
         #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
     }
 
-    @Test("A delegate that takes nothing on fails the item")
+    @Test("A delegate that accepts no request fails the item")
     func takesNothingOn() async {
         let delegate = IdleDelegate()
         let playing = Playing(delegate, queue: DispatchQueue(label: "idle"))
@@ -61,7 +61,7 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("An mp4 whose index is at its end fails where there are no ranges to reach it by")
+    @Test("An MP4 file with its index at the end fails without ranges")
     func unreachableIndex() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp4MoovAtEnd.bytes, contentType: "public.mpeg-4", seekable: false)
@@ -71,14 +71,14 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("A file that is not there fails")
+    @Test("A missing file fails the item")
     func noFile() async {
         let playing = Playing(AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3")))
         await playing.load()
         #expect(playing.item.error is AVError)
     }
 
-    @Test("A failed item stays failed, in another player too")
+    @Test("A failed item stays failed, also in another player")
     func staysFailed() async {
         let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // a literal that is a URL
         await playing.load()

@@ -6,7 +6,7 @@ import Testing
 @Suite("Media that is a playlist", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct HostileMediaTests {
-    /// Texts that name a file and a URL in the languages that libmpv and libavformat would read.
+    /// The formats that libmpv and libavformat could read, for texts that name a file and a URL.
     nonisolated private static let kinds = [
         "m3u", "paths", "pls", "edl", "ffconcat", "hls", "cue", "dash", "sdp", "asx", "reference",
     ]
@@ -33,7 +33,9 @@ struct HostileMediaTests {
         }
     }
 
-    @Test("E75: it is refused; no file and no address that it names is opened", arguments: kinds, [false, true])
+    @Test(
+        "E75: a playlist as media is rejected, and no file or URL that it names is opened", arguments: kinds,
+        [false, true])
     func refused(kind: String, asFile: Bool) async throws {
         let canary = try Canary()
         let bytes = Data(text(kind, file: canary.file.path, url: canary.url).utf8)
@@ -52,13 +54,13 @@ struct HostileMediaTests {
             await playing.item.waitUntilReleased()
         }
         #expect(!canary.wasOpened && !canary.wasConnected)
-        // The watch itself works.
+        // Verifies that the watch works.
         _ = try Data(contentsOf: canary.file)
         #expect(canary.wasOpened)
     }
 }
 
-/// A file that tells whether it was opened, and an address that tells whether anyone connected.
+/// A file that records whether it was opened, and a URL that records whether a client connected.
 private final class Canary {
     let folder: URL
     let file: URL
@@ -93,19 +95,19 @@ private final class Canary {
     deinit {
         close(watch)
         close(socket)
-        // A folder of temporary files that stays behind harms nobody.
+        // A temporary directory that remains is harmless.
         try? FileManager.default.removeItem(at: folder)
     }
 
     var url: String { "http://127.0.0.1:\(port)/canary.mp3" }
 
-    /// Whether the file was opened since this was last asked.
+    /// Whether the file was opened since the last use of this property.
     var wasOpened: Bool {
         var events = [UInt8](repeating: 0, count: 4096)
         return read(watch, &events, events.count) > 0
     }
 
-    /// Whether a connection waits: nobody takes it, so a client would hang, but it is there.
+    /// Whether a client has connected. Its request is not served, so that it would wait.
     var wasConnected: Bool {
         let connection = accept(socket, nil, nil)
         if connection >= 0 { close(connection) }

@@ -2,13 +2,13 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Players that are hard to serve", .timeLimit(.minutes(10)))
+@Suite("Players with difficult request patterns", .timeLimit(.minutes(10)))
 @MainActor
 struct HostilePatternTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
     @Test(
-        "E80: a delegate that responds before it returns is played to the media's end",
+        "E80: media of a delegate that responds synchronously plays to its end",
         arguments: TestMedia.allCases, Pattern.allCases)
     func synchronous(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try SynchronousDelegate(media)
@@ -24,7 +24,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("E80: several requests are open at once, bounded and in the middle; information is asked for again")
+    @Test("E80: several requests are open concurrently, some of them bounded and in the middle of the resource")
     func requests() async throws {
         let playing = Playing(try MemoryDelegate(.mp4MoovAtEnd), name: "end.mp4", speed: 20) {
             $0.playerPattern = .hostile
@@ -38,7 +38,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("A well-behaved delegate is played with seeks", arguments: TestMedia.allCases)
+    @Test("Media of a well-behaved delegate plays with seeks", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.playerPattern = .hostile
@@ -46,7 +46,7 @@ struct HostilePatternTests {
         await playing.checkSeeks()
     }
 
-    @Test("A request that brings nothing for too long fails the item, as a time-out")
+    @Test("A request that delivers no bytes in time fails the item with a time-out")
     func timesOut() async {
         let delegate = SilentDelegate()
         let playing = Playing(delegate, queue: delegate.queue) {
@@ -58,7 +58,7 @@ struct HostilePatternTests {
     }
 
     @Test(
-        "A finish short of the length ends the item with an error, or the rest is asked for again",
+        "After a request finishes short, the item fails, or the remaining bytes are requested again",
         arguments: Pattern.allCases, [false, true])
     func shortFinish(pattern: Pattern, asksAgain: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, stopsAt: 200_000)
@@ -72,7 +72,9 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations.allSatisfy { $0.kind == .shortFinish })
     }
 
-    @Test("The probe's two bytes, handed over, do no harm, or stall the player", arguments: [false, true])
+    @Test(
+        "Delivering the two bytes of the probe is harmless, or stalls a player that is configured so",
+        arguments: [false, true])
     func probe(chokes: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, answersProbe: true)
         let playing = Playing(delegate, queue: delegate.queue) {
@@ -88,7 +90,7 @@ struct HostilePatternTests {
         }
     }
 
-    @Test("A redirect with a type that is not allowed breaks the contract", arguments: [nil, "public.mp3"])
+    @Test("A redirect without an allowed type violates the contract", arguments: [nil, "public.mp3"])
     func redirect(type: String?) async throws {
         let delegate = RedirectingDelegate(contentType: type)
         let asset = AVURLAsset(url: URL(string: "memory://test/a")!)  // a literal that is a URL
@@ -100,7 +102,7 @@ struct HostilePatternTests {
     }
 }
 
-/// Sends every request elsewhere.
+/// A delegate that redirects every request.
 final class RedirectingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "RedirectingDelegate")
     private let contentType: String?

@@ -5,7 +5,7 @@ import Testing
 
 private func time(_ seconds: Double) -> CMTime { CMTime(seconds: seconds, preferredTimescale: 600) }
 
-@Suite("Images of a film", .timeLimit(.minutes(10)))
+@Suite("Images of a video", .timeLimit(.minutes(10)))
 struct ImageGeneratorTests {
     private func generator(_ media: TimeMedia, exact: Bool = true) throws -> AVAssetImageGenerator {
         let generator = AVAssetImageGenerator(asset: AVURLAsset(url: try media.file))
@@ -17,11 +17,11 @@ struct ImageGeneratorTests {
     }
 
     @Test(
-        "Without tolerance, the image is the one shown at the time, whether it begins then or before",
+        "Without tolerance, the image is the frame that is displayed at the time",
         arguments: [TimeMedia.mp4, .mkv, .ts])
     func exact(media: TimeMedia) async throws {
         let generator = try generator(media)
-        // What the container puts before its first picture.
+        // The time before the first frame, which depends on the container.
         let start = try await generator.image(at: .zero).actualTime.seconds
         #expect(start < 0.1)
         for (seconds, number) in [(0.0, 0), (1, 10), (1.25, 12), (5.55, 55), (3.3, 33), (11.9, 119), (11.95, 119)] {
@@ -33,7 +33,7 @@ struct ImageGeneratorTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Where pictures are shown for seconds, the image is the one that began before the time")
+    @Test("If frames are displayed for seconds, the image is the frame that started before the time")
     func slides() async throws {
         let generator = try generator(.slides)
         for (seconds, number) in [(0.5, 0), (1, 10), (4.9, 10), (9.9, 50), (10, 100)] {
@@ -43,7 +43,7 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("With tolerance, the image is a key frame within it; if there is none, the one shown at the time")
+    @Test("With tolerance, the image is a key frame within it, or otherwise the frame displayed at the time")
     func tolerance() async throws {
         let generator = try generator(.mp4, exact: false)
         for seconds in [5.0, 5.55, 5.9] {
@@ -58,7 +58,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: time(5.75)).image) == 58)
     }
 
-    @Test("Past the end there is an image only within the tolerance; nor is there one of no time")
+    @Test("Past the end or at an invalid time, there is an image only within the tolerance")
     func pastTheEnd() async throws {
         let generator = try generator(.mp4)
         for time in [
@@ -77,7 +77,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await single.image(at: time(0.05)).image) == 0)
     }
 
-    @Test("Images fit into the size, keep their shape, are never made larger, and are as the film is shown")
+    @Test("Images fit the maximum size, keep their aspect ratio, are never enlarged, and use the display size")
     func size() async throws {
         let generator = try generator(.mp4)
         for (box, width, height) in [
@@ -100,7 +100,7 @@ struct ImageGeneratorTests {
         #expect(try await self.generator(.wide).image(at: time(1)).image.width == 320)
     }
 
-    @Test("An image averages the pixels that it stands for")
+    @Test("A scaled image averages the pixels of the original")
     func averages() async throws {
         let generator = AVAssetImageGenerator(asset: AVURLAsset(url: try TestMedia.mp4.file))
         let whole = try await generator.image(at: .zero).image
@@ -115,7 +115,7 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("Many images in the old way, in a sequence, and one that blocks the thread")
+    @Test("Images are generated with handlers, as a sequence, and with a blocking call")
     func manners() async throws {
         let generator = try generator(.mp4)
         let numbers = [110, 3, 57, 0]
@@ -157,7 +157,7 @@ struct ImageGeneratorTests {
         #expect(throws: AVError(.noImageAtTime)) { try generator.blockingImage(at: time(13), actualTime: nil) }
     }
 
-    @Test("Threads that block for an image do not keep each other from it")
+    @Test("Threads that block for an image do not block each other")
     func blocking() async throws {
         let file = try TimeMedia.mp4.file
         try await withThrowingTaskGroup(of: Int.self) { group in
@@ -171,7 +171,7 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("A handler may ask for another image and wait for it")
+    @Test("A handler may request another image and wait for it")
     func nested() async throws {
         let generator = try generator(.mp4)
         let number = await withCheckedContinuation { continuation in
@@ -184,14 +184,14 @@ struct ImageGeneratorTests {
         #expect(number == 20)
     }
 
-    @Test("A hundred images through a loader and from a file leave no handle, request or descriptor")
+    @Test("A hundred images through a delegate and from a file leave no request or file descriptor open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // a literal that is a URL
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).mp4")
         try FileManager.default.copyItem(at: try TimeMedia.mp4.file, to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // else the folder for temporary files keeps it
+        defer { try? FileManager.default.removeItem(at: file) }  // Otherwise it remains in the temporary directory.
         for asset in [asset, AVURLAsset(url: file)] {
             let generator = AVAssetImageGenerator(asset: asset)
             generator.requestedTimeToleranceBefore = .zero
@@ -210,7 +210,7 @@ struct ImageGeneratorTests {
     }
 }
 
-/// Expects an `AVError`.
+/// Expects that `body` throws an `AVError` with this code.
 func expect(
     _ code: AVError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Any
 ) async {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("How a picture of a time is found", .timeLimit(.minutes(1)))
+@Suite("Search for the frame of a time", .timeLimit(.minutes(1)))
 struct ImageSearchTests {
     private let picture = Picture(width: 1, height: 1, bytesPerRow: 4, data: Data(count: 4))
 
-    @Test("Whatever seeks lead to, it ends after a few of them, and takes no picture that is not there")
+    @Test("For any results of seeks, the search ends after a few of them and takes no missing frame")
     func ends() throws {
         var random = SystemRandomNumberGenerator()
         let values = [-1, 0, 0.04, 5, 11.9, 12, 13, 1e300, .nan, .infinity, -.infinity]
@@ -33,7 +33,7 @@ struct ImageSearchTests {
         }
     }
 
-    @Test("A size that the data is too short for is no picture")
+    @Test("A size that exceeds the data is rejected")
     func shortData() {
         for (width, height, row) in [(1, 2, 4), (2, 1, 4), (0, 1, 4), (1, 1, -4), (Int.max, 1, 4), (1, Int.max, 4)] {
             #expect(Picture(width: width, height: height, bytesPerRow: row, data: Data(count: 4)) == nil)

@@ -3,13 +3,13 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Which loading requests a player makes")
+@Suite("Loading requests of a player with one open request")
 struct LoadingPatternTests {
     private typealias Action = LoadingPattern.Action
     private static let policy = LoadingPolicy(
         cancelAbove: 100, requestBelow: 30, secondsAhead: nil, keepBehind: 20, prebufferLength: 50)
 
-    /// A pattern that has been told that the resource has 1000 bytes.
+    /// Returns a pattern that has received the content information.
     private func opened(
         _ policy: LoadingPolicy = policy, seekable: Bool = true, length: Int64? = 1000
     )
@@ -37,7 +37,7 @@ struct LoadingPatternTests {
         return (-1, actions)
     }
 
-    @Test("Information first, then everything from the position to the end")
+    @Test("Information is requested first, then everything from the position to the end")
     func first() {
         var pattern = opened()
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
@@ -46,7 +46,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 100).0 == 10)
     }
 
-    @Test("Called off with enough ahead; taken up where the buffer ends once little is left")
+    @Test("A request is cancelled with enough bytes ahead, and a new one starts when few are left")
     func hysteresis() {
         var pattern = opened()
         _ = read(&pattern)
@@ -57,7 +57,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("With the bit rate known, seconds decide how much is kept ahead, within bounds")
+    @Test("With a known bit rate, the buffered seconds determine the limits, within bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30
@@ -77,7 +77,7 @@ struct LoadingPatternTests {
         #expect(fixed.policy == Self.policy)
     }
 
-    @Test("Bytes that come between the decision to cancel and the delegate's hearing of it are kept")
+    @Test("Late bytes of a cancelled request are buffered until the next request starts")
     func lateBytes() {
         var pattern = opened()
         _ = read(&pattern)
@@ -91,7 +91,7 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.end == 120)
     }
 
-    @Test("B25: a seek out of the buffer: cancel and a new request, in the policy's order", arguments: [false, true])
+    @Test("B25: a seek out of the buffer cancels and requests, in the order of the policy", arguments: [false, true])
     func seekOut(newFirst: Bool) {
         var policy = Self.policy
         policy.requestsBeforeCancelling = newFirst
@@ -106,7 +106,7 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.start == 500)
     }
 
-    @Test("A seek that is not followed by a read asks for nothing, and one within the buffer neither")
+    @Test("A seek without a read, or within the buffer, sends no request")
     func idleSeeks() {
         var pattern = opened()
         _ = read(&pattern)
@@ -116,7 +116,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 10) == (10, []))
     }
 
-    @Test("A bounded request that ended short, or an open one that ended, is the end of the resource")
+    @Test("A request that ends early, or an open request that ends, ends the resource")
     func ends() {
         var short = opened()
         _ = read(&short)
@@ -131,7 +131,7 @@ struct LoadingPatternTests {
         #expect(open.endOfResource == 10)
     }
 
-    @Test("A22: without ranges one request from the beginning, never called off, whatever lies ahead")
+    @Test("A22: without ranges, one request from the start is never cancelled")
     func sequential() {
         var pattern = opened(seekable: false)
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
@@ -140,7 +140,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [])
     }
 
-    @Test("A failure wakes the reader and stays; one of a request called off does not count")
+    @Test("A failure wakes the reader and remains, but a cancelled request's failure is ignored")
     func failures() {
         var pattern = opened()
         _ = read(&pattern)
@@ -153,7 +153,7 @@ struct LoadingPatternTests {
         #expect(pattern.read(limit: 1).0 == .failed)
     }
 
-    @Test("A seek releases the read that waits, once, and only until the seek has come to the stream")
+    @Test("A seek interrupts a waiting read once, and only until the seek reaches the stream")
     func interrupts() {
         var pattern = opened()
         _ = read(&pattern)
@@ -168,7 +168,7 @@ struct LoadingPatternTests {
         #expect(pattern.interrupt() == (false, []))
     }
 
-    @Test("D47: the next item of a queue gets its beginning, by a short request, and goes on from there")
+    @Test("D47: the next item of a queue loads its start by a short request, and continues from there")
     func prebuffer() {
         var pattern = LoadingPattern(policy: Self.policy)
         #expect(pattern.prebuffer() == [.askInformation(token: 1)])
@@ -186,7 +186,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 15) == (15, [.askData(token: 3, offset: 50, length: 950, toEnd: true)]))
     }
 
-    @Test("Closing wakes the reader, cancels nothing, and opening again begins anew")
+    @Test("Closing wakes the reader and cancels nothing, and opening again starts over")
     func closing() {
         var pattern = opened()
         _ = read(&pattern)
@@ -197,7 +197,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [.askData(token: 3, offset: 0, length: 1000, toEnd: true)])
     }
 
-    @Test("Whatever is read and sought, the bytes are the resource's", arguments: 0..<20)
+    @Test("For random reads and seeks, the bytes are correct", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 2000, stepsPerSeek: 10, reads: 4).run(
@@ -209,7 +209,7 @@ struct LoadingPatternTests {
     }
 }
 
-/// Random numbers that come again with the seed (SplitMix64).
+/// A random number generator that repeats its numbers for the same seed (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

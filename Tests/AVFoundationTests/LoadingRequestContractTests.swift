@@ -2,7 +2,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("What a delegate may do with a loading request")
+@Suite("Contract of a loading request")
 struct LoadingRequestContractTests {
     private func opened(offset: Int64 = 100, length: Int64? = 50, information: Bool = false) -> LoadingRequestContract {
         var contract = LoadingRequestContract(offset: offset, length: length, asksForInformation: information)
@@ -17,7 +17,7 @@ struct LoadingRequestContractTests {
         contract.finish(failing: failing, contentType: type, allowedContentTypes: allowed, isInformationKnown: isKnown)
     }
 
-    @Test("D43: the current offset begins at the requested one and goes on with each byte")
+    @Test("D43: the current offset starts at the requested offset and advances with each byte")
     func currentOffset() {
         var contract = opened()
         #expect(contract.currentOffset == 100)
@@ -28,7 +28,7 @@ struct LoadingRequestContractTests {
         #expect(contract.phase == .finished)
     }
 
-    @Test("D45: nothing after a cancel")
+    @Test("D45: after a cancel, responding and finishing are violations")
     func afterCancel() {
         var contract = opened()
         #expect(contract.cancel() == true)
@@ -40,7 +40,7 @@ struct LoadingRequestContractTests {
         #expect(contract.phase == .cancelled && contract.delivered == 0)
     }
 
-    @Test("D45: finish exactly once, nothing after it")
+    @Test("D45: a request finishes once, and responding afterwards is a violation")
     func afterFinish() {
         var contract = opened()
         #expect(finish(&contract, failing: true) == .init(isFirst: true))
@@ -51,7 +51,7 @@ struct LoadingRequestContractTests {
         #expect(contract.cancel() == false)
     }
 
-    @Test("A finish with fewer bytes than asked for is short, unless the length was not known or it failed")
+    @Test("A finish with fewer bytes than requested is short, unless the length is unknown or the request fails")
     func shortFinish() {
         var contract = opened()
         #expect(finish(&contract) == .init(isFirst: true, violations: [.shortFinish]))
@@ -61,7 +61,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&failing, failing: true) == .init(isFirst: true))
     }
 
-    @Test("More bytes than asked for: the rest is left out")
+    @Test("Bytes beyond the requested range are a violation and are not accepted")
     func tooMuch() {
         var contract = opened(length: 10)
         #expect(
@@ -71,7 +71,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&contract) == .init(isFirst: true))
     }
 
-    @Test("Bytes before the information")
+    @Test("Bytes before the information are a violation")
     func dataFirst() {
         var contract = opened()
         #expect(
@@ -79,7 +79,7 @@ struct LoadingRequestContractTests {
                 == .init(accepted: 5, violations: [.dataBeforeInformation]))
     }
 
-    @Test("D42: an information request needs no byte; its type must be allowed where types are given")
+    @Test("D42: an information request needs no byte, and its type must be one of the allowed types")
     func information() {
         var plain = opened(offset: 0, length: 2, information: true)
         #expect(finish(&plain, type: "public.mp3") == .init(isFirst: true))
@@ -97,7 +97,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&empty, isKnown: false) == .init(isFirst: true, violations: [.finishedWithoutInformation]))
     }
 
-    @Test("Released without an end counts only for a request that was taken on and not cancelled")
+    @Test("Releasing a request is a violation only if it started and was not cancelled, abandoned or finished")
     func released() {
         var open = opened()
         #expect(open.release() == true)
@@ -112,7 +112,7 @@ struct LoadingRequestContractTests {
         #expect(finished.release() == false)
     }
 
-    @Test("D47: after the player moved on, late bytes are dropped without complaint; the asset's end still cancels")
+    @Test("D47: after the player abandons a request, late bytes are ignored, and the request can still be cancelled")
     func abandoned() {
         var contract = opened()
         contract.abandon()
@@ -124,14 +124,14 @@ struct LoadingRequestContractTests {
         #expect(finished.phase == .finished)
     }
 
-    @Test("Called off before it was handed over: it never starts")
+    @Test("A request that is cancelled early never starts")
     func cancelledEarly() {
         var contract = LoadingRequestContract(offset: 0, length: nil, asksForInformation: false)
         #expect(contract.cancel() == true)
         #expect(contract.start() == false)
     }
 
-    @Test("A17: an offset at the top of Int64 does not trap")
+    @Test("A17: an offset near Int64.max does not overflow")
     func top() {
         var contract = opened(offset: .max - 1, length: nil)
         #expect(contract.respond(count: 10, isInformationKnown: true) == .init(accepted: 10))

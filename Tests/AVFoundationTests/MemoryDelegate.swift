@@ -1,9 +1,9 @@
 import AVFoundation
 import Synchronization
 
-/// A well-behaved delegate that serves bytes from memory, in pieces, each on the delegate's queue.
+/// A well-behaved delegate that delivers bytes from memory in pieces, each on the delegate's queue.
 ///
-/// `@unchecked`: its mutable state is used on its queue alone, but for the gate, which has a lock.
+/// `@unchecked`: its mutable state is used on its queue only, except for the gate, which has a lock.
 final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "MemoryDelegate")
     private let bytes: Data
@@ -29,14 +29,14 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         self.init(try media.bytes, contentType: media.contentType)
     }
 
-    /// Bytes in this range are not handed over: who reads there blocks, until nothing is held back any more.
+    /// Holds the bytes in this range. A read of them waits until this is called with `nil`.
     func holdBack(_ range: Range<Int64>?) {
         gate.withLock { $0 = range }
         guard range == nil else { return }
         queue.async { for request in self.open { self.serve(request) } }
     }
 
-    /// Waits until a request has come to the bytes that are held back, since the last time that this was waited for.
+    /// Waits until a request has reached the held bytes since the last call.
     func reachedHeldBack() async {
         await heldBack.wait()
         heldBack.reset()
@@ -64,7 +64,7 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         open.removeAll { $0 === loadingRequest }
     }
 
-    /// Hands over one piece and comes back for the next, so that a cancel gets in between.
+    /// Delivers one piece and schedules the next one, so that a cancellation is handled in between.
     private func serve(_ request: AVAssetResourceLoadingRequest) {
         guard let data = request.dataRequest, open.contains(where: { $0 === request }), !request.isCancelled else {
             return
@@ -83,7 +83,7 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
             if position < held.lowerBound { next = min(next, held.lowerBound) }
         }
         data.respond(with: bytes.subdata(in: Int(position)..<Int(next)))
-        // The request stays on this queue; the compiler can't see that.
+        // The request stays on this queue, which the compiler can't verify.
         nonisolated(unsafe) let request = request
         queue.async { self.serve(request) }
     }

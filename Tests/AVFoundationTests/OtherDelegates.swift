@@ -1,12 +1,12 @@
 import AVFoundation
 import Synchronization
 
-/// Takes nothing on.
+/// A delegate that accepts no request.
 final class IdleDelegate: NSObject, AVAssetResourceLoaderDelegate {}
 
-/// Takes everything on and never responds.
+/// A delegate that accepts each request and never responds.
 ///
-/// `@unchecked`: the requests it keeps are touched on its queue alone.
+/// `@unchecked`: its requests are used on its queue only.
 final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "SilentDelegate")
     private var requests: [AVAssetResourceLoadingRequest] = []
@@ -32,7 +32,9 @@ final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
     }
 }
 
-/// Hands over bytes up to a place and fails there; with no place, fails when asked what the resource is.
+/// A delegate that delivers bytes up to an offset and fails there.
+///
+/// Without an offset, it fails the information request.
 final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "FailingDelegate")
     private let bytes: Data
@@ -64,7 +66,7 @@ final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     }
 }
 
-/// Something that happens once and can be waited for.
+/// An event that occurs once and can be waited for.
 final class Signal: Sendable {
     private struct State {
         var hasFired = false
@@ -97,7 +99,7 @@ final class Signal: Sendable {
     }
 }
 
-/// Numbers in the order in which they came.
+/// Numbers in the order in which they were added.
 final class Recorded: Sendable {
     private let values = Mutex<[Double]>([])
     var all: [Double] { values.withLock { $0 } }

@@ -4,10 +4,10 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Playing real media through a delegate", .timeLimit(.minutes(10)))
+@Suite("Playback of real media through a delegate", .timeLimit(.minutes(10)))
 @MainActor
 struct PlaybackTests {
-    @Test("D50: plays to its end, with requests as AVPlayer makes them", arguments: TestMedia.allCases)
+    @Test("D50: media plays to its end with requests like those of AVPlayer", arguments: TestMedia.allCases)
     func playsToItsEnd(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue)
         await playing.load()
@@ -26,7 +26,7 @@ struct PlaybackTests {
         #expect(log.dropFirst().first?.offset == 0)
     }
 
-    @Test("A request is called off once enough lies ahead, and taken up again where the buffer ends")
+    @Test("A request is cancelled when enough is buffered, and a new one starts at the end of the buffer")
     func callsOffWhenBuffered() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20) {
             $0.setReadAhead(cancelAbove: 96 << 10, requestBelow: 32 << 10)
@@ -41,7 +41,7 @@ struct PlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("D42-45: seeks ahead and back; each arrives, and playback goes on to the end", arguments: TestMedia.allCases)
+    @Test("D42-45: each seek ahead or back finishes, and playback continues to the end", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.setReadAhead(cancelAbove: 48 << 10, requestBelow: 16 << 10)
@@ -50,7 +50,9 @@ struct PlaybackTests {
         #expect(playing.asset.requestLog.contains { $0.isCancelled })
     }
 
-    @Test("B25: the new request may come before the old one's cancel, or after", arguments: [false, true])
+    @Test(
+        "B25: after a seek, the new request may start before or after the old one is cancelled",
+        arguments: [false, true])
     func orderOnSeek(newFirst: Bool) async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20) { loader in
             loader.requestsBeforeCancelling = newFirst
@@ -64,7 +66,7 @@ struct PlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("A seek asked for before the item is ready is done when it is")
+    @Test("A seek before the item is ready finishes when the item is ready")
     func earlySeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         playing.player.replaceCurrentItem(with: playing.item)
@@ -72,7 +74,7 @@ struct PlaybackTests {
         #expect(abs(playing.item.currentTime().seconds - 8) < 1)
     }
 
-    @Test("A seek that another takes the place of did not finish; the other did")
+    @Test("Of two concurrent seeks at least one finishes, and playback reaches the end")
     func replacedSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3))
         await playing.load()
@@ -83,7 +85,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("A seek beyond the end arrives and ends the item")
+    @Test("A seek beyond the end ends the item")
     func seekBeyondEnd() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 5)
         await playing.load()
@@ -94,7 +96,7 @@ struct PlaybackTests {
             })
     }
 
-    @Test("A seek to the end while paused ends nothing; playing then does")
+    @Test("A seek to the end while paused finishes, and playing then ends the item")
     func endWhilePaused() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         await playing.load()
@@ -102,7 +104,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("After the end, a seek to the beginning and play play it again")
+    @Test("After the end, the item plays again after a seek to the start")
     func playsAgain() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         await playing.load()
@@ -112,7 +114,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("Played on where it has ended, it ends again", arguments: TestMedia.allCases)
+    @Test("Playing at the end ends the item again", arguments: TestMedia.allCases)
     func playsAtEnd(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media))
         await playing.load()
@@ -120,7 +122,7 @@ struct PlaybackTests {
         #expect(playing.player.rate == 0)
     }
 
-    @Test("Rate and status are told as they change")
+    @Test("Changes of rate and status are reported")
     func status() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         #expect(playing.player.timeControlStatus == .paused && playing.player.reasonForWaitingToPlay == nil)
@@ -140,7 +142,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("A pause, and playing on, at libmpv's own keys are the player's, too")
+    @Test("Pausing and resuming by libmpv's own keys changes the player's rate")
     func pauseInWindow() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 1)
         await playing.load()
@@ -157,14 +159,14 @@ struct PlaybackTests {
         #expect(playing.player.rate == 1)
     }
 
-    @Test("An end that is reached just before a seek does not stop the play")
+    @Test("An end that is reached just before a seek does not stop playback")
     func endBeforeSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         await playing.load()
         playing.player.play()
         let hasArrived = await withCheckedContinuation { continuation in
-            // As if libmpv had got there when the seek was on its way: the player, which hears of it on this actor, has begun
-            // the seek by then, and that can't have arrived before.
+            // Simulates that libmpv has reached the end while the seek is in flight. The player receives this event on
+            // this actor, after it has started the seek, and the seek can't have finished before.
             playing.player.playback?.send.yield(.ended)
             playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
         }
@@ -173,7 +175,7 @@ struct PlaybackTests {
         #expect(playing.item.currentTime().seconds > playing.item.duration.seconds - 1)
     }
 
-    @Test("A file plays without its loader being asked")
+    @Test("A file plays without a request to its delegate")
     func playsFile() async throws {
         let asset = AVURLAsset(url: try TestMedia.mp3.file)
         let delegate = try MemoryDelegate(.mp3)
@@ -184,7 +186,7 @@ struct PlaybackTests {
         #expect(asset.requestLog == [])
     }
 
-    @Test("A22: without ranges, or without a length, it plays from one request", arguments: [true, false])
+    @Test("A22: without ranges, with or without a length, media plays from one request", arguments: [true, false])
     func sequential(knowsLength: Bool) async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: knowsLength)
@@ -199,7 +201,7 @@ struct PlaybackTests {
         #expect(!seeked)
     }
 
-    @Test("Time passing is told at the interval, and no more once the observer is gone")
+    @Test("A time observer is called at its interval, and not after its removal")
     func timeObserver() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 50)
         await playing.load()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Times, seeks and options")
 struct PlayerPartsTests {
-    @Test("A time is a number of seconds, or a named special value")
+    @Test("A time is a number of seconds or a named special value")
     func times() {
         #expect(CMTime(seconds: 1.5, preferredTimescale: 600) == CMTime(value: 900, timescale: 600))
         #expect(CMTime(value: 900, timescale: 600).seconds == 1.5)
@@ -22,7 +22,7 @@ struct PlayerPartsTests {
         #expect(stretch.containsTime(CMTime(value: 1, timescale: 1)) && !stretch.containsTime(stretch.end))
     }
 
-    @Test("A seek has arrived when playback restarts after it got to the demuxer, and not before")
+    @Test("A seek finishes when playback restarts after the seek has reached the demuxer")
     func seekArrives() {
         var tracker = SeekTracker()
         #expect(tracker.sent(1) == nil)
@@ -35,7 +35,7 @@ struct PlayerPartsTests {
         #expect(tracker.pending == nil)
     }
 
-    @Test("A later seek takes the place of an earlier one; a refused one is gone")
+    @Test("A later seek replaces an earlier one, and a rejected seek is removed")
     func seekReplaced() {
         var tracker = SeekTracker()
         _ = tracker.sent(1)
@@ -49,7 +49,7 @@ struct PlayerPartsTests {
         #expect(tracker.pending == nil)
     }
 
-    @Test("Headless mode puts nothing out; without it there is a fallback for machines without screen and sound")
+    @Test("Headless mode has no output; otherwise, machines without screen and sound have a fallback")
     func options() {
         func value(_ name: String, _ options: PlaybackOptions) -> String? {
             options.initial.last { $0.name == name }?.value
@@ -74,7 +74,7 @@ struct PlayerPartsTests {
         #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
     }
 
-    @Test("libavformat writes nothing of what it opens to standard error, even when the first handle is gone")
+    @Test("libavformat logs nothing to standard error, even after the first handle is destroyed")
     func quiet() throws {
         let first = try #require(MPVHandle(options: []))
         let second = try #require(MPVHandle(options: []))
@@ -87,7 +87,7 @@ struct PlayerPartsTests {
         #expect(unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)() == -8)
     }
 
-    @Test("The environment chooses headless mode")
+    @Test("The environment selects the headless mode")
     func environment() {
         #expect(AVPlayer.HeadlessMode.fromEnvironment([:]) == nil)
         #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": ""]) == nil)
@@ -96,7 +96,7 @@ struct PlayerPartsTests {
         #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": "yes"]) == .init(speed: 1))
     }
 
-    @Test("Media types that play, with parameters and in any case")
+    @Test("Playable media types are recognized with parameters and in any letter case")
     func mediaTypes() {
         #expect(AVURLAsset.isPlayableExtendedMIMEType("Audio/MPEG"))
         #expect(AVURLAsset.isPlayableExtendedMIMEType("video/mp4; codecs=\"avc1.42E01E\""))

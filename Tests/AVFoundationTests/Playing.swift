@@ -2,13 +2,13 @@ import AVFoundation
 import Foundation
 import Testing
 
-/// An item and a headless player of its own, and what became of them.
+/// An item with a headless player of its own.
 @MainActor
 struct Playing {
     let asset: AVURLAsset
     let item: AVPlayerItem
     let player = AVPlayer()
-    /// Assets hold their delegate weakly.
+    /// The delegate, which assets hold weakly.
     private let delegate: (any AVAssetResourceLoaderDelegate)?
 
     init(_ asset: AVURLAsset, speed: Double? = nil) {
@@ -35,12 +35,12 @@ struct Playing {
         self.init(delegate, queue: delegate.queue, name: name, speed: speed, setUp: setUp)
     }
 
-    /// Puts the item into the player and waits until it can be played, or cannot.
+    /// Puts the item into the player and waits until it is ready to play or has failed.
     func load() async {
         await news(of: .AVPlayerItemStatusDidChange) { player.replaceCurrentItem(with: item) }
     }
 
-    /// Plays on to the end, or to the failure; true for the end.
+    /// Plays to the end or to a failure. Returns `true` for the end.
     func playToEnd() async -> Bool {
         await end { player.play() }
     }
@@ -51,7 +51,7 @@ struct Playing {
         return await Listening.first(of: ends, item, action) == .AVPlayerItemDidPlayToEndTime
     }
 
-    /// Loads ten seconds and more of media, goes back and forth in them, and plays on to the end, within the contract.
+    /// Loads media of more than ten seconds, seeks back and forth, and plays to the end without violating the contract.
     func checkSeeks() async {
         await load()
         for target in [9.0, 2.0, 6.5, 0.0, 10.0] {
@@ -67,7 +67,7 @@ struct Playing {
     }
 }
 
-/// Waits for the first of some notifications of an item or a player.
+/// Waits for the first of the given notifications of an item or a player.
 @MainActor
 enum Listening {
     static func first(

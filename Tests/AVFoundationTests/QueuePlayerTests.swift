@@ -2,10 +2,10 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Queues", .timeLimit(.minutes(10)))
+@Suite("AVQueuePlayer", .timeLimit(.minutes(10)))
 @MainActor
 struct QueuePlayerTests {
-    @Test("D47: plays one after another; the next is loaded a little before, and nothing is cancelled on moving on")
+    @Test("D47: items play one after another; the next one is loaded shortly before, and advancing cancels no request")
     func playsQueue() async throws {
         let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
         let assets = delegates.map { delegate in
@@ -31,7 +31,7 @@ struct QueuePlayerTests {
         #expect(assets.allSatisfy { $0.contractViolations.isEmpty })
     }
 
-    @Test("Skipping an item whose request is open leaves that request open, and frees its libmpv handle")
+    @Test("Skipping an item leaves its open request open, and releases its libmpv handle")
     func skips() async throws {
         let delegate = SilentDelegate()
         let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // a literal that is a URL
@@ -49,7 +49,7 @@ struct QueuePlayerTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Insert, remove and remove all keep the order; an item is in one place only")
+    @Test("Inserting and removing items preserves the order, and each item is in one place only")
     func editing() throws {
         let url = try TestMedia.mp3.file
         let items = (0..<4).map { _ in AVPlayerItem(url: url) }

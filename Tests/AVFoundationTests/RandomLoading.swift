@@ -3,25 +3,26 @@ import Testing
 
 @testable import AVFoundation
 
-/// A seeded play of one request pattern: somebody reads and seeks in 1,000 bytes, and a delegate brings what is asked for,
-/// in pieces and in any order.
+/// A seeded run of a request pattern on a resource of 1,000 bytes.
+///
+/// A reader reads and seeks, and a delegate delivers the requested bytes in pieces, in any order.
 struct RandomLoading {
-    /// What stands open at the delegate, by token: where it has got to, and where it ends.
+    /// The open requests by token, each with its next offset and its end.
     typealias Open = [Int: (next: Int, end: Int)]
 
-    /// How many steps there are.
+    /// The number of steps.
     var steps: Int
-    /// Of so many steps one is a seek, on average.
+    /// The average number of steps between seeks.
     var stepsPerSeek: Int
-    /// Of those, so many are reads; the others bring bytes.
+    /// The number of reads among these steps. The other steps deliver bytes.
     var reads: Int
 
     private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
 
-    /// Plays `seed`; every byte that is read must be the resource's, and a read only ends at its end.
+    /// Runs the steps of `seed`. Each byte must be the resource's, and a read may end only at the resource's end.
     ///
     /// - Parameters:
-    ///   - checkWait: Called when a read has to wait, with what is open and whether it has asked for more.
+    ///   - checkWait: Called when a read has to wait, with the open requests and whether the read has made a request.
     ///   - check: Called after each step.
     func run<Pattern: RequestPattern>(
         _ pattern: inout Pattern, seed: UInt64, checkWait: (Open, Bool) -> Void = { _, _ in },

@@ -2,9 +2,9 @@ import AVFoundation
 import Foundation
 import Testing
 
-/// Does with each data request what a test says.
+/// A delegate that handles each request as a test specifies.
 ///
-/// `@unchecked`: what it keeps is touched on its queue alone.
+/// `@unchecked`: its stored requests are used on its queue only.
 private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "ScriptedDelegate")
     private let response: @Sendable (AVAssetResourceLoadingRequest) -> Void
@@ -37,7 +37,7 @@ private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @
     }
 }
 
-@Suite("Asking a delegate by hand", .timeLimit(.minutes(10)))
+@Suite("ResourceLoaderDriver", .timeLimit(.minutes(10)))
 struct ResourceLoaderDriverTests {
     private func makeAsset(_ delegate: ScriptedDelegate) -> (AVURLAsset, ResourceLoaderDriver) {
         let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // a literal that is a URL
@@ -51,7 +51,7 @@ struct ResourceLoaderDriverTests {
         request.contentInformationRequest?.isByteRangeAccessSupported = true
     }
 
-    @Test("D42-44: information, then bytes as they come; the log tells it")
+    @Test("D42-44: information and bytes are received, and the log records both requests")
     func ordinary() async throws {
         let delegate = ScriptedDelegate { request in
             request.contentInformationRequest?.contentType = "public.mp3"
@@ -84,7 +84,7 @@ struct ResourceLoaderDriverTests {
         #expect(log.map(\.bytes) == [0, 900] && log.allSatisfy { $0.isFinished && !$0.isCancelled })
     }
 
-    @Test("D43: to the end with no length known, requestedLength is Int.max")
+    @Test("D43: without a known length, requestedLength of a request to the end is Int.max")
     func unknownLength() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.dataRequest?.requestedLength == .max)
@@ -98,7 +98,7 @@ struct ResourceLoaderDriverTests {
     }
 
     @Test(
-        "currentOffset before the first byte: the requested offset, or 0 if a test says so", arguments: [true, false])
+        "Before the first byte, currentOffset is the requested offset, or 0 if configured", arguments: [true, false])
     func firstOffset(startsAtZero: Bool) async {
         let delegate = ScriptedDelegate { request in
             #expect(request.dataRequest?.currentOffset == (startsAtZero ? 0 : 70))
@@ -112,7 +112,7 @@ struct ResourceLoaderDriverTests {
         _ = await driver.requestData(offset: 70, length: 5).outcome()
     }
 
-    @Test("D45: a cancel shows on the request before the delegate is told, on its queue")
+    @Test("D45: a cancelled request reports isCancelled before the delegate is informed on its queue")
     func cancel() async {
         let told = Signal()
         let delegate = ScriptedDelegate(
@@ -132,7 +132,7 @@ struct ResourceLoaderDriverTests {
         #expect(asset.requestLog.first?.isCancelled == true)
     }
 
-    @Test("B25: requests run side by side, and one is cancelled after the next was made")
+    @Test("B25: requests run concurrently, and one is cancelled after the next one has started")
     func sideBySide() async {
         let delegate = ScriptedDelegate { request in
             request.contentInformationRequest?.contentType = "public.mp3"
@@ -153,7 +153,7 @@ struct ResourceLoaderDriverTests {
 
     private typealias Kind = AVAssetResourceLoader.ContractViolation.Kind
 
-    @Test("Each violation is recorded", arguments: Kind.allCases)
+    @Test("Each contract violation is recorded", arguments: Kind.allCases)
     fileprivate func violation(kind: AVAssetResourceLoader.ContractViolation.Kind) async {
         let told = Signal()
         let delegate = ScriptedDelegate(
@@ -202,7 +202,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("A delegate is held weakly, and a request without one fails")
+    @Test("A delegate is held weakly, and a request without a delegate fails")
     func weakDelegate() async {
         var delegate: ScriptedDelegate? = ScriptedDelegate { _ in }
         let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // a literal that is a URL
@@ -216,7 +216,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("The request carries the URL; requests are equal only to themselves")
+    @Test("A request has the URL, and equals only itself")
     func identity() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.request.url?.absoluteString == "memory://test/driven")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Who reads a stream", .timeLimit(.minutes(1)))
+@Suite("Readers of a stream", .timeLimit(.minutes(1)))
 struct StreamReaderTests {
     private func stream(_ asset: AVURLAsset) -> MediaStream {
         MediaStream(core: asset.resourceLoader.core, url: asset.url)
@@ -11,7 +11,7 @@ struct StreamReaderTests {
 
     private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // a literal that is a URL
 
-    @Test("A playback that was shut down before libmpv has begun to open its stream does not wait for it")
+    @Test("A playback that is closed before libmpv opens its stream does not wait for the stream")
     func closedBefore() {
         let delegate = SilentDelegate()
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
@@ -21,7 +21,7 @@ struct StreamReaderTests {
         #expect(asset.requestLog.isEmpty)
     }
 
-    @Test("A former playback of an item reads nothing more of what is the next one's")
+    @Test("The previous playback of an item reads nothing after the next one has opened the stream")
     func former() throws {
         let bytes = try TestMedia.mp3.bytes
         let delegate = MemoryDelegate(bytes, contentType: "public.mp3")

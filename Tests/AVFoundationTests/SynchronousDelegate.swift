@@ -1,13 +1,14 @@
 import AVFoundation
 
-/// Responds before it returns, with all that is asked for, as a delegate may that has the bytes on disk: it is done
-/// before it can hear of a cancel.
+/// A delegate that delivers all requested bytes before it returns, as if it had the bytes on disk.
+///
+/// It finishes before it can be informed of a cancellation.
 final class SynchronousDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "SynchronousDelegate")
     private let bytes: Data
     private let contentType: String
     private let answersProbe: Bool
-    /// Ends each request here, well, if it would go further.
+    /// The offset at which a request that goes further is finished early, without an error.
     private let stopsAt: Int64
 
     init(_ media: TestMedia, answersProbe: Bool = false, stopsAt: Int64 = .max) throws {

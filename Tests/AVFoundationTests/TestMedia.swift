@@ -1,12 +1,12 @@
 import Foundation
 
-/// Real media, made by ffmpeg in the folder for temporary files.
+/// Real media, created by ffmpeg in the temporary directory.
 enum TestMedia: String, CaseIterable {
     case mp3 = "sine.mp3"
     case mp4 = "front.mp4"
     case mp4MoovAtEnd = "end.mp4"
 
-    /// How long each plays, in seconds.
+    /// The duration of each file, in seconds.
     static let duration = 12.0
 
     var bytes: Data {
@@ -31,8 +31,9 @@ enum TestMedia: String, CaseIterable {
         try make(video, in: folder, TestMedia.mp4MoovAtEnd.rawValue)
     }
 
-    /// A folder of media, made once and kept for later runs; made beside its place and moved there whole, so that none is
-    /// half made. Its name changes with what is in it.
+    /// Returns a directory of media, which is created once and used again by later runs.
+    ///
+    /// It is created under another name and moved when it is complete. Change its name when its contents change.
     static func folder(_ name: String, _ fill: (URL) throws -> Void) -> Result<URL, any Error> {
         Result {
             let files = FileManager.default

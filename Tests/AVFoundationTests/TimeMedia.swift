@@ -1,31 +1,33 @@
 import AVFoundation
 import Foundation
 
-/// Films whose pictures tell their number by their grey, made by ffmpeg: 10 pictures a second for 12 s, a key frame at each
-/// second, grey twice the number of the picture.
+/// Videos whose frames show their number as a gray value, created by ffmpeg.
+///
+/// They have 10 frames per second for 12 s, and a key frame at each second. The gray value is twice the number of the
+/// frame.
 enum TimeMedia: String, CaseIterable {
     case mp4 = "time.mp4"
     case mkv = "time.mkv"
-    /// Without an index.
+    /// A file without an index.
     case ts = "time.ts"
-    /// Pictures 0, 10, 50 and 100 alone, each shown until the next.
+    /// Only the frames 0, 10, 50 and 100, each displayed until the next one.
     case slides = "slides.mp4"
-    /// Turned by a quarter; 160 by 120 as it is stored.
+    /// Rotated by 90 degrees. The stored size is 160 by 120.
     case turned = "turned.mp4"
-    /// Pixels wider than high: 160 by 120 stored, 320 by 120 as it is shown.
+    /// Pixels wider than high. The stored size is 160 by 120, and the display size is 320 by 120.
     case wide = "wide.mp4"
     /// The first half of the file.
     case half = "half.mp4"
-    /// The bytes of the pictures and sounds are noise.
+    /// A file with noise instead of video and audio data.
     case noise = "noise.mp4"
-    /// One picture.
+    /// A single frame.
     case single = "single.mp4"
 
     var bytes: Data { get throws { try Data(contentsOf: file) } }
 
     var file: URL { get throws { try Self.folder.get().appendingPathComponent(rawValue) } }
 
-    /// Which picture an image is, by its middle.
+    /// Returns the number of the frame that an image shows, from its center.
     static func number(of image: CGImage) throws -> Int {
         guard let data = image.dataProvider?.data else { throw NoPixels() }
         let place = data.startIndex + image.height / 2 * image.bytesPerRow + image.width / 2 * 4
@@ -38,7 +40,7 @@ enum TimeMedia: String, CaseIterable {
         let picture = "color=black:size=160x120:rate=10:duration=12,format=gray,geq=lum='2*N'"
         let video = ["-f", "lavfi", "-i", picture]
         let sound = ["-f", "lavfi", "-i", "sine=duration=12"]
-        // Without loss, so that a grey is the one that was asked for, give or take one.
+        // Lossless, so that a gray value differs from the requested one by at most one.
         let h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", "-pix_fmt", "yuv420p", "-g", "10"]
         let codecs = h264 + ["-c:a", "aac", "-movflags", "+faststart"]
         func make(_ media: TimeMedia, _ arguments: [String]) throws {

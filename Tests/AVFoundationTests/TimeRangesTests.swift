@@ -2,12 +2,12 @@ import AVFoundation
 import Foundation
 import Testing
 
-@Suite("Which times are loaded, and which can be sought", .timeLimit(.minutes(10)))
+@Suite("Loaded and seekable times", .timeLimit(.minutes(10)))
 @MainActor
 struct TimeRangesTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
-    /// Waits until the item has loaded something, if it has not.
+    /// Returns the loaded ranges, and waits until there is one.
     private func loaded(_ playing: Playing) async -> [CMTimeRange] {
         while playing.item.loadedTimeRanges.isEmpty {
             await playing.news(of: .AVPlayerItemLoadedTimeRangesDidChange) {}
@@ -16,12 +16,12 @@ struct TimeRangesTests {
     }
 
     @Test(
-        "From where it plays up to where the bytes end; after a seek from there; all can be sought",
+        "The loaded range goes from the current time to the missing bytes, and all times are seekable",
         arguments: [TestMedia.mp3, .mp4], Pattern.allCases)
     func ranges(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)
-        // The last third of the bytes does not come.
+        // The last third of the bytes is held.
         delegate.holdBack(length * 2 / 3..<length)
         let playing = Playing(delegate, name: media.rawValue) { $0.playerPattern = pattern }
         #expect(playing.item.loadedTimeRanges == [] && playing.item.seekableTimeRanges == [])
@@ -45,7 +45,7 @@ struct TimeRangesTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("What can't be had out of order can't be sought")
+    @Test("Media without ranges has no seekable times")
     func unseekable() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: false)
@@ -55,7 +55,7 @@ struct TimeRangesTests {
         #expect(playing.item.seekableTimeRanges == [])
     }
 
-    @Test("A value holds a time or a stretch of time, and neither is taken for the other")
+    @Test("A value holds a time or a time range, and neither is converted to the other")
     func values() {
         let time = CMTime(value: 7, timescale: 3)
         let range = CMTimeRange(start: time, duration: .indefinite)
