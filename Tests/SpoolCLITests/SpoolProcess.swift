@@ -2,11 +2,11 @@ import Foundation
 import SpoolTesting
 import Synchronization
 
-/// The built `spool` command, run as a process of its own with a cache of its own.
+/// The built `spool` command, run as a separate process with its own cache.
 struct SpoolProcess: Sendable {
-    /// How a run ended.
+    /// The result of a run.
     struct Result: Sendable {
-        /// The exit status; 128 and the signal's number when a signal ended it.
+        /// The exit status, or 128 plus the number of the signal that ended the process.
         var status: Int32
         var output: Data
         var errors: String
@@ -15,7 +15,7 @@ struct SpoolProcess: Sendable {
         /// The lines of standard error.
         var complaints: [String] { errors.split(separator: "\n").map(String.init) }
 
-        /// Standard output, which must be one JSON value and nothing else.
+        /// Decodes standard output, which must be exactly one JSON value.
         func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
@@ -23,7 +23,7 @@ struct SpoolProcess: Sendable {
         }
     }
 
-    /// A run that has begun.
+    /// A run that has started.
     final class Running: Sendable {
         private let process: ProcessBox
         private let result: Task<Result, Never>
@@ -33,13 +33,13 @@ struct SpoolProcess: Sendable {
             self.result = result
         }
 
-        /// Sends a signal, unless it has ended: its number may be another's then.
+        /// Sends a signal, unless the process has ended. Its number may belong to another process then.
         func send(_ signal: Int32) { if process.isRunning { kill(process.identifier, signal) } }
 
         func end() async -> Result { await result.value }
     }
 
-    /// A folder for the cache and for files; removed with ``remove()``.
+    /// A directory for the cache and for files, which ``remove()`` removes.
     let folder: URL
     private let environment: [String: String]
 
@@ -57,7 +57,7 @@ struct SpoolProcess: Sendable {
 
     func remove() { try? FileManager.default.removeItem(at: folder) }
 
-    /// A file in the folder.
+    /// Returns a file in the directory.
     func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
     /// Runs the command to its end.
@@ -68,20 +68,20 @@ struct SpoolProcess: Sendable {
     /// Runs the command to its end.
     func run(_ arguments: [String]) async throws -> Result { try await start(arguments, [:]).end() }
 
-    /// Runs a line of the shell, with the command's cache and environment, to its end.
+    /// Runs a shell command to its end, with the cache and the environment of the command.
     func shell(_ line: String) async throws -> Result {
         try await start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")).end()
     }
 
-    /// Starts a line of the shell, with the command's cache and environment.
+    /// Starts a shell command, with the cache and the environment of the command.
     func startShell(_ line: String) throws -> Running { try start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")) }
 
-    /// Waits until somebody who looks on sees so many bytes of a resource written down; how many there were.
+    /// Waits until another process sees at least `count` stored bytes of a resource. Returns their number.
     func untilStored(_ count: Int64, of url: String) async throws -> Int64 {
         while true {
             try Task.checkCancellation()
             let result = try await run("info", url, "--json")
-            // Until the first bytes are written down, the cache holds nothing of it.
+            // `info` fails until the first bytes are recorded.
             guard result.status == 0 else { continue }
             let stored = try result.json(MediaOutput.self).cachedBytes
             if stored >= count { return stored }
@@ -122,17 +122,17 @@ struct SpoolProcess: Sendable {
 
     private static func read(_ handle: FileHandle) async -> Data {
         await withCheckedContinuation { continuation in
-            // A thread of its own: the read blocks until the process has ended.
+            // The read blocks until the process has ended, so it needs a separate thread.
             Thread.detachNewThread {
-                let data = (try? handle.readToEnd()) ?? Data()  // Nothing, where the process wrote nothing.
-                // Not left to the last reference, which Foundation's process keeps on Linux.
-                try? handle.close()  // Read to its end, it has nothing more to lose.
+                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
+                // Closed here, because Foundation's `Process` retains the last reference on Linux.
+                try? handle.close()  // No data is lost, because all was read.
                 continuation.resume(returning: data)
             }
         }
     }
 
-    /// Beside the test bundle, where the package manager puts what it builds.
+    /// The command next to the test bundle, where the package manager places built products.
     static let executable: URL = {
         #if canImport(Darwin)
         let bundle = Bundle(for: ProcessBox.self).bundleURL
@@ -143,7 +143,7 @@ struct SpoolProcess: Sendable {
     }()
 }
 
-/// `@unchecked`: the process is started before it gets here, and what is asked of it afterwards only reads.
+/// `@unchecked`: the process is started before, and afterwards only properties are read.
 private final class ProcessBox: @unchecked Sendable {
     private let process: Process
 

@@ -5,10 +5,10 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("What is typed is understood as it is meant, or refused")
+@Suite("Arguments of the command line")
 struct ArgumentTests {
     @Test(
-        "Sizes: thousands with K, M, G; 1024s with KiB, MiB, GiB; any case",
+        "Sizes have units of 1000 (K, M, G) or 1024 (KiB, MiB, GiB), in any letter case",
         arguments: [
             ("0", 0), ("65536", 65536), ("500MB", 500_000_000), ("500mb", 500_000_000), ("2GiB", 2 << 30),
             ("1K", 1000), ("1KiB", 1024), ("1.5GB", 1_500_000_000), ("0.5KiB", 512), ("3 TB", 3_000_000_000_000),
@@ -19,7 +19,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "Malformed sizes are refused",
+        "Malformed sizes are rejected",
         arguments: [
             "", "MB", "-1", "1XB", "1 000", "1..5GB", ".", "9223372036854775807", "9007199254740993", "9008TB",
             "10000000TB", "1e9", "٣MB",
@@ -28,7 +28,7 @@ struct ArgumentTests {
         #expect(ByteCount(argument: text) == nil)
     }
 
-    @Test("Ages are numbers with a unit; anything else is refused")
+    @Test("Ages are numbers with a unit, and other text is rejected")
     func ages() {
         for (text, seconds) in [("90s", 90), ("30m", 1800), ("12h", 43_200), ("30d", 2_592_000), ("1.5m", 90)] {
             #expect(AgeArgument(argument: text)?.duration == .seconds(seconds), "\(text)")
@@ -49,7 +49,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "Ranges are HTTP's: both ends included, the last bytes with a minus",
+        "Ranges use HTTP syntax, with both ends included and a minus for the last bytes",
         arguments: [
             ("0-0", .bytes(0..<1)), ("0-99", .bytes(0..<100)), ("100-", .from(100)), ("-500", .suffix(500)),
             ("-0", .suffix(0)), ("5-9223372036854775807", .from(5)),
@@ -59,13 +59,13 @@ struct ArgumentTests {
     }
 
     @Test(
-        "A17: anything but a single range is refused",
+        "A17: anything but a single range is rejected",
         arguments: ["", "-", "5-2", "a-b", "0-1,3-4", "0-1,", "bytes=0-1", "--5", "1", "0x1-2", "1-2-3"])
     func badRanges(text: String) {
         #expect(RangeArgument(argument: text) == nil)
     }
 
-    @Test("Jumps are two times from 0 on")
+    @Test("A seek consists of two times that are not negative")
     func seeks() {
         #expect(SeekArgument(argument: "5:40.5") == SeekArgument(at: 5, to: 40.5))
         for text in ["", "5", "5:", ":5", "1:2:3", "-1:5", "5:-1", "a:b", "inf:1", "nan:1"] {
@@ -73,7 +73,7 @@ struct ArgumentTests {
         }
     }
 
-    @Test("Header fields are a name, a colon and a value that stays on its line")
+    @Test("A header field is a name, a colon and a value without line breaks")
     func headers() throws {
         let header = try #require(HeaderArgument(argument: "Authorization:  Bearer a:b "))
         #expect(header.field.name.canonicalName == "authorization")
@@ -84,7 +84,7 @@ struct ArgumentTests {
         }
     }
 
-    @Test("Addresses are http or https with a host; to play, also files and others")
+    @Test("URLs must be http or https with a host; play also accepts files")
     func addresses() {
         #expect(MediaURL(argument: "HTTP://h/a.mp3") != nil)
         for text in ["", "a.mp3", "/a.mp3", "ftp://h/a", "file:///a", "http:///a", "http:a", "https://"] {
@@ -96,7 +96,7 @@ struct ArgumentTests {
         #expect(PlayableURL(argument: "http://") == nil)
     }
 
-    @Test("E76: home is what HOME says, if that is an absolute path")
+    @Test("E76: HOME sets the home directory if it is an absolute path")
     func home() {
         let recorded = FileManager.default.homeDirectoryForCurrentUser
         #expect(CacheLocation.home(environment: ["HOME": "/tmp/x"]).path == "/tmp/x")
@@ -104,7 +104,7 @@ struct ArgumentTests {
         #expect(CacheLocation.home(environment: [:]) == recorded)
     }
 
-    @Test("--header takes a field or a file; --capacity a size or none")
+    @Test("--header takes a field or a file, and --capacity takes a size or none")
     func options() {
         #expect(HeaderOption(argument: "@a b") == .file("a b"))
         #expect(HeaderOption(argument: "A: b") == HeaderArgument(argument: "A: b").map { .field($0) })
@@ -113,7 +113,7 @@ struct ArgumentTests {
         #expect(RoomOptions.Capacity(argument: "1KiB") == .bytes(1024) && RoomOptions.Capacity(argument: "x") == nil)
     }
 
-    @Test("The cache is where the option says, else SPOOL_CACHE, else the platform's folder")
+    @Test("The cache directory is set by the option, SPOOL_CACHE or the platform, in this order")
     func location() {
         let home = URL(fileURLWithPath: "/home/ada")
         func path(_ option: String?, _ environment: [String: String]) -> String {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("How an origin is asked")
+@Suite("Options for requests to origins")
 struct FetchOptionsTests {
-    @Test("Without options as the library does; with them as they say")
+    @Test("Without options, the library's defaults apply, and each option changes its setting")
     func configuration() throws {
         let usual = try FetchOptions.parse([]).upstreamConfiguration
         #expect(!usual.allowsRedirectsToHTTP)
@@ -29,7 +29,7 @@ struct FetchOptionsTests {
         #expect(throws: (any Error).self) { try FetchOptions.parse(["--maximum-redirects=-1"]) }
     }
 
-    @Test("E70: a refused redirect from https to http names the option that allows it; other redirects do not")
+    @Test("E70: the error of a rejected redirect from https to http names the option that allows it")
     func advice() {
         func line(_ cause: UpstreamError) -> String? {
             ErrorReport(CacheError(.originUnavailable, cause.message, underlying: cause), arguments: []).lines.first

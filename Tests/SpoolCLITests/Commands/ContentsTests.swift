@@ -15,7 +15,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("A damaged catalog is said as that by who looks on, with the remedy; verify sets it aside")
+    @Test("ls, info and export report a damaged catalog and name spool verify, which sets the catalog aside")
     func damagedCatalog() async throws {
         try await withStored { _, spool, url in
             try Data(repeating: 0x5A, count: 50_000).write(to: spool.file("cache/catalog.sqlite"))
@@ -33,7 +33,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("What can't be kept is said in one sentence that names the media once")
+    @Test("If media can't be cached, one warning names its URL once")
     func notKept() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString
@@ -43,7 +43,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("An empty cache holds nothing, and looking at it makes nothing")
+    @Test("An empty cache has no contents, and reading it creates no files")
     func empty() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -66,7 +66,7 @@ struct ContentsTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).isEmpty)
     }
 
-    @Test("ls and info tell what is there, without query values")
+    @Test("ls and info report the stored media, without query values")
     func tells() async throws {
         try await withStored { origin, spool, url in
             let list = try await spool.run("ls", "--json")
@@ -83,7 +83,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("--cache goes before SPOOL_CACHE; each directory is a cache of its own")
+    @Test("--cache overrides SPOOL_CACHE, and each directory is a separate cache")
     func directories() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("ls", "--json", "--cache", "other").text == "[]\n")
@@ -93,7 +93,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("What is pinned stays when room is made; the capacity is kept for the directory")
+    @Test("Pinned media is not evicted, and the capacity is saved for the directory")
     func pins() async throws {
         try await withStored { origin, spool, url in
             let (b, c) = (origin.url("/b").absoluteString, origin.url("/c").absoluteString)
@@ -114,7 +114,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("rm removes what it names, and says when something was not there")
+    @Test("rm removes the given media, and fails if it is not stored")
     func removes() async throws {
         try await withStored { origin, spool, url in
             let other = try await spool.run("get", origin.url("/b").absoluteString)
@@ -127,7 +127,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("export gives a complete resource, and refuses an incomplete one")
+    @Test("export writes a complete resource, and rejects an incomplete one")
     func exports() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
@@ -140,7 +140,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("export to - gives the bytes to standard output, and nothing but an error where they are not all there")
+    @Test("export to - writes a complete resource to standard output, and otherwise only reports an error")
     func exportsToStandardOutput() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
@@ -161,7 +161,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("What keeps an export from being written is said of the file that was asked for")
+    @Test("The error of an export that can't be written names the requested file")
     func exportThatCantBeWritten() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("get", url).status == 0)
@@ -169,7 +169,7 @@ struct ContentsTests {
             #expect(nowhere.status == 1 && nowhere.complaints.count == 1)
             #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: No such file or directory\n"))
             let command = "\(SpoolProcess.executable.path) export \(url) copy"
-            // No file may have more than 200 kB.
+            // Limits the size of files to about 200 kB.
             let large = try await spool.shell("trap '' XFSZ; ulimit -f 400; \(command)")
             #expect(large.status == 1 && large.complaints.count == 1)
             #expect(large.errors.hasSuffix("/copy” could not be written: File too large\n"), "\(large.errors)")
@@ -177,7 +177,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("A catalog that can't be read is said with the cause")
+    @Test("The error of an unreadable catalog states the cause")
     func unreadableCatalog() async throws {
         try await withStored { _, spool, url in
             let catalog = spool.file("cache/catalog.sqlite")
@@ -200,7 +200,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("C34: verify finds a flipped bit, --repair drops its block, and get fetches it anew")
+    @Test("C34: verify detects a flipped bit, --repair removes its block, and get fetches it again")
     func verifies() async throws {
         try await withStored { origin, spool, url in
             #expect(try await spool.run("get", url).status == 0)

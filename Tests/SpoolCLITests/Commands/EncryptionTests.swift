@@ -17,7 +17,7 @@ struct EncryptionTests {
         var encrypted: Bool
     }
 
-    /// Lends an origin, and a folder with three keys and a passphrase.
+    /// Runs `body` with an origin, and with a directory that has three keys and a passphrase.
     private func withKeys(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
         let film = OriginResource(.pattern(Self.media), etag: "\"hush-tag\"", contentType: "video/x-hush")
         try await withOrigin(["/hush.mp4": film, "/b": .pattern(100_000)]) { origin, spool in
@@ -35,14 +35,14 @@ struct EncryptionTests {
         #expect(silence.broken(in: spool.file("cache").path) == [], sourceLocation: location)
     }
 
-    /// What `get` gives.
+    /// Returns the output of `get`.
     private func fetched(_ url: String, _ spool: SpoolProcess, _ options: [String] = []) async throws -> Data {
         let result = try await spool.run(["get", url, "--output", "-"] + options)
         #expect(result.status == 0, "\(result.errors)")
         return result.output
     }
 
-    @Test("What is fetched with a key is found with it alone, and nothing of it in the directory")
+    @Test("Media fetched with a key is readable only with this key, and not visible in the directory")
     func key() async throws {
         try await withKeys { origin, spool, url in
             let first = try await spool.run("get", url, "--key-file", "k1", "--output", "copy")
@@ -77,7 +77,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A passphrase makes a key, of its first line; a file that others can read is warned of")
+    @Test("A passphrase is the first line of its file, and a file that others can read causes a warning")
     func passphrase() async throws {
         try await withKeys { origin, spool, url in
             #expect(try await fetched(url, spool, ["--passphrase-file", "words"]) == Self.bytes)
@@ -91,7 +91,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A plain cache is encrypted, given another key, and made plain, without a byte from the origin")
+    @Test("A cache is encrypted, rekeyed and decrypted without a byte from the origin")
     func rekey() async throws {
         try await withKeys { origin, spool, url in
             let none = try await spool.run("rekey", "--new-key-file", "k1")
@@ -125,7 +125,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A rekeying that is killed at any moment leaves the cache with one key, and nothing is fetched again")
+    @Test("If rekey is killed at any time, the cache has one key and nothing is fetched again")
     func killed() async throws {
         try await withKeys { origin, spool, url in
             #expect(try await fetched(url, spool) == Self.bytes)
@@ -137,7 +137,7 @@ struct EncryptionTests {
                 let executable = SpoolProcess.executable.path
                 _ = try await spool.shell(
                     "'\(executable)' \(options.joined(separator: " ")) & p=$!; sleep 0.0\(round + 3); kill -9 $p; wait")
-                // It was complete, or the cache has its previous key.
+                // The rekeying was complete, or the cache has its previous key.
                 let now = ["--key-file", name]
                 if try await spool.run(["ls"] + now).status == 0 { former = now }
                 #expect(try await fetched(url, spool, former) == Self.bytes)
@@ -151,7 +151,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A server with a key serves every byte, and other commands read beside it with the key")
+    @Test("A server with a key serves every byte, and other commands with the key read from its cache")
     func serve() async throws {
         try await withKeys { origin, spool, url in
             let executable = SpoolProcess.executable.path
@@ -160,7 +160,7 @@ struct EncryptionTests {
             var line = ""
             while !line.hasSuffix("\n") {
                 _ = try await spool.shell("true")
-                line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // Not yet.
+                line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // None yet.
             }
             let address = line.dropLast().dropFirst("listening on ".count)
             let target = try #require(URL(string: "\(address)/http/127.0.0.1:\(origin.port)/hush.mp4"))

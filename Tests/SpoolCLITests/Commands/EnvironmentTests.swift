@@ -2,9 +2,9 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("What a command takes from its surroundings, and what it says", .timeLimit(.minutes(10)))
+@Suite("Environment variables and messages", .timeLimit(.minutes(10)))
 struct EnvironmentTests {
-    @Test("E76: HOME and XDG_CACHE_HOME say where the cache is")
+    @Test("E76: HOME and XDG_CACHE_HOME determine the cache directory")
     func home() async throws {
         try await withOrigin(["/a": .pattern(1000)]) { origin, spool in
             let url = origin.url("/a").absoluteString
@@ -26,7 +26,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("Completions are made for each shell", arguments: ["bash", "zsh", "fish"])
+    @Test("Completion scripts are generated for each shell", arguments: ["bash", "zsh", "fish"])
     func completions(_ shell: String) async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -34,7 +34,7 @@ struct EnvironmentTests {
         #expect(result.status == 0 && result.text.contains("preload"))
     }
 
-    @Test("spool --version says a version")
+    @Test("spool --version prints a version")
     func version() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -43,7 +43,7 @@ struct EnvironmentTests {
         #expect(result.text.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil, "\(result.text)")
     }
 
-    @Test("pin, unpin and rm say what they did")
+    @Test("pin, unpin and rm report the result")
     func says() async throws {
         try await withOrigin(["/a": .pattern(1000), "/b": .pattern(1)]) { origin, spool in
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)
@@ -56,7 +56,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("--capacity none takes the limit away")
+    @Test("--capacity none removes the limit")
     func noCapacity() async throws {
         try await withOrigin(["/a": .pattern(300_000), "/b": .pattern(300_000)]) { origin, spool in
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)

@@ -33,7 +33,7 @@ struct GetStreamTests {
         return resources
     }
 
-    @Test("A stream is fetched once; a second time nothing is asked, with the origin gone")
+    @Test("A stream is fetched once, and a second run makes no request and needs no origin")
     func whole() async throws {
         try await withOrigin(stream()) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString
@@ -54,7 +54,7 @@ struct GetStreamTests {
     }
 
     @Test(
-        "The variant is the one that was asked for",
+        "The requested variant is selected",
         arguments: [
             ("highest", "high"), ("lowest", "low"), ("600000", "low"), ("900000", "high"), ("1", "low"),
             ("640x480", "low"), ("720x1280", "high"),
@@ -68,7 +68,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("Header fields go to the origin; without them, the error names what was refused")
+    @Test("Header fields are sent to the origin, and without them the error names the rejected URL")
     func headers() async throws {
         try await withOrigin(stream(.requiresField("Authorization", "Bearer a", else: 401))) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString
@@ -80,7 +80,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("A live stream is an error in one line")
+    @Test("A live stream causes an error of one line")
     func live() async throws {
         let live = list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n")
         try await withOrigin(["/live.m3u8": live]) { origin, spool in
@@ -90,7 +90,7 @@ struct GetStreamTests {
     }
 
     @Test(
-        "What cannot be understood ends with 64 and one line",
+        "Invalid arguments cause exit status 64 and an error of one line",
         arguments: [
             ["--hls", "http://h/a", "--variant", "x"], ["--hls", "http://h/a", "--variant", "0"],
             ["--hls", "http://h/a", "--variant", "1x2x3"], ["--hls", "http://h/a", "--variant", "-5"],
@@ -106,7 +106,7 @@ struct GetStreamTests {
     }
 }
 
-/// What `get --hls --json` prints.
+/// The output of `get --hls --json`.
 struct StreamOutput: Decodable {
     var url: String
     var variant: String

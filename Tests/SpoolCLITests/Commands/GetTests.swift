@@ -11,7 +11,7 @@ struct GetTests {
         ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
     }
 
-    @Test("The whole is fetched once; a second time it comes from the cache alone, with the origin gone")
+    @Test("A resource is fetched once, and the second time it is read from the cache without the origin")
     func whole() async throws {
         try await withOrigin(origin()) { origin, spool in
             let url = origin.url("/song.mp3?token=secret").absoluteString
@@ -33,7 +33,7 @@ struct GetTests {
     }
 
     @Test(
-        "A14: ranges as in HTTP, clipped at the end, to standard output",
+        "A14: ranges are written to standard output, clipped at the end as in HTTP",
         arguments: [
             ("0-0", 0..<1), ("100-199", 100..<200), ("2999990-", 2_999_990..<3_000_001),
             ("-500", 2_999_501..<3_000_001), ("2999999-9999999", 2_999_999..<3_000_001),
@@ -52,7 +52,7 @@ struct GetTests {
     }
 
     @Test(
-        "A13, A14: a range that has no byte is an error in one line",
+        "A13, A14: a range without bytes causes an error of one line",
         arguments: ["3000001-", "9000000-9000001", "-0", "9223372036854775807-"])
     func unsatisfiable(text: String) async throws {
         try await withOrigin(origin()) { origin, spool in
@@ -64,7 +64,7 @@ struct GetTests {
         }
     }
 
-    @Test("An empty file is no error")
+    @Test("An empty resource is not an error")
     func empty() async throws {
         try await withOrigin(["/empty": .pattern(0)]) { origin, spool in
             let result = try await spool.run("get", origin.url("/empty").absoluteString, "--output", "empty", "--json")
@@ -74,7 +74,7 @@ struct GetTests {
         }
     }
 
-    @Test("Any order of ranges, one process after another: no byte is sent twice, and none is wrong")
+    @Test("For ranges in any order by consecutive processes, no byte is sent twice and all bytes are correct")
     func eachByteOnce() async throws {
         try await withOrigin(origin()) { origin, spool in
             let url = origin.url("/song.mp3").absoluteString
@@ -93,7 +93,7 @@ struct GetTests {
         }
     }
 
-    @Test("Header fields go to the origin")
+    @Test("Header fields are sent to the origin")
     func headers() async throws {
         try await withOrigin(origin(.requiresField("Authorization", "Bearer a:b", else: 401))) { origin, spool in
             let url = origin.url("/song.mp3").absoluteString
@@ -105,7 +105,7 @@ struct GetTests {
         }
     }
 
-    @Test("A22: an origin without a length or ranges is fetched all the same")
+    @Test("A22: media of an origin without a length and ranges is fetched")
     func sequential() async throws {
         try await withOrigin(origin(.ignoresRanges(), .noLength(.chunked))) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--output", "-")
@@ -114,7 +114,7 @@ struct GetTests {
     }
 
     @Test(
-        "What cannot be understood ends with 64 and one line",
+        "Invalid arguments cause exit status 64 and an error of one line",
         arguments: [
             ["get"], ["get", "song.mp3"], ["get", "ftp://h/a"], ["get", "http://h/a", "--range", "5-2"],
             ["get", "http://h/a", "--range", "x"], ["get", "http://h/a", "--header", "none"],
@@ -131,7 +131,7 @@ struct GetTests {
         #expect(result.complaints.count == 1 && result.errors.hasPrefix("error: "), "\(result.errors)")
     }
 
-    @Test("An origin that refuses, or does not respond, is an error in one line that names the URL")
+    @Test("An error status of the origin causes an error of one line that names the URL")
     func refused() async throws {
         try await withOrigin(["/gone": .pattern(10, .status(404))]) { origin, spool in
             let gone = try await spool.run("get", origin.url("/gone?key=secret").absoluteString)
@@ -140,7 +140,7 @@ struct GetTests {
         }
     }
 
-    @Test("A file that can't be written is an error in one line; nothing is fetched for it")
+    @Test("A file that can't be written causes an error of one line, and nothing is fetched")
     func unwritable() async throws {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run(
@@ -150,7 +150,7 @@ struct GetTests {
         }
     }
 
-    @Test("The log goes to standard error, and only when asked for")
+    @Test("The log is written to standard error, and only with --verbose")
     func verbose() async throws {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--verbose", "--json")

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-@Suite("Header fields stay out of the list of processes", .timeLimit(.minutes(10)))
+@Suite("Header fields are not visible in the process list", .timeLimit(.minutes(10)))
 struct HeaderFileTests {
     private func withGuarded(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
         let resource = OriginResource(
@@ -19,7 +19,7 @@ struct HeaderFileTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: spool.file("headers").path)
     }
 
-    @Test("E74: --header @FILE and SPOOL_HEADERS send the file's fields")
+    @Test("E74: --header @FILE and SPOOL_HEADERS send the fields of the file")
     func files() async throws {
         try await withGuarded { origin, spool, url in
             try write("# a comment\r\n\r\nAuthorization: Bearer secret\r\n  X-Other: 1  ", spool)
@@ -32,7 +32,7 @@ struct HeaderFileTests {
             let other = try await spool.run("get", url, environment: ["SPOOL_HEADERS": spool.file("headers").path])
             #expect(other.status == 0 && other.errors.isEmpty, "\(other.errors)")
             #expect(try await spool.run("rm", "--all").status == 0)
-            // What is typed goes before what the environment says.
+            // The command line overrides the environment.
             let typed = try await spool.run(
                 "get", url, "--header", "authorization: none",
                 environment: ["SPOOL_HEADERS": spool.file("headers").path])
@@ -41,7 +41,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("E74: a file that others can read gets a warning, and works")
+    @Test("E74: a header file that others can read works, but causes a warning")
     func readable() async throws {
         try await withGuarded { _, spool, url in
             try write("Authorization: Bearer secret\n", spool, mode: 0o644)
@@ -51,7 +51,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("A file of fields that can't be read is an error with the system's cause")
+    @Test("The error of an unreadable header file states the cause of the system")
     func unreadable() async throws {
         guard FileManager.default.fileExists(atPath: "/proc/self/mem") else { return }
         try await withGuarded { _, spool, url in
@@ -62,7 +62,7 @@ struct HeaderFileTests {
     }
 
     @Test(
-        "E74: what is no field is named by its line, never by its text",
+        "E74: the error of a malformed header field states its line, not its text",
         arguments: [
             "Authorization: Bearer secret\nBearer secret", "# no\n: secret", "X: 1\nA b: secret",
             "X: 1\nX: \u{1}secret",

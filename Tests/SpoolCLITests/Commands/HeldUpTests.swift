@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Commands that somebody outside holds up", .timeLimit(.minutes(2)))
+@Suite("Commands blocked by other processes", .timeLimit(.minutes(2)))
 struct HeldUpTests {
     private let path = "/film.mp4"
     private let resources = ["/film.mp4": OriginResource(.pattern(PatternBytes(length: 1_000_000)))]
@@ -15,12 +15,12 @@ struct HeldUpTests {
         return path
     }
 
-    @Test("A pipe of header fields that nobody writes does not outlast a signal", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("A signal ends a command that waits for header fields from a pipe", arguments: [SIGINT, SIGTERM, SIGHUP])
     func unwrittenHeaders(signal: Int32) async throws {
         try await withOrigin(resources) { origin, spool in
             let pipe = try makePipe("headers", spool)
             let busy = try spool.start("get", origin.url(path).absoluteString, "--header", "@headers")
-            // It can be opened like this only when the command has it open.
+            // This succeeds only when the command has opened the pipe.
             var writer: Int32 = -1
             while writer < 0 {
                 try Task.checkCancellation()
@@ -37,7 +37,7 @@ struct HeldUpTests {
     }
 
     @Test(
-        "A pipe that nobody empties does not outlast a signal, and the cache is closed well", arguments: ["-", "out"])
+        "A signal ends a command that waits for a full pipe, and the cache is closed properly", arguments: ["-", "out"])
     func unreadOutput(target: String) async throws {
         try await withOrigin(resources) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -47,7 +47,7 @@ struct HeldUpTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
-            // Some of it is there; a pipe never holds the whole.
+            // Waits until the pipe has some bytes. It is too small for all of them.
             var count: Int32 = 0
             while count == 0 {
                 try Task.checkCancellation()
@@ -57,12 +57,12 @@ struct HeldUpTests {
             busy.send(SIGTERM)
             let result = await busy.end()
             #expect(result.status == 1 && result.complaints == ["error: interrupted; received bytes stay in the cache"])
-            // Empty after a clean end.
+            // The lock file is empty after a proper close.
             #expect(try Data(contentsOf: spool.file("cache/lock")).isEmpty)
         }
     }
 
-    @Test("A pipe that somebody has made not to wait is waited for all the same")
+    @Test("Output to a nonblocking pipe waits until the pipe accepts it")
     func nonblockingOutput() async throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
@@ -78,7 +78,7 @@ struct HeldUpTests {
         #expect(await writing.value == 0)
     }
 
-    @Test("A signal that whoever started the command had it ignore stays ignored")
+    @Test("A signal that was ignored when the command started stays ignored")
     func ignoredSignal() async throws {
         try await withOrigin(resources) { origin, spool in
             let url = origin.url(path).absoluteString

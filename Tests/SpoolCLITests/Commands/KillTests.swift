@@ -2,18 +2,18 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// Processes that are killed, again and again, over one cache directory.
+/// Processes that are killed repeatedly while they use one cache directory.
 struct KilledLives {
     private static let length: Int64 = 1_500_000
-    /// Lives of one film before it is fetched to its end.
+    /// The number of processes for one resource before it is fetched to its end.
     private static let livesPerFilm = 6
 
     let seed: UInt64
 
-    /// Kills `count` processes, or goes on until `deadline`; how many they were.
+    /// Kills `count` processes, or continues until `deadline`. Returns the number of killed processes.
     ///
-    /// Each is killed when it has got so far as the seed says: when it has taken the directory's lock, or when the origin
-    /// has sent so many bytes. All bytes that they print until then, and what is there in the end, are the origin's.
+    /// The seed determines when each process is killed: when it has locked the directory, or when the origin has sent a
+    /// number of bytes. All printed and stored bytes must be the origin's.
     func run(_ count: Int, until deadline: ContinuousClock.Instant? = nil) async throws -> Int {
         var random = SplitMix(seed)
         var killed = 0
@@ -36,7 +36,7 @@ struct KilledLives {
                 #expect(whole.status == 0 && whole.errors.isEmpty, "seed \(seed): \(whole.errors)")
                 #expect(whole.output == pattern.data, "seed \(seed): wrong bytes in the end")
             }
-            // Nothing was recorded that is not there, and nothing in any file is another's.
+            // All recorded bytes are stored, and no file has bytes of another resource.
             let verified = try await spool.run("verify", "--json")
             let found = try verified.json(VerifyOutput.self)
             #expect(verified.status == 0 && found.bad == 0, "seed \(seed): \(verified.text)")
@@ -45,7 +45,7 @@ struct KilledLives {
         return killed
     }
 
-    /// One process, killed; what it has printed.
+    /// Starts one process and kills it. Returns its output.
     private func life(
         _ random: inout SplitMix, _ url: String, _ origin: OriginServer, _ spool: SpoolProcess
     ) async throws -> Data {
@@ -65,7 +65,7 @@ struct KilledLives {
                 return true
             }
             group.addTask {
-                // It may come to its end before, as where nothing is missing any more.
+                // The process may end before, for example if no bytes are missing.
                 _ = await process.end()
                 return false
             }
@@ -77,7 +77,7 @@ struct KilledLives {
 }
 
 extension SpoolProcess {
-    /// Waits until a process has written its name into the directory's lock.
+    /// Waits until a process has written its name to the lock file of the directory.
     fileprivate func untilLocked() async throws {
         while true {
             try Task.checkCancellation()
@@ -88,18 +88,18 @@ extension SpoolProcess {
     }
 }
 
-@Suite("Processes that are killed again and again", .timeLimit(.minutes(20)))
+@Suite("Repeatedly killed processes", .timeLimit(.minutes(20)))
 struct KillTests {
-    @Test("C33: of 50 processes killed at any moment, each printed the origin's bytes and left what the next can use")
+    @Test("C33: 50 processes killed at random times print correct bytes and leave a usable cache")
     func fifty() async throws {
         #expect(try await KilledLives(seed: 33).run(50) == 50)
     }
 }
 
-/// `make soak SECONDS=n` kills for as long, with seeds of its own.
-@Suite("Soak: kills", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
+/// Tests that `make soak SECONDS=n` runs for this time, with new seeds.
+@Suite("Soak test of killed processes", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct KillSoakTests {
-    @Test("C33: for as long as wanted, processes killed at any moment lose and spoil nothing that was written down")
+    @Test("C33: processes killed at random times lose and damage no recorded bytes")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")

@@ -18,7 +18,7 @@ struct OfflineTests {
         return (try result.json(), result.status)
     }
 
-    @Test("A set comes whole, is listed, plays with the origin gone, and is let go of")
+    @Test("A set is downloaded completely, listed, played without the origin, and removed")
     func set() async throws {
         let film = PatternBytes(seed: 1, length: 400_000)
         let film2 = OriginResource(.pattern(film))
@@ -56,7 +56,7 @@ struct OfflineTests {
         }
     }
 
-    @Test("A killed one is gone on with by the set's name; a query has to be given again unless it was to be kept")
+    @Test("A killed download resumes by the set's name; its query must be given again unless it was saved")
     func killed() async throws {
         let resource = OriginResource(
             .pattern(PatternBytes(seed: 1, length: 3_000_000)),
@@ -87,7 +87,8 @@ struct OfflineTests {
         }
     }
 
-    @Test("Wrong usage is 64; a set that is none, 1; what does not fit beside pins is told")
+    @Test(
+        "Invalid arguments cause status 64; an unknown set, or media larger than the free capacity, causes status 1")
     func wrong() async throws {
         try await withOrigin(["/a": .pattern(800_000), "/b": .pattern(800_000)]) { origin, spool in
             let urls = ["/a", "/b"].map { origin.url($0).absoluteString }
@@ -103,7 +104,7 @@ struct OfflineTests {
         }
     }
 
-    @Test("A file is taken in, checked by its origin; another one is not put in its place unasked")
+    @Test("A file is imported after a check by the origin, and other bytes replace it only with --replace")
     func imported() async throws {
         let film = PatternBytes(seed: 1, length: 400_000)
         try await withOrigin(["/a": OriginResource(.pattern(film))]) { origin, spool in

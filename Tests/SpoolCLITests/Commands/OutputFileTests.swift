@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("Files that commands write", .timeLimit(.minutes(10)))
+@Suite("Output files", .timeLimit(.minutes(10)))
 struct OutputFileTests {
     private static let media = PatternBytes(seed: 5, length: 500_000)
 
@@ -18,7 +18,7 @@ struct OutputFileTests {
         try FileManager.default.attributesOfItem(atPath: file.path)
     }
 
-    @Test("E73: export onto a directory or a link is an error, and nothing is touched")
+    @Test("E73: export to a directory or a link fails and changes nothing")
     func exportOntoDirectory() async throws {
         try await withStored { spool, url in
             try FileManager.default.createDirectory(at: spool.file("folder"), withIntermediateDirectories: false)
@@ -38,7 +38,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a partial file that is a link, a pipe or somebody else's bytes is an error, and stays as it is")
+    @Test("E73: a partial file that is a link, a pipe or foreign data causes an error and is not changed")
     func partialInTheWay() async throws {
         try await withStored { spool, url in
             try Data("mine".utf8).write(to: spool.file("victim"))
@@ -46,7 +46,7 @@ struct OutputFileTests {
                 atPath: spool.file("linked.partial").path, withDestinationPath: "victim")
             try FileManager.default.linkItem(at: spool.file("victim"), to: spool.file("hard.partial"))
             try Data("mine".utf8).write(to: spool.file("foreign.partial"))
-            // As the media begins, but longer than it.
+            // Starts with the bytes of the media, but is longer.
             try (Self.media.data + Data("more".utf8)).write(to: spool.file("longer.partial"))
             #expect(mkfifo(spool.file("pipe.partial").path, 0o600) == 0)
             let before = try FileManager.default.contentsOfDirectory(atPath: spool.folder.path).sorted()
@@ -63,7 +63,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: what a killed command left of the same bytes is gone on with")
+    @Test("E73: a partial file left by a killed command with the same bytes is resumed")
     func leftover() async throws {
         try await withStored { spool, url in
             try Self.media.data.prefix(300_001).write(to: spool.file("a.partial"))
@@ -73,7 +73,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a file that is replaced keeps its mode; through a link, its target is replaced")
+    @Test("E73: a replaced file retains its mode, and writing to a link replaces its target")
     func mode() async throws {
         try await withStored { spool, url in
             for (name, arguments) in [
@@ -94,7 +94,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: rm of several removes what is there, and reports each that is not")
+    @Test("E73: rm with several URLs removes the stored media, and reports each URL that is not stored")
     func removesWhatItCan() async throws {
         try await withStored { spool, url in
             let result = try await spool.run("rm", "http://h/1?k=secret", url, "http://h/2", "--json")
@@ -109,7 +109,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a full disk behind standard output is an error in one line, whatever is printed")
+    @Test("E73: if standard output is on a full disk, each command reports an error of one line")
     func fullOutput() async throws {
         guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
         try await withStored { spool, url in
@@ -125,21 +125,21 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a reader of standard output that has gone ends the command quietly")
+    @Test("E73: if the reader of standard output exits, the command ends without a message")
     func closedPipe() async throws {
         try await withStored { spool, url in
             for arguments in ["get \(url) --output -", "--help", "info \(url)"] {
                 let command = "{ \(SpoolProcess.executable.path) \(arguments); echo $? >status; } | true"
                 let result = try await spool.shell(
                     "\(command); while ! test -s status; do :; done; cat status; rm status")
-                // A short text may get into the pipe before its reader has gone.
+                // A short text may be written to the pipe before its reader exits.
                 #expect(["0\n", "1\n"].contains(result.text), "\(arguments)")
                 #expect(result.errors.isEmpty, "\(arguments): \(result.errors)")
             }
         }
     }
 
-    @Test("E73: what was to be printed gets into no file of the cache where standard output or error is closed")
+    @Test("E73: with standard output or error closed, no output is written to a file of the cache")
     func closedDescriptors() async throws {
         try await withStored { spool, url in
             for arguments in ["get \(url) --output -", "info \(url)", "ls", "verify"] {
@@ -157,7 +157,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("Nothing is written among the cache's own files, by whatever name it is called")
+    @Test("No output file is written to the cache directory, under any name")
     func withinCache() async throws {
         try await withStored { spool, url in
             let folder = spool.file("cache").path
@@ -180,7 +180,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("A name that is no text in UTF-8 is refused, and no other file written in its place")
+    @Test("A file name that is not UTF-8 is rejected, and no other file is written")
     func otherThanUTF8() async throws {
         try await withStored { spool, url in
             let command = SpoolProcess.executable.path

@@ -1,6 +1,6 @@
 import Foundation
 
-// What `--json` prints, read back by the names and types that scripts rely on.
+// The output of `--json`, with the names and types that scripts use.
 
 struct GetOutput: Decodable {
     var url: String

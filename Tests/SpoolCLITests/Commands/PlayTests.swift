@@ -5,7 +5,7 @@ import Testing
 @Suite("spool play and spool demo", .timeLimit(.minutes(10)), .serialized)
 struct PlayTests {
     @Test(
-        "D50: real media plays to its end with jumps; the second time with the origin gone",
+        "D50: real media plays to its end with seeks, and again without its origin",
         arguments: [SampleMedia.mp3, .mp4MoovAtEnd])
     func plays(media: SampleMedia) async throws {
         let file = try await media.file()
@@ -35,7 +35,7 @@ struct PlayTests {
         }
     }
 
-    @Test("--until stops there; a jump past the end ends the play")
+    @Test("--until stops playback at its time, and a seek past the end ends playback")
     func until() async throws {
         let file = try await SampleMedia.mp3.file()
         try await withOrigin(["/a.mp3": OriginResource(.file(file))]) { origin, spool in
@@ -49,7 +49,7 @@ struct PlayTests {
         }
     }
 
-    @Test("A file whose bytes end early has not been played to its end")
+    @Test("A truncated file is not reported as played to its end")
     func cutShort() async throws {
         let whole = try Data(contentsOf: try await SampleMedia.mp3.file())
         let spool = try SpoolProcess()
@@ -73,7 +73,7 @@ struct PlayTests {
         #expect(!FileManager.default.fileExists(atPath: spool.file("cache").path))
     }
 
-    @Test("A file that is not media, or not there, is an error in one line")
+    @Test("A file that is missing or not media causes an error of one line")
     func unplayable() async throws {
         try await withOrigin(["/noise": .pattern(50_000), "/gone": .pattern(1, .status(404))]) { origin, spool in
             for target in [
@@ -86,7 +86,7 @@ struct PlayTests {
         }
     }
 
-    @Test("The demonstration keeps its promises, in at most twenty lines and one of JSON")
+    @Test("The demonstration succeeds, and prints at most twenty lines and one line of JSON")
     func demo() async throws {
         let file = try await SampleMedia.mp4MoovAtEnd.file(seconds: 30)
         let spool = try SpoolProcess()

@@ -5,15 +5,17 @@ import Testing
 @Suite("spool preload", .timeLimit(.minutes(15)), .serialized)
 struct PreloadTests {
     private static let seconds = 60
-    /// ffmpeg's demuxer, which mpv plays these with, goes from fragment to fragment through all of the file first.
+    /// The containers that can be played from their start. The demuxer of ffmpeg, which mpv uses, reads all fragments
+    /// of the excluded one first.
     private static let playable = SampleContainer.allCases.filter { $0 != .bareFragmentedMP4 }
 
-    /// A file as large as a table of blocks lets it be: what is fetched is whole blocks, at most one more at each of its
-    /// three places.
+    /// Returns the largest number of bytes that the origin may send.
+    ///
+    /// Whole blocks are fetched, so there may be one more block at each of the three ranges.
     private func bound(_ length: Int64, wanted: Int64) -> Int64 { max(length / 20, wanted + 3 * 65_536) }
 
     @Test(
-        "What a player needs to start is a small part of a minute, and it starts from that with the origin gone",
+        "The start of one-minute media is a small part of it, and plays without the origin",
         arguments: playable)
     func starts(_ sample: SampleContainer) async throws {
         let file = try await sample.file(seconds: Self.seconds)
@@ -28,7 +30,7 @@ struct PreloadTests {
             #expect(report.url == origin.url(path).absoluteString && report.complete)
             #expect(report.landed == report.wanted)
             let length = OriginContent.file(file).length
-            // Ogg ends with 64 KiB that tell the duration.
+            // An Ogg file ends with 64 KiB that contain the duration.
             let share = [.ogg, .opus].contains(sample) ? length / 20 + 65_536 : length / 20
             #expect(report.landed <= share, "\(report.landed) of \(length)")
             let sent = origin.log.bytesSent()
@@ -42,7 +44,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("URLs and a list are brought in the order given; one that is gone is an error, and the others are brought")
+    @Test("URLs and a list are preloaded in their order, and a missing one does not prevent the others")
     func several() async throws {
         let media = OriginResource.pattern(400_000)
         try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {
@@ -67,7 +69,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("Of a stream the playlist and the first segments come; of a live one only an error tells")
+    @Test("For a stream, the playlist and the first segments are preloaded; a live stream causes an error")
     func stream() async throws {
         let ended = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/one.ts\n#EXTINF:2,\n/two.ts\n"
         let resources = [
@@ -94,7 +96,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("All of it, or the first seconds; what is there is not asked for again")
+    @Test("--all or the first seconds are preloaded, and stored bytes are not requested again")
     func amounts() async throws {
         let file = try await SampleContainer.wav.file(seconds: 20)
         try await withOrigin(["/a.wav": OriginResource(.file(file))]) { origin, spool in
@@ -111,7 +113,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("A list that can't be read, or holds what is no URL, is an error that says where, and not what")
+    @Test("The error of an unreadable or malformed list states a line number, not its text")
     func lists() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -126,7 +128,7 @@ struct PreloadTests {
         #expect(list.errors.contains("line 2"))
     }
 
-    @Test("Killed at any moment and begun again, each file is brought whole, with no byte twice but a block each")
+    @Test("If preload is killed repeatedly, all files are completed, and at most one block per job is fetched twice")
     func killed() async throws {
         let count = 60
         let length: Int64 = 300_000

@@ -2,10 +2,10 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// A limit for how much an interrupted transfer may have sent in vain.
+/// The number of bytes that an interrupted request may have sent without their being stored.
 private let block: Int64 = 64 << 10
 
-@Suite("Processes that meet, and processes that die", .timeLimit(.minutes(10)))
+@Suite("Concurrent and killed processes", .timeLimit(.minutes(10)))
 struct ProcessTests {
     private static let media = PatternBytes(seed: 3, length: 6_000_000)
     private let path = "/film.mp4"
@@ -14,7 +14,7 @@ struct ProcessTests {
         [path: OriginResource(.pattern(Self.media), rules: behaviours.map { .always($0) })]
     }
 
-    @Test("C36: ls and info look on while another process fetches")
+    @Test("C36: ls and info work while another process fetches")
     func looksOn() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -22,7 +22,7 @@ struct ProcessTests {
             _ = try await origin.log.first { $0.isStalled }
             for verb in [["ls"], ["info", url]] {
                 let result = try await spool.run(verb)
-                // Before anything is written down there is nothing to see; what counts is that nobody waits.
+                // Nothing may be recorded yet. The test proves that the commands do not wait.
                 #expect(result.status == 0 || result.errors.contains("holds nothing"), "\(result.errors)")
             }
             busy.send(SIGTERM)
@@ -30,9 +30,9 @@ struct ProcessTests {
         }
     }
 
-    @Test("C36: a second process waits for the directory and goes on when it is free")
+    @Test("C36: a second process waits for the directory and continues when it is free")
     func waits() async throws {
-        // Small: the first one has to be done with it before the second has waited for ten seconds, on any machine.
+        // Small, so that the first process finishes before the second has waited for ten seconds, on any machine.
         let media = PatternBytes(seed: 3, length: 600_000)
         try await withOrigin([path: OriginResource(.pattern(media), rules: [.always(.stall(after: 400_000))])]) {
             origin, spool in
@@ -45,7 +45,7 @@ struct ProcessTests {
             #expect(await busy.end().status == 0)
             let result = await second.end()
             #expect(result.status == 0, "\(result.errors)")
-            // Unless the first was done before, it says at once what it waits for.
+            // It reports immediately that it waits, unless the first process has already finished.
             #expect(result.complaints.count <= 1, "\(result.errors)")
             #expect(result.complaints.allSatisfy { $0.hasPrefix("waiting for up to ten seconds: ") })
             for name in ["first", "second"] { #expect(try Data(contentsOf: spool.file(name)) == media.data) }
@@ -54,7 +54,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C36: a directory that stays in use is an error that names the process")
+    @Test("C36: a directory that stays in use causes an error that names the other process")
     func inUse() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -72,7 +72,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C36: what is stored is read beside the process that has the directory, at once")
+    @Test("C36: stored media is readable immediately while another process uses the directory")
     func beside() async throws {
         var resources = resource()
         resources["/other"] = OriginResource(.pattern(Self.media), rules: [.always(.stall(after: 400_000))])
@@ -101,12 +101,12 @@ struct ProcessTests {
         }
     }
 
-    @Test("An interrupt ends with 130, leaves no half file, and keeps landed bytes")
+    @Test("An interrupt causes status 130, leaves no partial file, and keeps received bytes")
     func interrupt() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
             let busy = try spool.start("get", url, "--output", "film.mp4")
-            // The origin's socket has taken 400,000 bytes, and all whole blocks of them have landed.
+            // The origin has sent 400,000 bytes, and all complete blocks of them are stored.
             _ = try await spool.untilStored(6 * block, of: url)
             busy.send(SIGINT)
             let result = await busy.end()
@@ -122,7 +122,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C33: after kill -9, no byte is fetched again of what was written down while the command ran")
+    @Test("C33: after kill -9, no byte that was already recorded is fetched again")
     func killed() async throws {
         try await withOrigin(resource(.rate(2_000_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -141,13 +141,13 @@ struct ProcessTests {
             try await origin.log.untilQuiet()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
-            // What the socket took until then, and had not been written down when it was looked at.
+            // The bytes that were sent before the kill, but were not yet recorded when their number was read.
             #expect(again <= max(0, origin.log.exchanges[0].bytesSent, sent) - stored + block * Int64(interrupted))
             #expect(try await spool.run("verify").status == 0)
         }
     }
 
-    @Test("A reader of standard output that goes away is an error, not a crash")
+    @Test("If the reader of standard output exits, the command fails instead of crashing")
     func brokenPipe() async throws {
         try await withOrigin(resource()) { origin, spool in
             let shell = Process()

@@ -2,12 +2,12 @@ import Foundation
 import SpoolTesting
 import Testing
 
-@Suite("Disks that take nothing, and directories of others", .timeLimit(.minutes(10)))
+@Suite("Full or read-only disks, and directories of other users", .timeLimit(.minutes(10)))
 struct RefusingDiskTests {
     private static let song = PatternBytes(seed: 1, length: 3_000_000)
     private static let other = PatternBytes(seed: 2, length: 2_000_000)
 
-    /// Whether this process may mount a file system where nobody else sees it.
+    /// Whether this process may mount a file system that no other process sees.
     private static let canMount: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -18,7 +18,7 @@ struct RefusingDiskTests {
     }()
 
     @Test(
-        "E59: however little room there is when a cache is begun, get delivers all of it, with one warning",
+        "E59: if a new cache has little space, get delivers all bytes with one warning",
         .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
     func littleRoom() async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
@@ -45,7 +45,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: a full disk, then a read-only one: get and play use what is complete, and the rest uncached, with one warning",
+        "E59: on a full or read-only disk, get and play work with stored and uncached media, with one warning",
         .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
     func refusingDisk() async throws {
         let film = try await SampleMedia.mp3.file()
@@ -96,7 +96,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: a directory that others may write to is refused with a sentence, whatever the command",
+        "E59: a directory that other users can write to is rejected by each command",
         arguments: ["get", "export"])
     func writableByOthers(verb: String) async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
@@ -111,7 +111,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: another user's directory is refused with a sentence",
+        "E59: a directory of another user is rejected",
         .enabled(if: geteuid() == 0, "only root can give a directory to another user"))
     func ownedByAnother() async throws {
         let spool = try SpoolProcess()

@@ -6,13 +6,13 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// `spool serve`, as scripts use it, and what other commands do meanwhile.
+/// Tests of `spool serve` as scripts use it, and of other commands while it runs.
 @Suite(.timeLimit(.minutes(5))) struct ServeTests {
     private static let pattern = PatternBytes(length: 700_000)
 
     private static var film: OriginResource { OriginResource(.pattern(pattern), contentType: "video/mp4") }
 
-    /// Lends a server in a process of its own to `body`, with the first line that it printed, and ends it by a signal.
+    /// Runs a server in a separate process, passes the first line of its output to `body`, and ends it with a signal.
     private static func serving(
         _ spool: SpoolProcess, _ options: String = "", after prelude: String = "true",
         _ body: (String) async throws -> Void
@@ -24,7 +24,7 @@ import FoundationNetworking
         while !line.hasSuffix("\n") {
             try Task.checkCancellation()
             _ = try await spool.shell("true")
-            line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // Not yet.
+            line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // None yet.
         }
         try await body(String(line.dropLast()))
         running.send(SIGTERM)
@@ -119,7 +119,7 @@ import FoundationNetworking
             let type = "application/vnd.apple.mpegurl"
             origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
             let url = origin.url("/list.m3u8").absoluteString
-            // The owner asks whom he likes, and with the fields that he likes.
+            // The operator may request any host, with any header fields.
             let ended = try await Self.serving(spool, "--freshness immutable --allow-host nobody.example") { _ in
                 let began = try await spool.run("preload", url, "--seconds", "1", "--header", "X-Key: 1")
                 #expect(began.status == 0 && began.errors.isEmpty)
@@ -142,7 +142,7 @@ import FoundationNetworking
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""
-                // The last one's end tells that all have been seen.
+                // The end of the last connection shows that the server has seen all connections.
                 let asked = try await spool.shell(
                     """
                     bash -c 'exec 9<>/dev/tcp/127.0.0.1/\(port)

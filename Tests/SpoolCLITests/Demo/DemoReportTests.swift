@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("The demonstration's story")
+@Suite("Report of the demonstration")
 struct DemoReportTests {
     private func story(
         fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, cut: Int = 0, isIdentical: Bool? = true,
@@ -27,14 +27,14 @@ struct DemoReportTests {
             jumps: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
-    @Test("It has at most twenty lines of at most a terminal's width")
+    @Test("The report has at most twenty lines, each of at most the width of a terminal")
     func short() throws {
         let lines = try story().text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 20)
         #expect(lines.allSatisfy { $0.count <= 100 })
     }
 
-    @Test("Each broken promise is found")
+    @Test("Each failed check is reported")
     func broken() throws {
         #expect(try story(sentTwice: 64 << 10, cut: 1).promises.allSatisfy(\.isKept))
         for broken in [
@@ -46,7 +46,7 @@ struct DemoReportTests {
         }
     }
 
-    @Test("The map tells in which part of the play most of each piece came")
+    @Test("The map shows in which stage of playback most bytes of each part were received")
     func map() {
         var map = ArrivalMap()
         map.landed(0..<25)

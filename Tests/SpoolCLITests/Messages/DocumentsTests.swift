@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("README.md, CONTRIBUTING.md and docs name what is there")
+@Suite("Paths and commands in README.md, CONTRIBUTING.md and docs")
 struct DocumentsTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -20,13 +20,13 @@ struct DocumentsTests {
         FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(path).path)
     }
 
-    /// The words of a text, without the signs around them.
+    /// Returns the words of a text, without the surrounding punctuation.
     private func words(_ text: String) -> [String] {
         text.split { $0.isWhitespace || "`()[]<>|,;:".contains($0) }
             .map { $0.trimmingCharacters(in: ["."]).components(separatedBy: "#")[0] }
     }
 
-    @Test("Each path into the repository is there", arguments: documents)
+    @Test("Each path in the repository exists", arguments: documents)
     func paths(_ document: String) throws {
         let folder = document.contains("/") ? "docs/" : ""
         for word in words(try text(document)) where !word.contains("…") && !word.contains("://") {
@@ -38,7 +38,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("Each target of make is in the Makefile, each verb of spool is one", arguments: documents)
+    @Test("Each make target is in the Makefile, and each spool command exists", arguments: documents)
     func commands(_ document: String) throws {
         let makefile = try text("Makefile")
         let verbs = Set(Verbs.all)
@@ -46,7 +46,7 @@ struct DocumentsTests {
         for line in lines {
             let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
             for (word, next) in zip(words, words.dropFirst()) {
-                // As a command: at the beginning of a line, or of what is marked as code.
+                // Checks commands only: at the start of a line or of inline code.
                 guard line.hasPrefix("\(word) \(next)") || line.contains("`\(word) \(next)") else { continue }
                 if word == "make" { #expect(makefile.contains("\n\(next):"), "\(document): make \(next)") }
                 if word == "spool", next != "VERB" { #expect(verbs.contains(next), "\(document): spool \(next)") }
@@ -54,7 +54,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("The files that a byte goes by are there")
+    @Test("The files on the path of a byte exist")
     func road() throws {
         let contributing = try text("CONTRIBUTING.md")
         let sentence = try #require(contributing.components(separatedBy: "passes through 18 files").last)
@@ -66,7 +66,7 @@ struct DocumentsTests {
         for name in names { #expect(files.contains(name + ".swift"), "CONTRIBUTING.md names \(name)") }
     }
 
-    @Test("Each variable that CONTRIBUTING.md has for tests is read by one")
+    @Test("Each variable that CONTRIBUTING.md lists for tests is read by a test")
     func variables() throws {
         let enumerator = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Tests").path)
         let files = try #require(enumerator?.compactMap { $0 as? String }).filter { $0.hasSuffix(".swift") }

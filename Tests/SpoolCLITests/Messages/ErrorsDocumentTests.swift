@@ -5,13 +5,13 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("docs/errors.md lists what a person can meet")
+@Suite("docs/errors.md lists all codes")
 struct ErrorsDocumentTests {
     private static let document = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("docs/errors.md")
 
-    /// The codes in the first column of the table under a heading; each row has to have all three columns.
+    /// Returns the codes in the first column of the table under a heading. Each row must have three columns.
     private func codes(under heading: String) throws -> [String] {
         let text = try String(contentsOf: Self.document, encoding: .utf8)
         let section = try #require(text.components(separatedBy: "\n## ").first { $0.hasPrefix(heading) }, "\(heading)")
@@ -22,7 +22,7 @@ struct ErrorsDocumentTests {
         }
     }
 
-    @Test("Every code has a row that says what it means and what to do, and every row a code")
+    @Test("Each code has a row with its meaning and a solution, and each row has a code")
     func complete() throws {
         #expect(try codes(under: "The cache") == CacheError.Code.allCases.map { "\($0)` \($0.number)" })
         #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map { "\($0)` \($0.number)" })

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-@Suite("A newcomer who types each wrong thing", .timeLimit(.minutes(10)))
+@Suite("Messages for wrong command lines", .timeLimit(.minutes(10)))
 struct NewcomerTests {
-    /// One wrong command line, the exit status, and words that the one line of the response holds: what to do instead.
+    /// A wrong command line, the exit status, and the words that its one-line message must contain.
     struct Mistake: Sendable, CustomTestStringConvertible {
         var line: [String]
         var status: Int32
@@ -17,7 +17,7 @@ struct NewcomerTests {
     }
 
     static let mistakes: [Mistake] = [
-        // Verbs.
+        // Commands.
         Mistake(["gett", "http://h/a"], 64, "did you mean “get”", "spool --help"),
         Mistake(["list"], 64, "did you mean “ls”"),
         Mistake(["download", "http://h/a"], 64, "did you mean “get”"),
@@ -77,7 +77,7 @@ struct NewcomerTests {
         Mistake(["play", "http://h/a", "--until", "-1"], 64, "--until"),
         Mistake(["gc", "--to", "-1"], 64, "--to"),
         Mistake(["gc", "--to", "half"], 64, "a size such as 500MB"),
-        // What is understood, but can't be done.
+        // Valid command lines that can't be run.
         Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
         Mistake(["play", "/", "--headless"], 1, "“/” can't be played: it is a directory"),
         Mistake(["play", "ftp://h/a", "--headless"], 1, "ftp://h/a can't be played: unsupported URL"),
@@ -90,7 +90,7 @@ struct NewcomerTests {
         Mistake(["ls", "--cache", "/dev/null"], 1, "“/dev/null” can't be a cache: it is no directory"),
     ]
 
-    @Test("Each is one line that says what to do, without query or header value", arguments: mistakes)
+    @Test("Each message is one line with a solution, without query or header values", arguments: mistakes)
     func mistake(_ mistake: Mistake) async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }

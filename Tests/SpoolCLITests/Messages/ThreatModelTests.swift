@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-@Suite("docs/threat-model.md names tests that are there")
+@Suite("docs/threat-model.md names existing tests")
 struct ThreatModelTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The tests of each case, by the table's rows.
+    /// Returns the tests of each case, by the rows of the table.
     private func rows() throws -> [(case: String, tests: [String])] {
         let text = try String(contentsOf: Self.root.appendingPathComponent("docs/threat-model.md"), encoding: .utf8)
         return try text.split(separator: "\n").filter { $0.hasPrefix("| E") }.map { row in
@@ -16,7 +16,7 @@ struct ThreatModelTests {
         }
     }
 
-    /// The tests in the sources, as `Type.function`.
+    /// Returns the tests in the sources, as `Type.function`.
     private func tests() throws -> Set<String> {
         let folder = Self.root.appendingPathComponent("Tests")
         let paths = try #require(FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String })
@@ -40,7 +40,7 @@ struct ThreatModelTests {
         return found
     }
 
-    @Test("Each case from E59 to E76 has a row, and each row names tests of the sources")
+    @Test("Each case from E59 to E76 has a row, and each row names existing tests")
     func complete() throws {
         let rows = try rows()
         #expect(rows.map(\.case) == (59...76).map { "E\($0)" })

@@ -3,9 +3,9 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("What a terminal shows")
+@Suite("Terminal output")
 struct DrawingTests {
-    @Test("The bar shows which parts are there; only a whole cell is full")
+    @Test("The bar shows the stored parts, and a cell is full only if all of its bytes are stored")
     func bar() {
         let landed: ByteRangeSet = [0..<100, 130..<150, 199..<200, 300..<399]
         #expect(RangeBar.text(landed, length: 400, cells: 4) == "█░·▓")
@@ -16,7 +16,7 @@ struct DrawingTests {
         #expect(RangeBar.text([0..<400], length: 400, cells: 0) == "")
     }
 
-    @Test("A bar has as many cells as there is room for, and there is none where it would say nothing")
+    @Test("A bar has the cells that fit, and none if it would be too short")
     func room() {
         #expect(RangeBar.cells(upTo: 20, in: nil) == 20)
         #expect(RangeBar.cells(upTo: 20, in: 50) == 20)
@@ -24,20 +24,20 @@ struct DrawingTests {
         for room in [9, 0, -7] { #expect(RangeBar.cells(upTo: 20, in: room) == 0) }
     }
 
-    @Test("Nothing is drawn on a terminal that knows no more than a printer", arguments: [nil, "", "dumb"])
+    @Test("Nothing is drawn on a terminal without control sequences", arguments: [nil, "", "dumb"])
     func plainTerminal(name: String?) {
         #expect(!Output.canDraw(terminal: name))
         #expect(Output.canDraw(terminal: "xterm-256color"))
     }
 
-    @Test("Every byte has a cell, also where there are more cells than bytes", arguments: [1, 3, 40, 41, 1_000_003])
+    @Test("Each byte has a cell, even if there are more cells than bytes", arguments: [1, 3, 40, 41, 1_000_003])
     func cells(length: Int64) {
         #expect(RangeBar.text([0..<length], length: length, cells: 40) == String(repeating: "█", count: 40))
         let covered = ByteRangeSet((0..<40).map { RangeBar.range(ofCell: $0, of: 40, length: length) })
         #expect(covered == [0..<length])
     }
 
-    @Test("The progress line says bytes, rate and time left, and shortens itself to the terminal")
+    @Test("The progress line shows bytes, rate and remaining time, and is shortened to the width of the terminal")
     func progress() {
         let line = ProgressLine(
             name: "film.mp4", done: 10_000_000, goal: 30_000_000, rate: 4_000_000, landed: [0..<10_000_000],
@@ -52,20 +52,21 @@ struct DrawingTests {
         #expect(line.text(columns: 50).hasPrefix("10.0 MB of"))
     }
 
-    @Test("Without a goal or a rate the line says no time left")
+    @Test("Without a goal or a rate, no remaining time is shown")
     func unknownGoal() {
         #expect(ProgressLine(name: "a", done: 5).text(columns: 20) == "5 bytes")
         #expect(!ProgressLine(name: "a", done: 5, goal: 9, rate: 0).text(columns: 90).contains("left"))
     }
 
-    @Test("Times are read like a clock's", arguments: [(0, "0:00"), (6.2, "0:07"), (75, "1:15"), (3723, "1:02:03")])
+    @Test(
+        "Times are formatted as on a clock", arguments: [(0, "0:00"), (6.2, "0:07"), (75, "1:15"), (3723, "1:02:03")])
     func clock(seconds: Double, text: String) {
         #expect(ProgressLine.clock(seconds) == text)
         #expect(ProgressLine.clock(.infinity) == "–:––")
         #expect(ProgressLine.clock(.nan) == "–:––")
     }
 
-    @Test("The rate is that of the last seconds")
+    @Test("The rate is measured over the last seconds")
     func rate() {
         var rate = RateEstimate()
         #expect(rate.note(0, at: 0) == nil)

@@ -4,10 +4,10 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Text from elsewhere")
+@Suite("Text from other sources")
 struct ShownTextTests {
     @Test(
-        "E72: what would act on a terminal is shown as its number",
+        "E72: characters that control a terminal are printed as their numbers",
         arguments: [
             ("a\u{1B}]0;title\u{07}b", "a\\u{1B}]0;title\\u{7}b"), ("\u{9B}31m", "\\u{9B}31m"), ("\u{7F}", "\\u{7F}"),
             ("x\u{202E}fdp.exe", "x\\u{202E}fdp.exe"), ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
@@ -19,7 +19,7 @@ struct ShownTextTests {
         #expect(text.shown == result)
     }
 
-    @Test("E72: JSON has the same characters escaped in its own way, and reads back as they were")
+    @Test("E72: JSON escapes the same characters and decodes to the original text")
     func json() throws {
         let text = "\u{1B}[2J\u{9B}\u{202E}\u{7F}\u{E0041}é"
         let encoded = String(decoding: try JSONEncoder().encode([text]), as: UTF8.self).shownInJSON
@@ -27,7 +27,7 @@ struct ShownTextTests {
         #expect(try JSONDecoder().decode([String].self, from: Data(encoded.utf8)) == [text])
     }
 
-    @Test("What is too long to be read is shown by its two ends, on the lines of errors and warnings")
+    @Test("Very long words in errors and warnings are shortened to their two ends")
     func abbreviated() async throws {
         #expect("a  b \(String(repeating: "c", count: 300)) d".abbreviated.count == 307)
         let long = String(repeating: "c", count: 200) + "-" + String(repeating: "d", count: 8000)
@@ -45,7 +45,7 @@ struct ShownTextTests {
         }
     }
 
-    @Test("E72: an origin's type and tag, and a file's name, get to the terminal escaped")
+    @Test("E72: an origin's type and tag, and a file's name, are escaped on the terminal")
     func printed() async throws {
         let media = OriginResource(
             .pattern(PatternBytes(length: 1000)), etag: "\"\u{9B}31m\u{202E}\"", contentType: "audio/x\u{85}\u{2066}y")
