@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Testing
 
-/// An item with a headless player of its own.
+/// An item and its headless player.
 @MainActor
 struct Playing {
     let asset: AVURLAsset

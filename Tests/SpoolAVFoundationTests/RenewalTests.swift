@@ -31,7 +31,7 @@ struct RenewalTests {
 
         /// Returns whether the first response reported the entire length as available on demand.
         ///
-        /// Returns `nil` if the first request did not ask about the content.
+        /// Returns `nil` if the first request was not for content information.
         func isOnDemand() async -> Bool? {
             await loader.queue.run { self.requests.first?.contentInformationRequest?.isEntireLengthAvailableOnDemand }
         }

@@ -81,7 +81,7 @@ struct StreamFormTests {
         let segments = lines.dropFirst(head.count).prefix(2 * end)
         let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
         let text = (head + segments + tail).joined(separator: "\n") + "\n"
-        // Each playlist is a version of its own, so that a truncated one is not completed with the end of another.
+        // Each playlist is a separate version, so that a truncated one is not completed with the end of another.
         return OriginResource(
             .data(Data(text.utf8)), etag: "\"\(end)\"", contentType: "application/vnd.apple.mpegurl")
     }
