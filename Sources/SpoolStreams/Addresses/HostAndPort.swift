@@ -2,8 +2,9 @@ import Foundation
 
 /// The authority of a URL: host and port, without a user (RFC 3986 §3.2).
 ///
-/// It is stricter than the RFC, but allows every host to which a client can connect. Names have letters, digits, `-`, `_` and
-/// dots. An IPv6 address has brackets and no zone. Numbers that some resolvers read as an address (`127.1`) are names here.
+/// It is stricter than the RFC, but allows every host to which a client can connect. Names have letters, digits, `-`,
+/// `_` and dots. An IPv6 address has brackets and no zone. Numbers that some resolvers read as an IP address (`127.1`)
+/// are names here.
 package struct HostAndPort: Hashable, Sendable {
     /// A name or an IP address in lower case, with brackets for IPv6.
     package let host: String
@@ -60,8 +61,8 @@ package struct HostAndPort: Hashable, Sendable {
         return port
     }
 
-    /// Returns whether a name can be resolved. It has labels of 1 to 63 bytes and at most 253 bytes in all, and may end with
-    /// a dot (RFC 1035 §2.3.4).
+    /// Returns whether the bytes are a host name: labels of 1 to 63 letters, digits, `-` and `_`, separated by dots. A
+    /// name has at most 253 bytes, and may end with a dot (RFC 1035 §2.3.4).
     private static func isName(_ bytes: Substring.UTF8View) -> Bool {
         let name = bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes
         guard name.count <= 253 else { return false }

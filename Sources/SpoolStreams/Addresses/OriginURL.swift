@@ -1,9 +1,10 @@
 package import Foundation
 
-/// An `http` or `https` URL that the proxy can request: a scheme, a host that may exist, a port, path and query.
+/// An `http` or `https` URL that the proxy can request: scheme, host, port, path and query.
 ///
-/// Path and query have the same bytes as in the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A fragment is
-/// removed, because no server receives it. This type does not resolve names. Access to a host is checked on connecting.
+/// Path and query have the same bytes as in the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A
+/// fragment is removed, because it is never sent to a server. This type does not resolve names. Access to a host is
+/// checked on connecting.
 package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The protocol of the origin.
     package enum Scheme: String, Hashable, Sendable {
@@ -22,7 +23,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     package let host: String
     /// The port if the URL states one, even the default port.
     package let port: Int?
-    /// Path and query. It starts with `/`, as in the first line of a request.
+    /// Path and query, as in the first line of a request. It starts with `/`.
     package let target: String
 
     /// Creates a URL from its parts.
@@ -59,7 +60,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         try self.init(resolved: reference.resolved(against: URIReference("")))
     }
 
-    /// Creates a URL from an absolute reference without dot segments.
+    /// Creates a URL from an absolute reference whose dot segments are already removed.
     init(resolved reference: URIReference) throws(AddressError) {
         guard let scheme = reference.scheme.flatMap({ Scheme($0) }), let authority = reference.authority else {
             let named =
@@ -71,7 +72,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         try self.init(scheme: scheme, authority: authority, target: target)
     }
 
-    /// Parses an absolute URL in the same way as a text.
+    /// Parses a Foundation URL in the same way as a text.
     package init(_ url: URL) throws(AddressError) { try self.init(url.absoluteString) }
 
     /// Host and port, as in the URL.
@@ -80,16 +81,17 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The port to connect to.
     package var effectivePort: Int { port ?? scheme.defaultPort }
 
-    /// Returns whether both have the same scheme, host and port. A missing port equals the default port (RFC 9110 §4.3.1).
+    /// Returns whether both have the same scheme, host and port. A missing port equals the default port (RFC 9110
+    /// §4.3.1).
     package func isSameOrigin(as other: OriginURL) -> Bool {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
     }
 
-    /// The URL as text.
+    /// The URL as a string.
     package var description: String { "\(scheme.rawValue)://\(authority)\(target)" }
 
-    /// The URL as Foundation's type. Bytes that a URI cannot have are percent-encoded, as a client does (RFC 3986 §2.1).
-    /// Encoded bytes stay as they are.
+    /// The URL as a Foundation URL, or `nil` if Foundation rejects it. Bytes that a URI cannot have are
+    /// percent-encoded, as in a client (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
     package var url: URL? {
         var bytes = Array("\(scheme.rawValue)://\(authority)".utf8)
         let target = Array(target.utf8)
@@ -111,7 +113,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         byte.isASCIILetter || byte.isASCIIDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
     }
 
-    /// The URL as a reference, against which others are resolved.
+    /// The URL as a reference, for resolving other references against it.
     package var reference: URIReference { URIReference(description) }
 
     /// The path without the query.
@@ -155,25 +157,25 @@ extension String {
     }
 }
 
-/// The reason why an address cannot be requested through the proxy.
+/// An error that states why a URL cannot be requested through the proxy.
 package struct AddressError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of a reason. A server responds with status 400 to each of them.
+    /// The kind of error. The proxy server responds to each of them with status 400.
     package enum Code: Hashable, Sendable {
-        /// The address does not start with `/http/` or `/https/`, or is not an `http` or `https` URL.
+        /// The proxy path does not start with `/http/` or `/https/`, or the URL is not an `http` or `https` URL.
         case scheme
         /// The host is missing, or is neither a name nor an IP address.
         case host
         /// The port is not from 1 to 65535.
         case port
-        /// The address has a user or a password, which an address of the proxy cannot have.
+        /// The URL has a user or a password, which the proxy does not support.
         case userInformation
-        /// The address has white space, a control character or a fragment.
+        /// The path or query has white space, a control character or a number sign.
         case characters
     }
 
-    /// The kind.
+    /// The kind of error.
     package let code: Code
-    /// A sentence with the requested address, without its query, and the problem.
+    /// A sentence with the URL, without its query, and the problem.
     package let description: String
 
     /// Creates an error.

@@ -1,7 +1,8 @@
 /// A URI or a relative reference, split into its five parts and resolved by RFC 3986, byte for byte.
 ///
-/// Only the delimiters matter. The text between them stays the same, even percent-encodings, spaces and other characters that
-/// a URI cannot have, because players accept them. Every text has such parts. Time and memory are proportional to its length.
+/// Only the delimiters are interpreted. The text between them stays the same, including percent-encodings, spaces and
+/// other characters that a URI cannot have, because players accept them. Therefore, every text can be split. Time and
+/// memory are proportional to its length.
 package struct URIReference: Hashable, Sendable {
     /// The scheme without its colon, or `nil` for a relative reference.
     package var scheme: Substring?
@@ -41,8 +42,8 @@ package struct URIReference: Hashable, Sendable {
     /// Splits a text.
     package init(_ text: String) { self.init(text[...]) }
 
-    /// Returns the place of the colon after a scheme. A scheme is a letter, then letters, digits, `+`, `-` and `.`
-    /// (RFC 3986 §3.1).
+    /// Returns the position of the colon after a scheme. A scheme is a letter, followed by letters, digits, `+`, `-`
+    /// and `.` (RFC 3986 §3.1).
     private static func schemeEnd(_ text: Substring) -> String.Index? {
         guard let first = text.utf8.first, first.isASCIILetter else { return nil }
         for index in text.utf8.indices {
@@ -53,7 +54,7 @@ package struct URIReference: Hashable, Sendable {
         return nil
     }
 
-    /// The reference as one text.
+    /// The reference as a string.
     package var text: String {
         var text = ""
         if let scheme { text += scheme + ":" }
@@ -91,14 +92,14 @@ package struct URIReference: Hashable, Sendable {
         return target
     }
 
-    /// Returns the path, which replaces the last segment of the base's path (RFC 3986 §5.2.3).
+    /// Returns the path, appended to the directory of the base's path (RFC 3986 §5.2.3).
     private func merged(with base: URIReference) -> Substring {
         if base.authority != nil, base.path.isEmpty { return "/" + path }
         guard let slash = base.path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
         return base.path[...slash] + path
     }
 
-    /// Returns a path without its segments `.` and `..`. None of them leads above the root (RFC 3986 §5.2.4).
+    /// Returns a path without its segments `.` and `..`. A `..` at the root has no effect (RFC 3986 §5.2.4).
     package static func removingDotSegments(_ path: Substring) -> Substring {
         let slash = UInt8(ascii: "/")
         guard path.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return path }
@@ -128,8 +129,8 @@ package struct URIReference: Hashable, Sendable {
     }
 }
 
-/// A segment of a path that means a directory: `.` or `..`. Dots may be percent-encoded, which is equivalent
-/// (RFC 3986 §6.2.2.2), also for browsers.
+/// A path segment that denotes a directory: `.` or `..`. Percent-encoded dots are equivalent (RFC 3986 §6.2.2.2), and
+/// browsers treat them in the same way.
 enum DotSegment {
     case current, parent
 
@@ -155,10 +156,10 @@ enum DotSegment {
 }
 
 extension UInt8 {
-    /// Whether it is `A`–`Z` or `a`–`z`.
+    /// Whether the byte is `A`–`Z` or `a`–`z`.
     var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
-    /// Whether it is `0`–`9`.
+    /// Whether the byte is `0`–`9`.
     var isASCIIDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
-    /// Whether it is a digit of a percent-encoding.
+    /// Whether the byte is a hexadecimal digit, as in a percent-encoding.
     var isHexDigit: Bool { isASCIIDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20) }
 }

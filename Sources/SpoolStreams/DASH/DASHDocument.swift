@@ -1,32 +1,33 @@
 import ByteRanges
 import XMLTokens
 
-/// An MPD that is parsed once: its text, the places of its references in the text, and its media (ISO/IEC 23009-1 §5.3).
+/// An MPD that is parsed once: its text, the positions of its references in the text, and its media (ISO/IEC 23009-1
+/// §5.3).
 ///
-/// Rewriting, filtering, and listing media are functions of the document.
+/// Rewriting, filtering and listing media are methods of the document.
 package struct DASHDocument: Sendable {
     /// The maximum size of an MPD, in bytes.
     package static let maximumBytes = 8 << 20
-    /// The maximum number of elements that contain one another.
+    /// The maximum nesting depth of elements.
     package static let maximumDepth = 64
     /// The maximum number of `BaseURL` elements in an MPD.
     package static let maximumBases = 20_000
 
     /// The kind of a reference. It decides how the reference is resolved.
     enum ReferenceKind {
-        /// The address of media, relative to a base.
+        /// A URL of media, relative to a base.
         case media
-        /// A template of addresses, relative to a base.
+        /// A template of URLs, relative to a base.
         case template
         /// A `BaseURL`, relative to the base of the element around it.
         case base
-        /// A reference that is relative to the address of the MPD.
+        /// A reference that is relative to the URL of the MPD.
         case document
     }
 
     /// A URI in the text of an element or in the value of an attribute.
     struct Reference {
-        /// The range in the text, without quotes or white space around it.
+        /// The range in the text, without surrounding quotes and white space.
         let place: Range<Int>
         let kind: ReferenceKind
         /// The index of the base.
@@ -34,35 +35,35 @@ package struct DASHDocument: Sendable {
         let isCharacterData: Bool
     }
 
-    /// An address to which references are relative.
+    /// A URL to which references are relative.
     struct Base {
-        /// The address, or `nil` if it cannot be requested through the proxy.
+        /// The URL, or `nil` if it cannot be requested through the proxy.
         let url: OriginURL?
         /// The index of the base of the element around it.
         let parent: Int
     }
 
-    /// Whether the stream is live: the type is `dynamic`.
+    /// Whether the stream is live: its `type` is `dynamic`.
     package let isDynamic: Bool
     /// The time after which a player requests the MPD again, in seconds.
     package let minimumUpdatePeriod: Double?
 
     let bytes: [UInt8]
-    /// The address of the MPD, after redirects.
+    /// The URL of the MPD, after redirects.
     package let url: OriginURL
-    /// The prefix of DASH's elements with its colon, or an empty text.
+    /// The namespace prefix of DASH's elements with its colon. It is empty if they have none.
     let prefix: [UInt8]
-    /// The place of the first element that may follow a `BaseURL` in the root.
+    /// The position of the first child of the root that may follow a `BaseURL`.
     let firstChild: Int?
     /// Whether the root has a `BaseURL` that is not empty.
     let hasBaseURL: Bool
     /// The references, in the order of the text.
     let references: [Reference]
-    /// The bases. The first one is the address of the MPD.
+    /// The bases. The first one is the URL of the MPD.
     let bases: [Base]
     /// The ranges of the text that filters have removed.
     private(set) var removed: ByteRangeSet = []
-    /// The media, as far as the limit on entries allows.
+    /// The media, up to the limit on entries.
     private(set) var media: DASHPresentation
     private let hasTooManyEntries: Bool
 
@@ -70,7 +71,7 @@ package struct DASHDocument: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding.
-    ///   - url: The address of the MPD, after redirects.
+    ///   - url: The URL of the MPD, after redirects.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `tooLarge` if the MPD or the number of its `BaseURL` elements is above a limit
     ///   - `refused` if it has a document type
@@ -86,13 +87,13 @@ package struct DASHDocument: Sendable {
         (media, hasTooManyEntries) = (parser.media, parser.hasTooManyEntries)
     }
 
-    /// The maximum time for which the MPD may be stored. A live one is not stored.
+    /// The maximum time for which the MPD may be stored. The MPD of a live stream is not stored.
     package var lifetime: ManifestLifetime { isDynamic ? .none : .unchanging }
 
-    /// The size of the text without what filters have removed, in bytes.
+    /// The size of the text without removed ranges, in bytes.
     package var byteCount: Int { bytes.count - Int(removed.byteCount) }
 
-    /// Returns the media to choose from, without what filters have removed.
+    /// Returns the media from which a player can choose, without removed representations.
     ///
     /// - Throws: ``ManifestError`` with code `live` if the stream has no end, or `tooLarge` if it has too many entries.
     package func presentation() throws(ManifestError) -> DASHPresentation {
@@ -123,11 +124,12 @@ extension DASHDocument {
         package static func < (one: Extent, other: Extent) -> Bool { one.rawValue < other.rawValue }
     }
 
-    /// Removes the representations that are stored to a smaller extent than another one of their adaptation set.
+    /// Removes each representation that is stored to a smaller extent than another one in its adaptation set.
     ///
-    /// Adaptation sets of which nothing is stored are removed, too. A period of which nothing is stored stays as it is.
+    /// Adaptation sets without stored representations are removed, too. A period without stored representations stays
+    /// unchanged.
     ///
-    /// - Parameter extents: The extent of each representation, by period, adaptation set and index in it.
+    /// - Parameter extents: The extent of each representation, by period, adaptation set and index in the set.
     package mutating func filter(_ extents: [[[Extent]]]) {
         for (period, extentsOfPeriod) in zip(media.periods.indices, extents) {
             guard extentsOfPeriod.contains(where: { $0.contains { $0 > .none } }) else { continue }
@@ -162,16 +164,16 @@ extension DASHDocument {
 
     /// Returns the text for a client of the proxy, with references that lead to the proxy.
     ///
-    /// These are `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103 998),
-    /// and the addresses and templates of segments. References that lead to the proxy anyway, and all other bytes, stay
-    /// as they are. So do the contents of `ContentProtection` and the clocks in `UTCTiming`, because a time from a cache
-    /// would be wrong.
+    /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI
+    /// TS 103 998), and the URLs and templates of segments. References that already lead to the proxy, and all other
+    /// bytes, stay unchanged. The contents of `ContentProtection` also stay unchanged. So do the clocks in `UTCTiming`,
+    /// because a time from a cache would be wrong.
     ///
-    /// An MPD whose final address differs from the requested one gets a `BaseURL` if it has none. Its templates cannot be
-    /// rewritten instead, because representations with different bases inherit them.
+    /// If a redirect leads to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
+    /// instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
-    ///   - requestedURL: The address that the client requested, if it differs from ``url``.
+    ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
@@ -213,9 +215,9 @@ extension DASHDocument {
     }
 }
 
-/// The rewriters of an MPD's bases, each created once.
+/// The rewriters of an MPD's bases, each created when it is needed.
 ///
-/// Of all bases, only those of the current element and of the elements around it are in memory.
+/// Only the rewriters of the current base and of its parents stay in memory.
 private struct DASHBaseRewriters {
     private let bases: [DASHDocument.Base]
     private let proxied: (OriginURL) -> String
@@ -249,18 +251,18 @@ private struct DASHBaseRewriters {
 
 // MARK: Parts
 
-/// The addresses that an MPD names, and the templates that give more of them.
+/// The URLs in an MPD, and the templates of further URLs.
 package struct DASHParts {
-    /// The maximum number of addresses and templates. A long video has some hundreds.
+    /// The maximum number of URLs and templates. A long video has several hundred.
     package static let limit = 20_000
 
-    /// The addresses that are complete.
+    /// The complete URLs.
     package private(set) var urls: [OriginURL] = []
     /// The templates with times or numbers (ISO/IEC 23009-1 §5.3.9.4.4).
     package private(set) var templates: [DASHTemplate] = []
 
-    /// Lists the parts of a document, without what filters have removed. Addresses that cannot be requested through the
-    /// proxy are left out, and so are all after ``limit``.
+    /// Lists the parts of a document, except for removed ranges. URLs that cannot be requested through the proxy are
+    /// left out, and so are all parts after ``limit``.
     package init(of document: DASHDocument) {
         var count = 0
         var base: (url: OriginURL, rewriter: ReferenceRewriter)?
@@ -287,7 +289,7 @@ package struct DASHParts {
         _ representation: DASHPresentation.Representation, _ base: ReferenceRewriter, _ count: inout Int
     ) {
         let texts = representation.segments.templates
-        // Without templates, the representation is one file of which ranges are requested.
+        // Without templates, the representation is one file that clients request in ranges.
         if texts.isEmpty || representation.segments.list != nil {
             count += 1
             if let url = base.url(of: "") { urls.append(url) }
@@ -298,7 +300,7 @@ package struct DASHParts {
             guard let template else { continue }
             if template.hasNumber {
                 templates.append(template)
-            } else if let url = try? OriginURL(template.head) {  // The template is such an address.
+            } else if let url = try? OriginURL(template.head) {  // The template starts with a valid URL.
                 urls.append(url)
             }
         }

@@ -6,34 +6,34 @@ struct DASHParser {
     /// The maximum number of representations, and of entries in lists and timelines.
     static let maximumEntries = 20_000
 
-    /// An address to which references are relative.
+    /// A URL to which references are relative.
     private struct Base {
         /// The index in ``bases``.
         let index: Int
-        /// The rewriter that resolves references, or `nil` if the address cannot be requested through the proxy.
+        /// The rewriter that resolves references, or `nil` if the URL cannot be requested through the proxy.
         let rewriter: ReferenceRewriter?
     }
 
     /// An element whose end has not been read yet.
     private struct Element {
         let tagName: ArraySlice<UInt8>
-        /// The name without the prefix of DASH's elements. It is empty for an element of another namespace.
+        /// The name without the namespace prefix of DASH's elements. It is empty for an element of another namespace.
         let name: String
-        /// The place of its tag.
+        /// The position of its start tag.
         let start: Int
-        /// The base of its own `BaseURL` elements.
+        /// The base of the element's own `BaseURL` elements.
         let outer: Base
-        /// The base of the references in it: the first of its `BaseURL` elements.
+        /// The base of the references in the element, from its first `BaseURL`.
         var inner: Base
         var hasBase = false
-        /// Whether references in it stay as they are.
+        /// Whether references in the element stay unchanged.
         let isIgnored: Bool
-        /// Its text without white space around it.
+        /// The text of the element, without surrounding white space.
         var text: ArraySlice<UInt8>?
         var isCharacterData = false
-        /// Whether it contains more than one text.
+        /// Whether the element contains several texts, or text and elements.
         var isMixed = false
-        /// The segments that it describes for itself and for the elements in it.
+        /// The segments that the element describes for itself and its descendants.
         var segments: DASHSegments
     }
 
@@ -55,14 +55,14 @@ struct DASHParser {
         document = Base(index: 0, rewriter: ReferenceRewriter(finalURL: url))
     }
 
-    /// Whether the number of entries has reached ``maximumEntries``. Later entries of lists and timelines are then not in
+    /// Whether the number of entries has reached ``maximumEntries``. Further entries of lists and timelines are not in
     /// ``media``.
     var hasTooManyEntries: Bool { entryCount >= Self.maximumEntries }
 
-    /// Reads a whole document.
+    /// Reads the whole document.
     ///
     /// - Returns: The tag of the root.
-    /// - Throws: As ``DASHDocument/init(parsing:at:)``.
+    /// - Throws: The same errors as ``DASHDocument/init(parsing:at:)``.
     mutating func read(_ bytes: [UInt8]) throws(ManifestError) -> XMLStartTag {
         guard bytes.count <= DASHDocument.maximumBytes else {
             throw ManifestError(
@@ -269,7 +269,7 @@ struct DASHParser {
 
     /// Changes the segments of an open element.
     ///
-    /// - Parameter levels: The number of levels above the element that starts.
+    /// - Parameter levels: The number of levels above the element that is being read.
     private mutating func change(above levels: Int, _ change: (inout DASHSegments) -> Void) {
         guard open.count >= levels else { return }
         change(&open[open.count - levels].segments)

@@ -1,17 +1,17 @@
-/// The media of an MPD, from which players choose (ISO/IEC 23009-1 §5.3).
+/// The media of an MPD, from which a player chooses (ISO/IEC 23009-1 §5.3).
 package struct DASHPresentation: Sendable {
-    /// Media of one quality.
+    /// One encoding of the media in an adaptation set.
     package struct Representation: Sendable {
         var id = ""
         var bandwidth = ""
-        /// The address to which references are relative, or `nil` if it cannot be requested through the proxy.
+        /// The URL to which references are relative, or `nil` if it cannot be requested through the proxy.
         var base: OriginURL?
         var segments = DASHSegments()
         /// The range of its element in the MPD.
         var place = 0..<0
     }
 
-    /// Representations of the same content.
+    /// Interchangeable representations of the same content.
     package struct AdaptationSet: Sendable {
         /// `video`, `audio`, `text` or an empty string.
         var kind = ""
@@ -21,7 +21,7 @@ package struct DASHPresentation: Sendable {
         var place = 0..<0
     }
 
-    /// A part of the stream in time.
+    /// A time interval of the stream.
     package struct Period: Sendable {
         /// The start, in seconds, or `nil` if the MPD does not state it.
         var start: Double?
@@ -31,7 +31,7 @@ package struct DASHPresentation: Sendable {
         package internal(set) var sets: [AdaptationSet] = []
     }
 
-    /// The periods, in the order of time.
+    /// The periods, in chronological order.
     package internal(set) var periods: [Period] = []
     /// The duration of the whole stream, in seconds, or `nil` if the MPD does not state it.
     var duration: Double?
@@ -49,7 +49,7 @@ package struct DASHPresentation: Sendable {
 // MARK: Files
 
 extension DASHPresentation {
-    /// The bit rate up to which players start if they do not know the connection, in bits per second.
+    /// The maximum bit rate with which players start on an unknown connection, in bits per second.
     private static let firstBandwidth: Int64 = 1_000_000
     /// The maximum number of files in a download. It allows a day of one-second segments in eleven adaptation sets.
     private static let fileLimit = 1_000_000
@@ -57,10 +57,10 @@ extension DASHPresentation {
     /// Returns the files that playback needs, each once.
     ///
     /// - Parameters:
-    ///   - seconds: The length of the start to download, or `nil` for all periods in the best quality of all video,
-    ///     audio and text. A start is from the first video and the first audio of the first period. It has the best
-    ///     quality up to 1 Mbit/s, or the lowest, and at least one segment.
-    ///   - url: The address of the MPD.
+    ///   - seconds: The length of the start to download. With `nil`, the result has all periods, in the best quality of
+    ///     all video, audio and text. A start has the first video and the first audio of the first period, with at
+    ///     least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
+    ///   - url: The URL of the MPD.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if the MPD does not state the number of segments
     ///   - `address` if a file cannot be requested
@@ -101,20 +101,21 @@ extension DASHPresentation {
         return (sorted.last { $0.0 <= firstBandwidth } ?? sorted.first)?.1
     }
 
-    /// Returns the files that one representation needs.
+    /// Returns the files of one representation.
     ///
     /// - Parameters:
-    ///   - seconds: As for ``files(seconds:at:)``.
-    ///   - period: The duration of the period, in seconds; `nil` if the MPD does not state it.
-    ///   - url: The address of the MPD.
+    ///   - seconds: See ``files(seconds:at:)``.
+    ///   - period: The duration of the period, in seconds, or `nil` if the MPD does not state it.
+    ///   - url: The URL of the MPD.
     package func files(
         of representation: Representation, until seconds: Double?, period: Double?, _ url: OriginURL
     ) -> Files {
         Files(representation: representation, seconds: seconds, period: period, url: url)
     }
 
-    /// The files of one representation: the initialization section, then the segments. They are enumerated one at a
-    /// time, because an MPD of a few kilobytes may state billions of them.
+    /// The files of one representation: the initialization section, then the segments.
+    ///
+    /// They are enumerated one at a time, because an MPD of a few kilobytes may state billions of them.
     package struct Files {
         private let representation: Representation
         private let base: ReferenceRewriter?
@@ -177,14 +178,15 @@ extension DASHPresentation {
         }
     }
 
-    /// Returns the file of a representation in one file: all of it, or an estimate of the bytes that `seconds` take.
+    /// Returns the file of a representation in one file, with an estimate of the bytes of the first `seconds` if there
+    /// is a limit.
     private static func oneFile(
         _ file: StreamFile, _ representation: Representation, _ seconds: Double?
     ) -> StreamFile {
         guard let seconds else { return file }
         let head = representation.segments.indexRange?.upperBound ?? 65_536
         let rate = min(Double(Int64(representation.bandwidth) ?? 0), 1e9) / 8
-        // Segments are downloaded as a whole, and take some seconds each.
+        // A player downloads whole segments, which last some seconds each.
         let media = Int64(min(rate * max(seconds, 4) * 1.25, 1e12)) + 65_536
         var file = file
         file.byteRange = 0..<min(head, 1 << 40) + media

@@ -1,8 +1,9 @@
 /// The segments of a representation, from `SegmentTemplate`, `SegmentList` and `SegmentBase` (ISO/IEC 23009-1 §5.3.9).
 ///
-/// An inner element overrides the attributes of the elements around it.
+/// Inner elements override the attributes of outer elements.
 struct DASHSegments: Sendable {
-    /// An `S` of a timeline: `count` segments of one duration. If `count` is `nil`, they last until the next entry.
+    /// An `S` of a timeline: `count` segments of one duration. If `count` is `nil`, the segments continue until the
+    /// next entry.
     struct Entry: Sendable {
         var time: Int64?
         var duration: Int64
@@ -20,18 +21,18 @@ struct DASHSegments: Sendable {
     var initialization: String?
     var index: String?
     var bitstreamSwitching: String?
-    /// The number of ticks per second, in which all times are stated.
+    /// The number of ticks per second. All times are in ticks.
     var timescale: Int64 = 1
     var duration: Int64?
     var startNumber: Int64 = 1
     var timeline: [Entry]?
     var list: [Listed]?
-    /// The initialization section, if it has no template.
+    /// The initialization section, if no template describes it.
     var initializationReference: String?
     var initializationRange: Range<Int64>?
     var indexRange: Range<Int64>?
 
-    /// The maximum number of segments in one representation. It allows four days of one-second segments.
+    /// The maximum number of segments in a representation, enough for four days of one-second segments.
     static let limit = 345_600
 
     /// All templates.
@@ -44,9 +45,9 @@ struct DASHSegments: Sendable {
         var time: Int64
     }
 
-    /// Returns the places of the segments that a template gives: the first one, and those that start before `seconds`.
+    /// Returns the places of the segments of a template: the first one, and all others that start before `seconds`.
     ///
-    /// - Parameter period: The length of the period, in seconds; `nil` if the MPD does not state it.
+    /// - Parameter period: The length of the period, in seconds, or `nil` if the MPD does not state it.
     func places(until seconds: Double?, period: Double?) -> Places {
         Places(segments: self, seconds: seconds, period: period)
     }
@@ -58,8 +59,8 @@ struct DASHSegments: Sendable {
         private let period: Double?
         private var count = 0
         private var isEnded = false
-        /// The index of the current entry of the timeline. `left` is the number of its remaining segments, or `nil`
-        /// before its first.
+        /// The index of the current entry of the timeline, and the number of its remaining segments (`nil` before its
+        /// first segment).
         private var entry = 0
         private var left: Int64?
         private var tick: Int64 = 0
@@ -71,10 +72,10 @@ struct DASHSegments: Sendable {
             self.period = period
         }
 
-        /// Returns the next place, or `nil` after the last.
+        /// Returns the next place, or `nil` after the last one.
         ///
-        /// - Throws: ``ManifestError``: `live` if the MPD does not state the number of segments, `tooLarge` after
-        ///   ``limit``.
+        /// - Throws: ``ManifestError`` with code `live` if the MPD does not state the number of segments, or `tooLarge`
+        ///   after ``limit``.
         mutating func next() throws(ManifestError) -> Place? {
             guard !isEnded else { return nil }
             let place =
@@ -146,8 +147,8 @@ struct DASHSegments: Sendable {
         }
     }
 
-    /// Returns a template with the values of its identifiers (ISO/IEC 23009-1 §5.3.9.4.4), or `nil` if an identifier is
-    /// unknown or not closed.
+    /// Returns a template with its identifiers replaced by their values (ISO/IEC 23009-1 §5.3.9.4.4). The result is
+    /// `nil` if an identifier is unknown or not closed.
     static func fill(_ template: String, id: String, bandwidth: String, _ place: Place?) -> String? {
         guard template.utf8.count <= 2048 else { return nil }
         let parts = template.split(separator: "$", omittingEmptySubsequences: false)

@@ -1,21 +1,21 @@
-/// A template of the addresses of segments, with numbers or times as placeholders (ISO/IEC 23009-1 §5.3.9.4.4).
+/// A template of segment URLs, with numbers or times as placeholders (ISO/IEC 23009-1 §5.3.9.4.4).
 package struct DASHTemplate: Hashable, Sendable {
-    /// The texts before, between and after the numbers. An address without a number is one piece.
+    /// The texts before, between and after the numbers. A URL without a number is one piece.
     private let pieces: [String]
 
-    /// The maximum size of a template with its values, in bytes. Addresses that players request are not longer.
+    /// The maximum size of a template with its values, in bytes. Players do not request longer URLs.
     private static let limit = 2048
 
-    /// Creates a template. It takes at most time proportional to the limit.
+    /// Creates a template, in time proportional to the limit at most.
     ///
-    /// The result is `nil` if the addresses cannot be requested through the proxy, or if the text is too long. It is also
+    /// The result is `nil` if the URLs cannot be requested through the proxy, or if the text is too long. It is also
     /// `nil` if an identifier is unknown or not closed.
     ///
     /// - Parameters:
     ///   - text: The text in the MPD.
     ///   - id: The value of `$RepresentationID$`.
     ///   - bandwidth: The value of `$Bandwidth$`.
-    ///   - base: The base of the addresses.
+    ///   - base: The base of the URLs.
     package init?(_ text: String, id: String, bandwidth: String, base: ReferenceRewriter) {
         guard text.utf8.count <= Self.limit, id.utf8.count <= 256, bandwidth.utf8.count <= 32 else { return nil }
         var pieces = [""]
@@ -44,7 +44,7 @@ package struct DASHTemplate: Hashable, Sendable {
             count += value.utf8.count
             guard count <= Self.limit else { return nil }
         }
-        // An empty reference would mean the base itself. A server does not receive the text after a number sign.
+        // An empty reference would denote the base itself. The text after a number sign is never sent to a server.
         let ending = pieces.count > 1 ? "0" : ""
         guard !pieces[0].utf8.contains(UInt8(ascii: "#")), let first = base.url(of: pieces[0] + ending) else {
             return nil
@@ -53,20 +53,20 @@ package struct DASHTemplate: Hashable, Sendable {
         self.pieces = pieces
     }
 
-    /// The address up to the first number, or the whole address if it has none.
+    /// The URL up to the first number, or the whole URL if it has none.
     package var head: String { pieces[0] }
     /// The size of the template, in bytes.
     package var byteCount: Int { pieces.reduce(0) { $0 + $1.utf8.count } }
-    /// Whether there is more than one address.
+    /// Whether the template describes several URLs.
     package var hasNumber: Bool { pieces.count > 1 }
 
-    /// Returns whether the template has an address.
+    /// Returns whether the URL matches the template.
     package func gives(_ address: Substring) -> Bool {
         var rest = address.utf8
         for (number, piece) in pieces.enumerated() {
             if number > 0 {
                 let digits = rest.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
-                // The text may continue with digits of its own, which do not belong to the number.
+                // The piece may start with digits, which do not belong to the number.
                 let own = piece.utf8.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }.count
                 guard digits.count > own else { return false }
                 rest = rest.dropFirst(digits.count - own)

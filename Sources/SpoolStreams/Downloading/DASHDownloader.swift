@@ -1,11 +1,11 @@
 import Foundation
 public import Spool
 
-/// A download of a DASH stream into a cache, for playback without its origin, or of its first seconds, for a fast
+/// A download of a DASH stream into a cache: the whole stream for offline playback, or its first seconds for a fast
 /// start.
 ///
-/// It works like ``HLSDownloader``, for an MPD (ISO/IEC 23009-1) that has an end. The segments may be described by
-/// templates, by lists, or as one file.
+/// It works like ``HLSDownloader``, for an MPD (ISO/IEC 23009-1) of a stream that has an end. Templates, lists or a
+/// single file may describe the segments.
 ///
 /// ```swift
 /// try await DASHDownloader(MediaSource(url: manifest), in: cache).run { progress in bar.progress = progress.fractionCompleted }
@@ -17,22 +17,22 @@ public struct DASHDownloader: Sendable {
     /// Creates a download. ``run(_:)`` starts it.
     ///
     /// - Parameters:
-    ///   - source: The MPD.
+    ///   - source: The source of the MPD.
     ///   - cache: The cache that stores the stream.
-    ///   - firstSeconds: The length of the start to download, in seconds. It has the first video and the first audio, and
-    ///     at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest. The default, `nil`,
-    ///     downloads the whole stream, in the best quality of all video, audio and text.
+    ///   - firstSeconds: The length of the start to download, in seconds. It has the first video and the first audio,
+    ///     and at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest. The default,
+    ///     `nil`, downloads the whole stream, in the best quality of all video, audio and text.
     ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
     public init(_ source: MediaSource, in cache: MediaCache, firstSeconds: Double? = nil, concurrency: Int = 4) {
         download = StreamDownload(source, in: cache, concurrency: concurrency)
         seconds = firstSeconds
     }
 
-    /// Downloads the bytes that are not stored yet. If its task is cancelled, the bytes received so far stay stored.
+    /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored.
     ///
     /// - Parameter report: Called after each change, one call at a time, from any thread.
-    /// - Throws: `CancellationError`, or `CacheError` with the address of the file and one of these codes:
-    ///   - `.invalidArgument` if the stream is live, or has an address that cannot be requested
+    /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
+    ///   - `.invalidArgument` if the stream is live, or has a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not an MPD
     ///   - `.capacityExceeded` if the cache could not store the whole stream
     ///   - the codes of `MediaReader.next()` for a file that cannot be read
@@ -50,7 +50,7 @@ public struct DASHDownloader: Sendable {
             let found = try StreamDownload.address(of: media, response)
             files = try DASHDocument(parsing: bytes, at: found).presentation().files(seconds: seconds, at: found)
         } catch {
-            // A stored live manifest would never change again. If it cannot be removed, it is evicted later.
+            // A stored live manifest would never be updated. If it cannot be removed here, it is evicted later.
             if error.code == .live { _ = try? await media.remove() }
             let isManifest = error.code == .live || error.code == .address
             throw CacheError(

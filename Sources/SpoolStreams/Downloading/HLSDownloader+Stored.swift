@@ -2,13 +2,13 @@ public import Foundation
 import HTTPRanges
 public import Spool
 
-/// A variant of an HLS stream of which segments are stored.
+/// A variant of an HLS stream with stored segments.
 ///
-/// A player measures how fast it receives bytes, and bytes from this machine are fast. Therefore, it may switch from a
-/// stored variant to another one. To prevent that, limit the bit rate:
+/// A player measures how fast it receives bytes, and stored bytes are received fast. Therefore, it may switch from a
+/// stored variant to another one. To prevent this, limit the bit rate:
 /// `item.preferredPeakBitRate = Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {
-    /// The media playlist of the variant, or the playlist of a stream without variants.
+    /// The URL of the variant's media playlist, or the URL of the playlist if the stream has no variants.
     public internal(set) var url: URL
     /// The peak bit rate, in bits per second, or `nil` for a stream without variants.
     public internal(set) var bitRate: Int64?
@@ -18,16 +18,17 @@ public struct HLSStoredVariant: Sendable, Hashable {
     public internal(set) var codecs: String?
     /// The number of segments.
     public internal(set) var segmentCount: Int
-    /// The number of segments that are stored completely.
+    /// The number of completely stored segments.
     public internal(set) var storedSegments: Int
-    /// Whether all files of the media playlist are stored. Audio and subtitles in playlists of their own do not count.
+    /// Whether all files of the media playlist are stored. Audio and subtitles in separate playlists are not counted.
     public internal(set) var isComplete: Bool
 }
 
 extension HLSDownloader {
-    /// Returns the variants of a stream of which segments are stored, in the order of its playlist.
+    /// Returns the variants of a stream that have stored segments, in the order of the master playlist.
     ///
-    /// It does not send requests to the origin, even if stored playlists are stale. It does not run on the caller's actor.
+    /// This method sends no requests to the origin, even if stored playlists are stale. It does not run on the caller's
+    /// actor.
     ///
     /// ```swift
     /// let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
@@ -58,7 +59,7 @@ extension HLSDownloader {
         return variants
     }
 
-    /// Returns a playlist with its address, or `nil` if it is not stored completely.
+    /// Returns a playlist with its URL, or `nil` if it is not stored completely.
     private static func stored(
         _ url: URL, importing variables: [String: String] = [:], _ download: StreamDownload
     ) async throws -> (HLSPlaylist, OriginURL)? {
@@ -74,7 +75,7 @@ extension HLSDownloader {
             let found = try StreamDownload.address(of: media, response)
             return (try HLSPlaylist(parsing: bytes, at: found, importing: variables), found)
         } catch let error as CacheError where error.code == .notStored {
-            return nil  // It was evicted in the meantime.
+            return nil  // Evicted in the meantime.
         } catch let error as ManifestError {
             throw CacheError(
                 .malformedResponse, "\(MediaSource.displayAddress(of: url)) is no HLS stream: \(error)")
@@ -85,7 +86,7 @@ extension HLSDownloader {
     private static func variant(
         _ url: URL, _ playlist: HLSPlaylist, _ found: OriginURL, _ download: StreamDownload
     ) async throws -> HLSStoredVariant? {
-        // A live playlist has no list of all its segments.
+        // A live playlist does not list all segments.
         guard let files = try? playlist.downloads(at: found) else { return nil }
         var variant = HLSStoredVariant(url: url, segmentCount: 0, storedSegments: 0, isComplete: true)
         for file in files {

@@ -1,7 +1,7 @@
 public import Foundation
 public import Spool
 
-/// A download of an HLS stream into a cache, for playback without its origin, or of its first seconds, for a fast
+/// A download of an HLS stream into a cache: the whole stream for offline playback, or its first seconds for a fast
 /// start.
 ///
 /// A download includes the playlists of one variant and of its audio and subtitles, with all their files. Each byte is
@@ -13,15 +13,15 @@ public import Spool
 /// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 ///
-/// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist names others. The
-/// stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
+/// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist names other
+/// origins. The stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
 public struct HLSDownloader: Sendable {
     /// The progress of a download.
     public typealias Progress = StreamProgress
 
     /// The result of a download.
     public struct Summary: Sendable, Hashable {
-        /// The media playlist of the chosen variant, or the playlist of a stream without variants.
+        /// The URL of the chosen variant's media playlist, or of the playlist if the stream has no variants.
         public internal(set) var variant: URL
         /// The final progress.
         public internal(set) var progress: Progress
@@ -30,18 +30,18 @@ public struct HLSDownloader: Sendable {
     private let download: StreamDownload
     private let selection: HLSVariantSelection
     private let seconds: Double?
-    /// Whether keys of encrypted streams are also downloaded.
+    /// Whether to download the keys of encrypted streams.
     package var includesKeys = true
 
     /// Creates a download. ``run(_:)`` starts it.
     ///
     /// - Parameters:
-    ///   - source: The master playlist or media playlist.
+    ///   - source: The source of the master playlist or media playlist.
     ///   - cache: The cache that stores the stream.
     ///   - variant: The choice of the variant, if there are several. The default is the highest one.
-    ///   - firstSeconds: The length of the start to download, in seconds. It has at least one segment of the variant and of
-    ///     its default audio, video and subtitles. The default, `nil`, downloads the whole stream with all audio and
-    ///     subtitles of the variant.
+    ///   - firstSeconds: The length of the start to download, in seconds. It has at least one segment of the variant
+    ///     and of its default audio, video and subtitles. The default, `nil`, downloads the whole stream with all audio
+    ///     and subtitles of the variant.
     ///   - concurrency: The maximum number of files to download at the same time, at least 1. The default is 4.
     public init(
         _ source: MediaSource, in cache: MediaCache, variant: HLSVariantSelection = .highest,
@@ -52,11 +52,11 @@ public struct HLSDownloader: Sendable {
         seconds = firstSeconds
     }
 
-    /// Downloads the bytes that are not stored yet. If its task is cancelled, the bytes received so far stay stored.
+    /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored.
     ///
     /// - Parameter report: Called after each change, one call at a time, from any thread.
-    /// - Throws: `CancellationError`, or `CacheError` with the address of the file and one of these codes:
-    ///   - `.invalidArgument` if the stream is live, or has an address that cannot be requested
+    /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
+    ///   - `.invalidArgument` if the stream is live, or has a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not a playlist
     ///   - `.capacityExceeded` if the cache could not store the whole stream
     ///   - the codes of `MediaReader.next()` for a file that cannot be read
@@ -101,7 +101,7 @@ public struct HLSDownloader: Sendable {
         return stream
     }
 
-    /// Reads a playlist, and returns it with its address.
+    /// Reads a playlist, and returns it with its URL.
     private func playlist(
         at url: URL, importing variables: [String: String] = [:], _ tally: DownloadTally
     ) async throws -> (HLSPlaylist, OriginURL) {
@@ -125,7 +125,7 @@ public struct HLSDownloader: Sendable {
         do {
             return try playlist.downloads(at: found, seconds: seconds)
         } catch  where error.code == .live {
-            // A stored live playlist would never change again. If it cannot be removed, it is evicted later.
+            // A stored live playlist would never be updated. If it cannot be removed here, it is evicted later.
             _ = try? await media.remove()
             throw CacheError(.invalidArgument, "\(error)")
         } catch {

@@ -2,22 +2,22 @@ import Foundation
 import Spool
 import Synchronization
 
-/// The progress of the download of a stream.
+/// The progress of a stream's download.
 public struct StreamProgress: Sendable, Hashable {
-    /// The number of segments that are stored completely.
+    /// The number of completely stored segments.
     public internal(set) var storedSegments = 0
     /// The number of segments to store. It is 0 until the playlists or the manifest have been read.
     public internal(set) var segmentCount = 0
     /// The number of stored bytes of all files: playlists or manifest, keys, initialization sections and segments.
     public internal(set) var bytes: Int64 = 0
 
-    /// The completed fraction of the segments, from 0 to 1.
+    /// The stored fraction of the segments, from 0 to 1.
     public var fractionCompleted: Double {
         segmentCount > 0 ? Double(storedSegments) / Double(segmentCount) : 0
     }
 }
 
-/// The counts of a download's stored segments and bytes. Each change is reported, one call at a time.
+/// The counts of stored segments and bytes of a download. It reports each change, one call at a time.
 final class DownloadTally: Sendable {
     private let state = Mutex(StreamProgress())
     private let report: @Sendable (StreamProgress) -> Void
@@ -32,10 +32,11 @@ final class DownloadTally: Sendable {
     /// Adds stored bytes.
     func add(_ bytes: Int64) { change { $0.bytes += bytes } }
 
-    /// Adds a segment that is stored completely.
+    /// Counts a segment that is stored completely.
     func stored() { change { $0.storedSegments += 1 } }
 
-    /// Changes and reports the progress. The lock is held during the report, so that reports keep the order of changes.
+    /// Changes and reports the progress. The lock is held during the report, so that reports follow the order of
+    /// changes.
     private func change(_ change: (inout StreamProgress) -> Void) {
         state.withLock { progress in
             change(&progress)
@@ -44,7 +45,7 @@ final class DownloadTally: Sendable {
     }
 }
 
-/// A download of the files of a stream into a cache, some at the same time.
+/// A concurrent download of a stream's files into a cache.
 struct StreamDownload: Sendable {
     private let presentation: PresentationSource
     private let cache: MediaCache
@@ -62,7 +63,7 @@ struct StreamDownload: Sendable {
     /// The source of the first playlist, or of the manifest.
     var source: MediaSource { presentation.source }
 
-    /// Reads a playlist or manifest, and stops after `limit` bytes. A longer document is not a manifest.
+    /// Reads a playlist or manifest, and stops after `limit` bytes. A longer document cannot be a manifest.
     func manifest(at url: URL, limit: Int) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         for try await chunk in media(at: url).preloadReader() {
@@ -74,7 +75,7 @@ struct StreamDownload: Sendable {
 
     /// Downloads the bytes that are not stored yet.
     ///
-    /// - Throws: As ``HLSDownloader/run(_:)``.
+    /// - Throws: The same errors as ``HLSDownloader/run(_:)``.
     func run(_ files: [StreamFile], _ tally: DownloadTally) async throws {
         tally.start(segments: files.count(where: \.isSegment))
         let downloaded = try await withThrowingTaskGroup(of: Downloaded.self) { group in
@@ -97,7 +98,7 @@ struct StreamDownload: Sendable {
     private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded {
         let media = media(at: try Self.url(of: file.url))
         let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
-        // A slice shows that the bytes are stored and verified, without reading them.
+        // A slice proves that the bytes are stored and verified, without a copy of them.
         let reader = media.preloadReader(range, chunkSize: 1 << 20, handsOutSlices: true)
         let start = file.byteRange?.lowerBound ?? 0
         var end = start
@@ -107,7 +108,7 @@ struct StreamDownload: Sendable {
                 tally.add(Int64(chunk.count))
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.byteRange == nil {
-            // An empty file is stored completely.
+            // An empty file has no bytes to store.
             guard try await media.contentInformation().length == 0 else { throw error }
         }
         if let wanted = file.byteRange, end < wanted.upperBound, !file.isEstimate {
@@ -120,10 +121,10 @@ struct StreamDownload: Sendable {
         return Downloaded(url: media.source.url, range: start..<end)
     }
 
-    /// Checks that all files are stored. A cache that is too small, or whose disk is full, returns bytes without
-    /// storing them. The same applies to a resource that is not media.
+    /// Checks that all files are stored. A cache that is too small, or whose disk is full, delivers bytes without
+    /// storing them. The same applies to responses that are not media.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
-        // Another process owns the directory, and may not have recorded the bytes yet.
+        // Another process owns the directory, and it may not have recorded the bytes yet.
         if cache.isReadOnly { return }
         for file in downloaded where !file.range.isEmpty {
             let media = media(at: file.url)
@@ -144,11 +145,11 @@ struct StreamDownload: Sendable {
         return cache.media(for: source)
     }
 
-    /// Returns the address of a manifest, to which its references are relative.
+    /// Returns the URL of a manifest, to which its references are relative.
     static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL {
         do {
             let requested = try OriginURL(media.resolvedURL)
-            // The final URL is stored without its query, which is the requested one unless there was a redirect.
+            // The stored final URL has no query. Without a redirect, the requested URL has the right one.
             guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
                 !final.isSameOrigin(as: requested) || final.path != requested.path
             else { return requested }

@@ -1,9 +1,9 @@
 import ByteRanges
 
-/// An HLS playlist that is parsed once: its text, the places of its references in the text, and its contents.
+/// An HLS playlist that is parsed once: its text, the positions of its references in the text, and its contents.
 ///
-/// Rewriting, filtering and listing keys are functions of the document. They also work on a playlist with errors, because
-/// players accept many of them. Such a document only has no ``playlist``.
+/// Rewriting, filtering and listing keys are methods of the document. They also work on a playlist with errors, because
+/// players accept many of them. Such a document has no ``playlist``.
 package struct HLSDocument: Sendable {
     /// The maximum number of references in a playlist. A day of one-second segments has fewer than 200,000.
     package static let maximumReferences = 1_000_000
@@ -13,23 +13,23 @@ package struct HLSDocument: Sendable {
         /// The range in the text, without quotes.
         let place: Range<Int>
         let isKey: Bool
-        /// The number of definitions that precede the reference.
+        /// The number of variable definitions before the reference.
         let definitionCount: Int
     }
 
-    /// A variant, a rendition or a stream of I-frames in a master playlist.
+    /// A variant, rendition or I-frame stream in a master playlist.
     struct Entry {
-        /// The ranges of its lines in the text, with their ends.
+        /// The ranges of the entry's lines in the text, including line ends.
         var lines: [Range<Int>]
-        /// The peak bit rate, in bits per second. It is 0 if the playlist does not state it, and `Int64.max` if the
-        /// stated number is too large.
+        /// The peak bit rate, in bits per second. It is 0 if the playlist does not state it, and `Int64.max` if it is
+        /// invalid.
         var bitRate: Int64 = 0
         /// Whether the entry may have video.
         var hasVideo = true
     }
 
     let bytes: [UInt8]
-    /// The address of the playlist, after redirects.
+    /// The URL of the playlist, after redirects.
     package let url: OriginURL
     /// The variables of the master playlist.
     let imported: [String: String]
@@ -48,8 +48,8 @@ package struct HLSDocument: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding.
-    ///   - url: The address of the playlist, after redirects.
-    ///   - imported: The variables of the master playlist. References with other imported variables stay as they are.
+    ///   - url: The URL of the playlist, after redirects.
+    ///   - imported: The variables of the master playlist. References with unknown imported variables stay unchanged.
     ///   - maximumReferences: The maximum number of references.
     /// - Throws: ``ManifestError`` with code `tooLarge`, or `malformed` if the first line is not `#EXTM3U`.
     package init(
@@ -65,10 +65,10 @@ package struct HLSDocument: Sendable {
         contents = parser.playlist
     }
 
-    /// The size of the text without what filters have removed, in bytes.
+    /// The size of the text without removed ranges, in bytes.
     package var byteCount: Int { bytes.count - Int(removed.byteCount) }
 
-    /// The contents of the playlist, without what filters have removed, or `nil` if it has errors.
+    /// The contents of the playlist without removed entries, or `nil` if the playlist has errors.
     package var playlist: HLSPlaylist? { try? contents.get() }
 
     /// Removes entries from the text and from ``playlist``.
@@ -97,7 +97,7 @@ package struct HLSDocument: Sendable {
 // MARK: Filtering
 
 extension HLSDocument {
-    /// Removes entries of a master playlist by their addresses. A playlist with errors stays as it is.
+    /// Removes entries of a master playlist by their URIs. A playlist with errors stays unchanged.
     ///
     /// - Parameter keeps: Returns whether the entry with this URI stays. A rendition without a URI always stays.
     package mutating func filter(_ keeps: (String) -> Bool) {
@@ -108,14 +108,14 @@ extension HLSDocument {
             iFrameStreams: playlist.iFrameStreams.map(keeps))
     }
 
-    /// Removes the variants and streams of I-frames whose peak bit rate is above a limit.
+    /// Removes the variants and I-frame streams whose peak bit rate exceeds a limit.
     ///
-    /// If all variants with video are above it, the one of them with the lowest bit rate stays. If all variants are above
-    /// it, the one with the lowest bit rate stays.
+    /// If all variants with video exceed it, the one with the lowest bit rate stays. If there is no video and all
+    /// variants exceed it, the variant with the lowest bit rate stays.
     ///
     /// - Parameters:
     ///   - limit: The limit, in bits per second.
-    ///   - kept: The indices of variants that stay at any bit rate.
+    ///   - kept: The indices of variants that always stay.
     package mutating func limitBitRate(to limit: Int64, keeping kept: Set<Int> = []) {
         var stays = variants.indices.map { variants[$0].bitRate <= limit || kept.contains($0) }
         let indices = variants.indices
@@ -139,9 +139,9 @@ extension Array {
 // MARK: Keys
 
 extension HLSDocument {
-    /// The addresses of the keys, also of those that only parts of future segments need.
+    /// The URLs of the keys, including keys that only parts of future segments need.
     ///
-    /// A key whose address has unknown variables, or is too long, is left out.
+    /// A key whose URL has unknown variables, or is too long, is left out.
     package var keyAddresses: [OriginURL] {
         let rewriter = ReferenceRewriter(finalURL: url) { $0.description }
         var variables = HLSVariables(query: url.reference.query, imported: imported)
@@ -153,7 +153,7 @@ extension HLSDocument {
             while definitions.startIndex < key.definitionCount { variables.define(definitions.removeFirst()) }
             guard bytes[key.place] != previous, let text = text(of: key) else { continue }
             previous = bytes[key.place]
-            let resolved = try? variables.substituted(text, limit: left)  // An unknown or long address is left out.
+            let resolved = try? variables.substituted(text, limit: left)  // An unusable URL is left out.
             guard let resolved else { continue }
             left -= resolved.utf8.count
             if let address = rewriter.url(of: resolved) { addresses.append(address) }
@@ -173,12 +173,13 @@ extension HLSDocument {
 
     /// Returns the text for a client of the proxy, with references that lead to the proxy.
     ///
-    /// References that lead there anyway, and all other bytes, stay as they are. Time and memory are proportional to
-    /// the length of the playlist and of the result.
+    /// References that already lead there, and all other bytes, stay unchanged. Time and memory are proportional to the
+    /// lengths of the playlist and of the result.
     ///
     /// - Parameters:
-    ///   - requestedURL: The address that the client requested, if it differs from ``url``.
-    ///   - limit: The maximum size of the result, in bytes, and the maximum size of all values of variables.
+    ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
+    ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
+    ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     package func rewritten(
@@ -193,7 +194,7 @@ extension HLSDocument {
         var splices = TextSplices(bytes, removing: removed, limit: limit)
         for reference in references {
             while definitions.startIndex < reference.definitionCount { writer.define(definitions.removeFirst()) }
-            // A reference that is not UTF-8 stays as it is.
+            // A reference that is not UTF-8 stays unchanged.
             guard !reference.place.isEmpty, let text = text(of: reference),
                 let written = try writer.rewritten(text)
             else { continue }
@@ -203,14 +204,14 @@ extension HLSDocument {
     }
 }
 
-/// A writer of references, with the variables that are defined at their place.
+/// A writer of references, with the variables that are defined before the current reference.
 private struct HLSReferenceWriter {
     let rewriter: ReferenceRewriter
-    /// The variables as the origin means them.
+    /// The variables with the values for the origin.
     var variables: HLSVariables
-    /// The variables as the client sees them. Its own query may differ.
+    /// The variables with the values for the client, whose query may differ.
     var clientVariables: HLSVariables
-    /// The number of bytes that the values of variables may still add.
+    /// The number of bytes that further references with variables may have in total.
     var substitutionsLeft: Int
 
     mutating func define(_ definition: HLSDefinition) {
@@ -218,11 +219,11 @@ private struct HLSReferenceWriter {
         clientVariables.define(definition)
     }
 
-    /// Returns the text to write instead of a reference, or `nil` if it stays as it is.
+    /// Returns the replacement for a reference, or `nil` if it stays unchanged.
     mutating func rewritten(_ text: String) throws(ManifestError) -> String? {
         guard HLSVariables.areReferred(in: text) else { return rewriter.rewritten(text) }
         guard let resolved = try variables.substituted(text, limit: substitutionsLeft) else {
-            // The client replaces an unknown variable, unless the variable decides which host is meant.
+            // The client replaces an unknown variable, unless the variable determines the host.
             return text.hasPrefix("{$") ? nil : rewriter.rewritten(text)
         }
         substitutionsLeft -= resolved.utf8.count
@@ -233,7 +234,7 @@ private struct HLSReferenceWriter {
 }
 
 extension String {
-    /// The text without anything that a client reads as a variable or as the end of an attribute.
+    /// The text with the characters encoded that a client would read as a variable or as the end of an attribute.
     fileprivate var escapingVariables: String {
         replacing("{$", with: "%7B$").replacing("\"", with: "%22")
     }
